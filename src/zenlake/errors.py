@@ -1,0 +1,89 @@
+"""Everything zenlake raises; the type says who is to blame.
+
+    ZError
+    ├── LocalError      you asked for something illegal
+    │   ├── KeyExprError · SelectorError · EncodingError · LocatorError · TimestampError
+    │   ├── SerializeError
+    │   └── ConfigError
+    ├── RemoteError     the other side broke the protocol; its link is closed
+    │   └── DecodeError     … with bytes that are not Zenoh
+    ├── LinkError       the network did it
+    └── Timeout         nobody answered in time
+
+A message says what happened, shows the value, and says what to do instead.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigError",
+    "DecodeError",
+    "EncodingError",
+    "KeyExprError",
+    "LinkError",
+    "LocalError",
+    "LocatorError",
+    "RemoteError",
+    "SelectorError",
+    "SerializeError",
+    "Timeout",
+    "TimestampError",
+    "ZError",
+]
+
+
+class ZError(Exception):
+    """Anything that Zenoh refuses."""
+
+
+class LocalError(ZError):
+    """You asked for something illegal."""
+
+
+class KeyExprError(LocalError, ValueError):
+    """A text that is not a key expression, or not in canonical form."""
+
+
+class SelectorError(LocalError, ValueError):
+    """A selector, a parameter or a time range that does not parse."""
+
+
+class EncodingError(LocalError, ValueError):
+    """An encoding that cannot be written on the wire."""
+
+
+class LocatorError(LocalError, ValueError):
+    """A locator, an endpoint or a node id that does not parse."""
+
+
+class TimestampError(LocalError, ValueError):
+    """A time outside the clock's range, or text that is not a time."""
+
+
+class SerializeError(LocalError, ValueError):
+    """A value that does not fit its type, or bytes that do not hold it."""
+
+
+class ConfigError(LocalError, ValueError):
+    """A configuration that does not hold: unknown key, wrong type, value out of range."""
+
+
+class RemoteError(ZError):
+    """The other side broke the protocol; its link is closed."""
+
+
+class DecodeError(RemoteError, ValueError):
+    """Bytes that are not Zenoh, and where they broke."""
+
+    def __init__(self, message: str, offset: int = -1) -> None:
+        """Say what is wrong with the bytes; `offset` is where, or -1 when unknown."""
+        super().__init__(message)
+        self.offset = offset
+
+
+class LinkError(ZError, OSError):
+    """The network did it."""
+
+
+class Timeout(ZError, TimeoutError):
+    """Nobody answered in time."""
