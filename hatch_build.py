@@ -1,0 +1,168 @@
+"""Builds the wheel: compiles the hot modules by mypyc, or leaves them as they are.
+
+    ZENLAKE_BUILD=compiled   compile; a machine that cannot is an error
+    ZENLAKE_BUILD=pure       do not compile: one py3-none-any wheel for every machine
+    (unset)                  compile where there is a C compiler, else say so and stay pure
+
+Both wheels carry the same version and the same `.py` files. A compiled wheel only adds
+extension modules beside them, which Python prefers; take them away and everything still works.
+
+`ZENLAKE_BUILD_DIR` keeps the C files and objects, so that a second build compiles only what
+changed; without it they live in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = "src"
+KINDS = ("compiled", "pure", "")
+
+
+def compiled_modules(root: Path) -> list[str]:
+    """The modules to compile, sorted: `[tool.zenlake] compiled` with its patterns filled in."""
+    patterns: list[str] = _project(root)["tool"]["zenlake"]["compiled"]
+    source = root / SOURCE
+    present = [
+        ".".join(path.relative_to(source).with_suffix("").parts)
+        for path in source.rglob("*.py")
+        if path.name != "__init__.py"
+    ]
+    return sorted(
+        module
+        for module in present
+        if any(fnmatch.fnmatchcase(module, pattern) for pattern in patterns)
+    )
+
+
+def extension_files(root: Path, work: Path) -> dict[str, str]:
+    """Compile the hot modules under `work`; gives file on disk → place in the wheel."""
+    from mypyc.build import mypycify
+    from setuptools import Distribution
+    from setuptools.command.build_ext import build_ext
+
+    modules = compiled_modules(root)
+    paths = [f"{SOURCE}/{module.replace('.', '/')}.py" for module in modules]
+    library = work / "lib"
+    with _inside(root):
+        # One group: the modules share one library, and call each other in C.
+        extensions = mypycify(
+            ["--config-file=pyproject.toml", f"--cache-dir={os.devnull}", *paths],
+            group_name="zenlake",
+            target_dir=str(work / "c"),
+            debug_level="0",
+        )
+        command = build_ext(Distribution({"name": "zenlake", "ext_modules": extensions}))
+        command.build_lib = str(library)
+        command.build_temp = str(work / "objects")
+        command.parallel = os.cpu_count() or 1
+        command.ensure_finalized()
+        command.run()
+        built = [command.get_ext_fullpath(extension.name) for extension in extensions]
+    return {path: Path(path).relative_to(library).as_posix() for path in built}
+
+
+def why_not_compiled() -> str:
+    """What this machine lacks for compiling; empty when it lacks nothing."""
+    try:
+        import mypyc.build  # noqa: F401
+        from setuptools import Distribution
+        from setuptools.command.build_ext import build_ext
+        from setuptools.errors import CompileError, PlatformError
+        from setuptools.extension import Extension
+    except ImportError as error:
+        return f"{error.name} is not installed"
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder, "probe.c")
+        # The shape of an extension, so that the headers and the linker are tried as well.
+        probe.write_text("#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return 0; }\n")
+        command = build_ext(
+            Distribution({"name": "probe", "ext_modules": [Extension("probe", [str(probe)])]})
+        )
+        command.build_lib = command.build_temp = folder
+        command.ensure_finalized()
+        try:
+            command.run()
+        except (CompileError, PlatformError, OSError) as error:
+            return f"no working C compiler ({error})"
+        except Exception as error:  # setuptools has many more words for "it did not link"
+            return f"no working C compiler ({type(error).__name__}: {error})"
+    return ""
+
+
+class CompiledModules(BuildHookInterface[Any]):
+    """The hook that hatchling calls while it makes a wheel."""
+
+    def dependencies(self) -> list[str]:
+        """What pip must bring before the build: nothing at all for a pure one."""
+        if _kind() == "pure":
+            return []
+        needs: list[str] = _project(Path(self.root))["dependency-groups"]["compiler"]
+        return needs
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the extension modules to the wheel, if this build is to have any."""
+        if version == "editable" or _kind() == "pure":
+            return
+        reason = why_not_compiled()
+        if reason and _kind() == "compiled":
+            raise RuntimeError(f"ZENLAKE_BUILD=compiled, but {reason}")
+        if reason:
+            self.app.display_warning(
+                f"zenlake: {reason}: building the pure wheel, which works the same, slower. "
+                "ZENLAKE_BUILD=compiled makes this an error."
+            )
+            return
+        files = extension_files(Path(self.root), self._work())
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        build_data["force_include"].update(files)
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Throw the temporary folder away."""
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    _temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    def _work(self) -> Path:
+        kept = os.environ.get("ZENLAKE_BUILD_DIR")
+        if kept:
+            return Path(kept).absolute()
+        self._temporary = tempfile.TemporaryDirectory(prefix="zenlake-build-")
+        return Path(self._temporary.name)
+
+
+def _kind() -> str:
+    kind = os.environ.get("ZENLAKE_BUILD", "")
+    if kind not in KINDS:
+        raise ValueError(f"ZENLAKE_BUILD={kind!r}: write 'compiled' or 'pure', or leave it unset")
+    return kind
+
+
+def _project(root: Path) -> dict[str, Any]:
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def _inside(root: Path) -> Iterator[None]:
+    """Work from `root`, with our own arguments hidden from setuptools and mypy."""
+    here, arguments = Path.cwd(), sys.argv
+    os.chdir(root)
+    sys.argv = ["build"]
+    try:
+        yield
+    finally:
+        sys.argv = arguments
+        os.chdir(here)
