@@ -1,0 +1,1 @@
+"""The `zenlake` command: one file a sub-command, listed in `app`."""
