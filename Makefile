@@ -1,0 +1,92 @@
+# One environment, two builds. Interpreted tests run with `src` on the path, compiled tests with
+# the wheel unpacked into build/compiled; everything else is the same.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+READY   := $(VENV)/ready
+NEEDS   := $(VENV)/needs.txt
+
+INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
+COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
+# Two workers keep both cores of a small machine busy; ARGS="-n 0 -k name" is for a close look.
+PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help style format types layers fresh test interpreted compiled cover wire fuzz bench docs \
+	wheels soak clean
+
+help: ## this page
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+
+style: $(READY) ## formatting, lint and spelling
+	$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff . ; exit 1; }
+	$(BIN)/ruff check --quiet .
+	$(BIN)/codespell
+
+format: $(READY) ## rewrite what `style` can mend by itself
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+types: $(READY) ## mypy --strict, on everything
+	$(BIN)/mypy
+
+layers: $(READY) ## who may import whom
+	PYTHONPATH=src $(BIN)/lint-imports --no-logo
+
+fresh: $(READY) ## no generated file is stale
+	$(BIN)/python tools/generated.py --check
+
+test: style types layers fresh interpreted compiled ## everything, on both builds
+
+interpreted: $(READY) build/compiled ## the suite on the sources
+	$(INTERPRETED) $(PYTEST) -m "not interop and not slow" $(ARGS)
+
+compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
+	$(COMPILED) $(PYTEST) $(ARGS)
+
+cover: $(READY) ## branches that no test takes
+	rm -f .coverage .coverage.*
+	$(INTERPRETED) $(BIN)/python -m coverage run -m pytest -q -m "not interop and not slow" $(ARGS)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+
+wire: $(READY) ## write the generated files anew
+	$(BIN)/python tools/generated.py
+
+fuzz: $(READY) build/compiled ## search hostile bytes for longer, on the compiled build
+	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) --timeout=0 tests/hostile $(ARGS)
+
+bench: $(READY) build/compiled ## both builds beside each other, in build/bench.json
+	$(BIN)/python -m bench.micro --json build/bench.json $(ARGS)
+
+docs: wire ## generate the reference pages and run the examples in the prose
+	$(INTERPRETED) $(PYTEST) tests/docs $(ARGS)
+
+wheels: $(READY) ## both wheels and the source archive, in dist/
+	rm -rf dist
+	ZENLAKE_BUILD=compiled $(BIN)/python -m hatchling build -t wheel
+	ZENLAKE_BUILD=pure $(BIN)/python -m hatchling build -t wheel -t sdist
+
+soak: $(READY) build/compiled ## the suite with every property searched for hours
+	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) --timeout=0 $(ARGS)
+
+clean: ## forget everything but the sources
+	rm -rf $(VENV) build dist htmlcov .coverage* .mypy_cache .pytest_cache .ruff_cache \
+		.import_linter_cache .hypothesis
+
+# The script compares fingerprints, and does nothing when the tree is good.
+.PHONY: build/compiled
+build/compiled: $(READY)
+	@$(BIN)/python tools/compiled_tree.py
+
+# Edits to pyproject.toml that leave the requirements alone install nothing.
+$(NEEDS): pyproject.toml tools/needs.py
+	@mkdir -p $(VENV)
+	@$(PYTHON) tools/needs.py dev > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(READY): $(NEEDS)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary -r $(NEEDS)
+	@touch $@

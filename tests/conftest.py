@@ -1,0 +1,86 @@
+"""What every test run agrees on: the build under test, hypothesis profiles, no skips in CI.
+
+ZENLAKE_EXPECT=compiled|interpreted   refuse to run on the other build
+HYPOTHESIS_PROFILE=dev|ci|night       how long properties are searched; `ci` when CI is set
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Generator
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+import zenlake
+
+ROOT = Path(__file__).resolve().parent.parent
+CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+# Properties have no deadline: two busy cores say nothing about an algorithm. In CI the examples
+# are derived from the test itself, so that a red run means a change and never bad luck; `dev`
+# and `night` go looking for new ones.
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=100)
+hypothesis.settings.register_profile(
+    "ci", deadline=None, max_examples=100, derandomize=True, database=None, print_blob=True
+)
+hypothesis.settings.register_profile(
+    "night",
+    deadline=None,
+    max_examples=20_000,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "dev"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    expected = os.environ.get("ZENLAKE_EXPECT")
+    if expected not in {None, "compiled", "interpreted"}:
+        raise pytest.UsageError(f"ZENLAKE_EXPECT={expected}: write 'compiled' or 'interpreted'")
+    if expected == "interpreted" and zenlake.compiled:
+        raise pytest.UsageError(f"{zenlake.__file__} is compiled; run with PYTHONPATH=src")
+    if expected == "compiled":
+        _demand_extensions()
+
+
+def pytest_report_header() -> str:
+    kind = "compiled" if zenlake.compiled else "interpreted"
+    return f"zenlake: {zenlake.__version__} {kind}, from {zenlake.__path__[0]}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"a test may not be skipped in CI: {_reason(report.longrepr)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if CI and report.outcome == "skipped":
+        report.outcome = "failed"
+        report.longrepr = f"a module may not be skipped in CI: {_reason(report.longrepr)}"
+    return report
+
+
+def _reason(longrepr: object) -> object:
+    return longrepr[-1] if isinstance(longrepr, tuple) else longrepr
+
+
+def _demand_extensions() -> None:
+    from hatch_build import compiled_modules
+
+    modules = compiled_modules(ROOT)
+    sources = {module: str(importlib.import_module(module).__file__) for module in modules}
+    plain = [name for name, file in sources.items() if not file.endswith(tuple(EXTENSION_SUFFIXES))]
+    if not zenlake.compiled or not modules or plain:
+        raise pytest.UsageError(
+            f"ZENLAKE_EXPECT=compiled, but {zenlake.__path__[0]} is not: "
+            f"compiled={zenlake.compiled}, not extensions: {', '.join(plain) or 'none'}"
+        )

@@ -1,0 +1,78 @@
+"""Builds the compiled wheel and unpacks it into `build/compiled`, unless it is there already.
+
+    python tools/compiled_tree.py && PYTHONPATH=build/compiled python -m zenlake info
+
+Everything that must run on both builds runs twice in one environment: once with `src` on the
+path and once with this tree. A fingerprint of what goes into the wheel says whether the tree
+is still good, and the C compiler's work is kept, so a change in a module that is not compiled
+costs a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+TREE = BUILD / "compiled"
+WHEELS = BUILD / "wheels"
+MARK = BUILD / "compiled.fingerprint"
+
+
+def compiled_tree() -> Path:
+    """The folder to put on PYTHONPATH for the compiled build, made fresh if it is stale."""
+    wanted = fingerprint()
+    if TREE.is_dir() and MARK.is_file() and MARK.read_text() == wanted:
+        return TREE
+    MARK.unlink(missing_ok=True)
+    shutil.rmtree(TREE, ignore_errors=True)
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    _build()
+    with zipfile.ZipFile(compiled_wheel()) as wheel:
+        wheel.extractall(TREE)
+    MARK.write_text(wanted)
+    return TREE
+
+
+def compiled_wheel() -> Path:
+    """The wheel that the tree was unpacked from."""
+    (wheel,) = WHEELS.glob("*.whl")
+    return wheel
+
+
+def fingerprint() -> str:
+    """A digest of the interpreter and of every file that decides what the wheel holds."""
+    digest = hashlib.sha256(sys.version.encode())
+    names = [ROOT / name for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE")]
+    source = [path for path in (ROOT / "src").rglob("*") if "__pycache__" not in path.parts]
+    for path in sorted(names + source):
+        if path.is_file():
+            digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _build() -> None:
+    settings = {"ZENLAKE_BUILD": "compiled", "ZENLAKE_BUILD_DIR": str(BUILD / "mypyc")}
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(WHEELS)]
+    built = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if built.returncode:
+        sys.exit(f"{built.stdout}\nthe compiled wheel does not build")
+
+
+if __name__ == "__main__":
+    print(compiled_tree().relative_to(ROOT))
