@@ -20,7 +20,7 @@ help: ## this page
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
 
 style: $(READY) ## formatting, lint and spelling
-	$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff . ; exit 1; }
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/codespell
 
