@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import fnmatch
+import json
+import subprocess
+import sys
+import tomllib
+
+from hatch_build import compiled_modules
+from tools.compiled_tree import ROOT
+from tools.needs import needs
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_importing_the_package_imports_no_room_and_no_library() -> None:
+    script = "import json, sys, zenlake; print(json.dumps(sorted(sys.modules)))"
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = json.loads(told.stdout)
+    assert "zenlake" in loaded
+    heavy = ("zenlake.", "typer", "msgspec", "json5", "asyncio", "dataclasses", "re")
+    assert [name for name in loaded if name.startswith(heavy[0]) or name in heavy] == []
+
+
+def test_every_pattern_of_the_compiled_list_names_a_module() -> None:
+    modules = compiled_modules(ROOT)
+    for pattern in PYPROJECT["tool"]["zenlake"]["compiled"]:
+        assert fnmatch.filter(modules, pattern), f"{pattern} matches nothing"
+
+
+def test_needs_are_those_of_the_package_of_the_group_and_of_the_groups_it_includes() -> None:
+    project = {
+        "project": {"dependencies": ["typer>=1"]},
+        "dependency-groups": {"c": ["mypy"], "dev": [{"include-group": "c"}, "pytest", "typer>=1"]},
+    }
+    assert needs(project, "dev") == ["mypy", "pytest", "typer>=1"]
+
+
+def test_the_package_needs_no_more_than_it_says() -> None:
+    """What a sub-package imports beyond Python must be declared, or a user's install breaks."""
+    script = (
+        "import importlib, pkgutil, sys, zenlake, json\n"
+        "before = set(sys.modules)\n"
+        "for found in pkgutil.walk_packages(zenlake.__path__, 'zenlake.'):\n"
+        "    if found.name != 'zenlake.__main__': importlib.import_module(found.name)\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    tools_of_the_trade = {"hypothesis", "pytest", "mypy", "mypyc", "numpy", "zenoh", "setuptools"}
+    assert not tools_of_the_trade & set(json.loads(told.stdout))
