@@ -50,12 +50,16 @@ def fingerprint() -> str:
     """A digest of the interpreter and of every file that decides what the wheel holds."""
     digest = hashlib.sha256(sys.version.encode())
     names = [ROOT / name for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE")]
-    source = [path for path in (ROOT / "src").rglob("*") if "__pycache__" not in path.parts]
+    source = [path for path in (ROOT / "src").rglob("*") if not _is_cache(path)]
     for path in sorted(names + source):
         if path.is_file():
             digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _is_cache(path: Path) -> bool:
+    return any(part == "__pycache__" or part.endswith("_cache") for part in path.parts)
 
 
 def _build() -> None:
