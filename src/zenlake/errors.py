@@ -3,7 +3,7 @@
     ZError
     ├── LocalError      you asked for something illegal
     │   ├── KeyExprError · SelectorError · EncodingError · LocatorError · TimestampError
-    │   ├── SerializeError
+    │   ├── SerializeError · EncodeError
     │   └── ConfigError
     ├── RemoteError     the other side broke the protocol; its link is closed
     │   └── DecodeError     … with bytes that are not Zenoh
@@ -18,6 +18,7 @@ from __future__ import annotations
 __all__ = [
     "ConfigError",
     "DecodeError",
+    "EncodeError",
     "EncodingError",
     "KeyExprError",
     "LinkError",
@@ -62,6 +63,10 @@ class TimestampError(LocalError, ValueError):
 
 class SerializeError(LocalError, ValueError):
     """A value that does not fit its type, or bytes that do not hold it."""
+
+
+class EncodeError(LocalError, ValueError):
+    """A message with a field that its place on the wire cannot hold."""
 
 
 class ConfigError(LocalError, ValueError):

@@ -1,0 +1,202 @@
+"""What the emitters share: blocks of code, the attributes of a class, the sense of a flag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from zenlake.wire.schema import (
+    REQUIRED,
+    ByEncoding,
+    Bytes,
+    CompactId,
+    Condition,
+    Field,
+    Flag,
+    FlagByte,
+    HeaderBits,
+    Identity,
+    Int,
+    Kind,
+    Lease,
+    Many,
+    Messages,
+    MessageSpec,
+    Ntp64,
+    OneOf,
+    Rest,
+    Struct,
+    Text,
+    Unit,
+    Zid,
+)  # fmt: skip
+
+Names = Mapping[str, MessageSpec]
+UnionName = Callable[[tuple[str, ...], str], str]
+
+
+def snake(name: str) -> str:
+    """`DeclareKeyExpr` as `declare_key_expr`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def either(options: list[str]) -> str:
+    """A condition that holds if one of several does."""
+    return options[0] if len(options) == 1 else "(" + " or ".join(options) + ")"
+
+
+class Block:
+    """Lines of code under construction."""
+
+    def __init__(self, depth: int = 0) -> None:
+        """Begin with no line, indented by `depth` levels."""
+        self.lines: list[str] = []
+        self.depth = depth
+
+    def __call__(self, line: str) -> None:
+        """Add a line at the current depth."""
+        self.lines.append("    " * self.depth + line if line else "")
+
+    @contextmanager
+    def under(self, head: str) -> Iterator[None]:
+        """Add a head line; what follows inside is indented under it."""
+        self(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines) + "\n"
+
+
+# ---------------------------------------------------------------------------------- attributes
+
+
+def item_type(kind: Kind) -> str:
+    """The Python type of one value of a kind."""
+    match kind:
+        case Int() | Lease() | HeaderBits():
+            return "int"
+        case Bytes() | Zid():
+            return "bytes"
+        case Text():
+            return "str"
+        case Rest(utf8=utf8):
+            return "str" if utf8 else "bytes"
+        case Flag() | Unit():
+            return "bool"
+        case Struct(name=name):
+            return name
+        case Many(item=item):
+            return f"tuple[{item_type(item)}, ...]"
+        case OneOf(names=names):
+            return " | ".join(names)
+        case Messages():
+            return "tuple[Message, ...]"
+        case ByEncoding():
+            return "int | bytes | None"
+        case _:
+            raise TypeError(f"{kind} is not one value")
+
+
+def attributes(field: Field) -> list[tuple[str, str, object]]:
+    """The attributes that a field gives to its class: name, type and default."""
+    match field.kind:
+        case FlagByte():
+            return []
+        case Identity(low=low, optional=optional):
+            found: list[tuple[str, str, object]] = [(low, "int", REQUIRED)] if low else []
+            return [*found, ("zid", "bytes", b"" if optional else REQUIRED)]
+        case Ntp64():
+            return [("seconds", "int", REQUIRED), ("fraction", "int", REQUIRED)]
+        case CompactId():
+            return [("id", "int", REQUIRED), ("compact", "bool", True)]
+        case ByEncoding():
+            return [(field.name, "int | bytes | None", None)]
+        case kind:
+            suffix = " | None" if field.default is None else ""
+            return [(field.name, item_type(kind) + suffix, field.default)]
+
+
+def spec_attributes(spec: MessageSpec) -> list[tuple[str, str, object]]:
+    """All attributes of a message's class, in wire order."""
+    found = [attribute for field in spec.fields for attribute in attributes(field)]
+    if spec.keeps_unknown:
+        found.append(("extensions", "tuple[UnknownExtension, ...]", ()))
+    return found
+
+
+def explicit_flags(spec: MessageSpec) -> dict[str, Field]:
+    """The letters that are a field of their own."""
+    return {f.kind.letter: f for f in spec.fields if isinstance(f.kind, Flag)}
+
+
+def present(name: str, default: object) -> str:
+    """The condition that an attribute differs from its default."""
+    match default:
+        case None:
+            return f"self.{name} is not None"
+        case False:
+            return f"self.{name}"
+        case "" | b"" | ():
+            return f"len(self.{name}) > 0"
+        case True:
+            return f"not self.{name}"
+        case _:
+            return f"self.{name} != {default!r}"
+
+
+def flag_conditions(spec: MessageSpec) -> dict[str, str]:
+    """For each derived letter, the condition under which it is set."""
+    explicit = explicit_flags(spec)
+    found: dict[str, list[str]] = {}
+    for field in spec.fields:
+        for condition in field.conditions:
+            if condition.flag and condition.flag not in explicit:
+                found.setdefault(condition.flag, []).append(present(field.name, field.default))
+    return {letter: either(options) for letter, options in found.items()}
+
+
+def by_value(condition: Condition, variable: str) -> str:
+    """The condition that an earlier field has one of some values."""
+    values = condition.values
+    if not values:
+        text = variable
+    elif len(values) == 1:
+        return f"{variable} {'!=' if condition.negated else '=='} {values[0]}"
+    elif values == tuple(range(values[0], values[-1] + 1)):
+        text = f"{values[0]} <= {variable} <= {values[-1]}"
+    else:
+        text = f"{variable} in {values!r}"
+    return f"not {text}" if condition.negated else text
+
+
+def extension_place(spec: MessageSpec) -> int:
+    """Before which field of a message its extensions stand; one past the last: behind all."""
+    if not spec.extensible:
+        return -1
+    for index, field in enumerate(spec.fields):
+        if field.extension or isinstance(field.kind, OneOf | Messages):
+            return index
+    return len(spec.fields)
+
+
+def minimum_size(kind: Kind, names: Names) -> int:
+    """The fewest bytes that a value can take, to refuse a count that cannot be true."""
+    match kind:
+        case Int(form="u16"):
+            return 2
+        case Struct(name=name):
+            return sum(
+                minimum_size(f.kind, names)
+                for f in names[name].plain
+                if not f.conditions and not isinstance(f.kind, Flag)
+            )
+        case Rest():
+            return 0
+        case Identity() | Zid():
+            return 2
+        case _:
+            return 1
