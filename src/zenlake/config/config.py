@@ -1,0 +1,182 @@
+"""The configuration that a program holds and changes; the same calls as Eclipse Zenoh's."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import ClassVar, cast
+
+from zenlake.config.declare import Section, section_of
+from zenlake.config.environment import CONFIG_VARIABLE, configured_file, decode, read_file
+from zenlake.config.json5 import Plain
+from zenlake.config.load import Tree, changed, default_tree, insert, look_up, read_tree
+from zenlake.config.model import Settings
+from zenlake.config.problem import ConfigWarning
+from zenlake.config.shape import Mode
+from zenlake.errors import ConfigError
+
+__all__ = ["Config"]
+
+_FORMATS = {".json": False, ".json5": False, ".yaml": True, ".yml": True}
+_MASK = "***"
+_SECRET_NAME = re.compile("password|secret|private|token|credential", re.IGNORECASE)
+_SECRET_IN_ENDPOINT = re.compile(r"((?:password|private_key_base64)=)[^;]*", re.IGNORECASE)
+
+
+class Config:
+    """How a node should behave: Eclipse Zenoh's configuration, validated as it is written.
+
+    A program fills it with JSON5 (`insert_json5`); the node reads `resolved`, where every key has
+    its type and the value that holds for the node's mode. A key that is accepted but has no
+    effect yet says so once, with a `ConfigWarning`.
+    """
+
+    __slots__ = ("_tree", "_warned")
+
+    DEFAULT_CONFIG_PATH_ENV: ClassVar[str] = CONFIG_VARIABLE
+
+    def __init__(self) -> None:
+        """Start with all defaults."""
+        self._tree: Tree = default_tree()
+        self._warned: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_env(cls) -> Config:
+        """Read the file that the variable `ZENOH_CONFIG` names."""
+        named = configured_file()
+        if not named:
+            raise ConfigError(f"{CONFIG_VARIABLE} is not set; set it to the path of a file")
+        return cls._of(cls._read(Path(named), read_file(named)))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Config:
+        """Read a file: JSON5 or JSON, or YAML if PyYAML is installed, by its extension."""
+        return cls._of(cls._read(Path(path), read_file(path)))
+
+    @classmethod
+    def from_json5(cls, json: str) -> Config:
+        """Read a whole configuration from JSON5 text."""
+        return cls._of(read_tree(json))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str) -> Config:
+        """Read JSON5 that has no file; problems are reported as being in `source`."""
+        return cls._of(read_tree(decode(data, source), source))
+
+    @staticmethod
+    def _read(path: Path, text: str) -> Tree:
+        if path.suffix not in _FORMATS:
+            kind = (
+                f"'{path.suffix}' is not a kind"
+                if path.suffix
+                else "the name does not say which kind"
+            )
+            raise ConfigError(f"{path}: {kind} of file is read; name it .json5, .json or .yaml")
+        return read_tree(text, str(path), yaml=_FORMATS[path.suffix])
+
+    @classmethod
+    def _of(cls, tree: Tree) -> Config:
+        config = cls()
+        config._tree = tree
+        config._warn(stacklevel=4)
+        return config
+
+    def get_json(self, key: str) -> str:
+        """The JSON text of what is at `key`, with the defaults where nothing was written."""
+        return _json(look_up(self._tree, key))
+
+    def insert_json5(self, key: str, value: str) -> None:
+        """Put a JSON5 text at `key` in place of what was there; if refused, nothing changes."""
+        if not isinstance(value, str):
+            raise TypeError(f"{value!r} is no JSON5 text; write {json.dumps(value, default=str)!r}")
+        self._tree = insert(self._tree, key, value)
+        self._warn(stacklevel=3)
+
+    @property
+    def mode(self) -> Mode:
+        """What the node is: router, peer or client."""
+        return cast(Mode, self._tree["mode"] or "peer")
+
+    @property
+    def resolved(self) -> Settings:
+        """What holds for a node of this configuration's mode."""
+        return self.for_mode(self.mode)
+
+    def for_mode(self, mode: Mode) -> Settings:
+        """What would hold for a node of another mode."""
+        return cast(Settings, section_of(Settings).build({**self._tree, "mode": mode}, mode))
+
+    def not_honoured(self) -> tuple[str, ...]:
+        """The keys that were given a value which has no effect yet."""
+        return tuple(path for path, key in changed(self._tree) if key.honoured_by is None)
+
+    def _warn(self, stacklevel: int) -> None:
+        idle = [path for path in self.not_honoured() if path not in self._warned]
+        if idle:
+            self._warned = self._warned.union(idle)
+            warnings.warn(
+                f"accepted, but without effect yet: {', '.join(idle)}",
+                ConfigWarning,
+                stacklevel=stacklevel,
+            )
+
+    def __copy__(self) -> Config:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Config:
+        other = type(self)()
+        other._tree = deepcopy(self._tree, memo)
+        other._warned = self._warned
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and other._tree == self._tree
+
+    # It can change, so it has no hash.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        """The whole configuration as JSON, secrets included: `from_json5` reads it back."""
+        return _json(self._tree)
+
+    def __repr__(self) -> str:
+        """What differs from the defaults, with secrets masked."""
+        written = {path: look_up(self._tree, path) for path, _ in changed(self._tree)}
+        masked = ", ".join(f"{path}={_json(_mask(path, value))}" for path, value in written.items())
+        return f"Config({masked})"
+
+
+def _json(plain: Plain) -> str:
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def _secret_names(section: Section) -> frozenset[str]:
+    names: set[str] = set()
+    for key in section.keys.values():
+        if isinstance(key.shape, Section):
+            names |= _secret_names(key.shape)
+        elif key.secret:
+            names.add(key.name)
+    return frozenset(names)
+
+
+_SECRETS = _secret_names(section_of(Settings))
+
+
+def _mask(path: str, value: Plain) -> Plain:
+    """The value with what nobody should read in a log put out of sight."""
+    name = path.rpartition("/")[2]
+    free = path.startswith(("plugins/", "metadata"))
+    if name in _SECRETS or (free and _SECRET_NAME.search(name)):
+        return _MASK
+    if isinstance(value, Mapping):
+        return {member: _mask(f"{path}/{member}", inner) for member, inner in value.items()}
+    if isinstance(value, list):
+        return [_mask(path, item) for item in value]
+    if isinstance(value, str):
+        return _SECRET_IN_ENDPOINT.sub(rf"\1{_MASK}", value)
+    return value
