@@ -28,22 +28,20 @@ MARK = BUILD / "compiled.fingerprint"
 def compiled_tree() -> Path:
     """The folder to put on PYTHONPATH for the compiled build, made fresh if it is stale."""
     wanted = fingerprint()
-    if TREE.is_dir() and MARK.is_file() and MARK.read_text() == wanted:
+    if is_fresh(wanted):
         return TREE
     MARK.unlink(missing_ok=True)
     shutil.rmtree(TREE, ignore_errors=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
-    _build()
-    with zipfile.ZipFile(compiled_wheel()) as wheel:
+    with zipfile.ZipFile(build_wheel(WHEELS)) as wheel:
         wheel.extractall(TREE)
     MARK.write_text(wanted)
     return TREE
 
 
-def compiled_wheel() -> Path:
-    """The wheel that the tree was unpacked from."""
-    (wheel,) = WHEELS.glob("*.whl")
-    return wheel
+def is_fresh(wanted: str) -> bool:
+    """Whether the tree and its wheel were made from what `wanted` is the fingerprint of."""
+    return TREE.is_dir() and MARK.is_file() and MARK.read_text() == wanted
 
 
 def fingerprint() -> str:
@@ -62,9 +60,10 @@ def _is_cache(path: Path) -> bool:
     return any(part == "__pycache__" or part.endswith("_cache") for part in path.parts)
 
 
-def _build() -> None:
+def build_wheel(folder: Path) -> Path:
+    """Build the compiled wheel into an empty folder."""
     settings = {"ZENLAKE_BUILD": "compiled", "ZENLAKE_BUILD_DIR": str(BUILD / "mypyc")}
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(WHEELS)]
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     built = subprocess.run(
         command,
         cwd=ROOT,
@@ -76,6 +75,8 @@ def _build() -> None:
     )
     if built.returncode:
         sys.exit(f"{built.stdout}\nthe compiled wheel does not build")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 if __name__ == "__main__":
