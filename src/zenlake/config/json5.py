@@ -72,8 +72,13 @@ class Located:
 Content: TypeAlias = "bool | int | float | str | list[Located] | dict[str, Located] | None"
 
 
-def read_json5(text: str) -> Located:
-    """Read one JSON5 value that fills the whole text; raises `Unreadable` on anything else."""
+def read_json5(text: str, nesting: int = 0) -> Located:
+    """Read one JSON5 value that fills the whole text; raises `Unreadable` on anything else.
+
+    Args:
+        text: The text.
+        nesting: How deep the value will stand in a larger one, which counts as its own depth.
+    """
     if len(text) > MOST_TEXT:
         raise Unreadable(f"{len(text)} characters; at most {MOST_TEXT} are read", 0)
     try:
@@ -81,7 +86,7 @@ def read_json5(text: str) -> Located:
     except UnicodeEncodeError as error:
         raise Unreadable("a lone surrogate is not a character", error.start) from None
     reader = _Reader(text)
-    value = reader.value(0)
+    value = reader.value(nesting)
     reader.skip_blank()
     if reader.at < len(text):
         raise Unreadable(f"expected the end of the text, found {reader.seen()}", reader.at)

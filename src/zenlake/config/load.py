@@ -64,7 +64,7 @@ def insert(tree: Tree, path: str, text: str) -> Tree:
     where = segments(path)
     name = "/".join(where)
     try:
-        node = _parse(text, "")
+        node = _parse(text, "", nesting=len(where))
     except InvalidConfig as error:
         problem = error.problems[0]
         message = f"{problem.message} (line {problem.line}, column {problem.column} of the value)"
@@ -93,6 +93,8 @@ def look_up(tree: Tree, path: str) -> Plain:
     for name in where:
         if isinstance(found, dict) and name in found:
             found = found[name]
+        elif rest and key.by_mode and not isinstance(found, dict):
+            return found  # one value for every mode, hence for the one asked for
         elif isinstance(key.shape, FreeForm) and rest:
             raise InvalidConfig((Problem("/".join(where), "nothing is written there"),))
         else:
@@ -128,9 +130,9 @@ def segments(path: str) -> Path:
     return where
 
 
-def _parse(text: str, source: str, *, yaml: bool = False) -> Located:
+def _parse(text: str, source: str, *, yaml: bool = False, nesting: int = 0) -> Located:
     try:
-        return read_yaml(text) if yaml else read_json5(text)
+        return read_yaml(text) if yaml else read_json5(text, nesting)
     except Unreadable as error:
         report = Report(text, source)
         report.add((), error.message, error.offset)
