@@ -38,7 +38,7 @@ class KeyExt(Message):
         w.u8(flags)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.raw(self.suffix.encode("utf-8"))
+            w.raw(w.utf8(self.suffix))
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""
@@ -93,7 +93,7 @@ class DeclareKeyExpr(Message):
         w.vle(self.id, 0xFFFF)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+            w.text(self.suffix, 0xFFFF)
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""
@@ -212,7 +212,7 @@ class DeclareSubscriber(Message):
         w.vle(self.id, 0xFFFFFFFF)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+            w.text(self.suffix, 0xFFFF)
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""
@@ -365,7 +365,7 @@ class DeclareQueryable(Message):
         w.vle(self.id, 0xFFFFFFFF)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+            w.text(self.suffix, 0xFFFF)
         if self.info != 0:
             more -= 1
             w.u8(0x21 | (0x80 if more else 0))
@@ -525,7 +525,7 @@ class DeclareToken(Message):
         w.vle(self.id, 0xFFFFFFFF)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+            w.text(self.suffix, 0xFFFF)
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""

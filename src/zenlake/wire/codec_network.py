@@ -260,7 +260,7 @@ class Push(Message):
         w.u8(header)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+            w.text(self.suffix, 0xFFFF)
         if self.qos != 5:
             more -= 1
             w.u8(0x21 | (0x80 if more else 0))
@@ -460,7 +460,7 @@ class Request(Message):
         w.vle(self.id, 0xFFFFFFFF)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+            w.text(self.suffix, 0xFFFF)
         if self.qos != 5:
             more -= 1
             w.u8(0x21 | (0x80 if more else 0))
@@ -684,7 +684,7 @@ class Response(Message):
         w.vle(self.id, 0xFFFFFFFF)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+            w.text(self.suffix, 0xFFFF)
         if self.qos != 5:
             more -= 1
             w.u8(0x21 | (0x80 if more else 0))
@@ -1094,7 +1094,7 @@ class Interest(Message):
 
     def write(self, w: Writer) -> None:
         """Append its bytes."""
-        flag_n = len(self.suffix) > 0
+        flag_n = self.restricted and len(self.suffix) > 0
         header = 0x19
         if self.mode not in (0, 1, 2, 3):
             raise EncodeError(f"Interest.mode is {self.mode}: one of (0, 1, 2, 3)")
@@ -1129,10 +1129,10 @@ class Interest(Message):
             if self.aggregate:
                 options |= 0x80
             w.u8(options)
-        if self.restricted:
+        if self.mode != 0 and self.restricted:
             w.vle(self.scope, 0xFFFF)
-        if self.restricted and flag_n:
-            w.sized(self.suffix.encode("utf-8"), 0xFFFF)
+        if self.mode != 0 and self.restricted and flag_n:
+            w.text(self.suffix, 0xFFFF)
         if self.qos != 5:
             more -= 1
             w.u8(0x21 | (0x80 if more else 0))
@@ -1187,10 +1187,10 @@ def read_interest(r: Reader, header: int) -> Interest:
     tokens = (options & 0x08) != 0
     restricted = (options & 0x10) != 0
     scope: int = 0
-    if options & 0x10:
+    if mode != 0 and options & 0x10:
         scope = r.vle(0xFFFF)
     suffix: str = ""
-    if options & 0x10 and options & 0x20:
+    if mode != 0 and options & 0x10 and options & 0x20:
         suffix = r.text(r.vle(0xFFFF))
     sender_mapping = (options & 0x40) != 0 if options & 0x10 else True
     aggregate = (options & 0x80) != 0
@@ -1238,9 +1238,9 @@ def skip_interest(r: Reader, header: int) -> None:
     options = 0
     if mode != 0:
         options = r.u8()
-    if options & 0x10:
+    if mode != 0 and options & 0x10:
         r.skip_vle()
-    if options & 0x10 and options & 0x20:
+    if mode != 0 and options & 0x10 and options & 0x20:
         r.skip(r.vle(0xFFFF))
     if header & 0x80:
         while True:
@@ -1431,15 +1431,15 @@ class LinkState(Message):
             w.vle(len(self.zid), 16)
             w.zid(self.zid)
         if flag_w:
-            if self.whatami not in (0, 1, 2, 4):
-                raise EncodeError(f"LinkState: {self.whatami} is not one of (0, 1, 2, 4)")
+            if self.whatami not in (1, 2, 4):
+                raise EncodeError(f"LinkState: {self.whatami} is not one of (1, 2, 4)")
             w.u8(self.whatami)
         if flag_l:
             locators = self.locators
             assert locators is not None
             w.vle(len(locators), 0xFFFFFFFFFFFFFFFF)
             for locator in locators:
-                w.sized(locator.encode("utf-8"), 0xFF)
+                w.text(locator, 0xFF)
         w.vle(len(self.links), 0xFFFFFFFFFFFFFFFF)
         for link in self.links:
             w.vle(link, 0xFFFFFFFFFFFFFFFF)
@@ -1478,9 +1478,9 @@ def read_link_state(r: Reader) -> LinkState:
     whatami: int = 0
     if options & 0x02:
         whatami = r.u8()
-        if whatami not in (0, 1, 2, 4):
+        if whatami not in (1, 2, 4):
             raise DecodeError(
-                f"LinkState.whatami is {whatami} before offset {r.pos}: one of (0, 1, 2, 4)", r.pos
+                f"LinkState.whatami is {whatami} before offset {r.pos}: one of (1, 2, 4)", r.pos
             )
     locators: tuple[str, ...] | None = None
     if options & 0x04:

@@ -113,7 +113,7 @@ class Hello(Message):
         if flag_l:
             w.vle(len(self.locators), 0xFFFFFFFFFFFFFFFF)
             for locator in self.locators:
-                w.sized(locator.encode("utf-8"), 0xFF)
+                w.text(locator, 0xFF)
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""

@@ -123,7 +123,7 @@ class InitSyn(Message):
         w.u8(((len(self.zid) - 1) << 4) | self.whatami)
         w.zid(self.zid)
         if flag_s:
-            w.u8(self.resolution)
+            w.vle(self.resolution, 0x3F)
         if flag_s:
             w.u16(self.batch_size)
         if self.qos:
@@ -389,7 +389,7 @@ class InitAck(Message):
         w.u8(((len(self.zid) - 1) << 4) | self.whatami)
         w.zid(self.zid)
         if flag_s:
-            w.u8(self.resolution)
+            w.vle(self.resolution, 0x3F)
         if flag_s:
             w.u16(self.batch_size)
         w.sized(self.cookie, 0xFFFF)
@@ -1342,7 +1342,7 @@ class Join(Message):
         w.u8(((len(self.zid) - 1) << 4) | self.whatami)
         w.zid(self.zid)
         if flag_s:
-            w.u8(self.resolution)
+            w.vle(self.resolution, 0x3F)
         if flag_s:
             w.u16(self.batch_size)
         w.vle(self.lease // 1000 if self.lease % 1000 == 0 else self.lease, 0xFFFFFFFFFFFFFFFF)

@@ -295,8 +295,7 @@ class Put(Message):
             w.sized(self.attachment, 0xFFFFFFFF)
         for extension in self.extensions:
             more -= 1
-            w.u8(extension.header | (0x80 if more else 0))
-            w.raw(extension.body)
+            extension.append(w, more > 0)
         if not self.shm:
             w.sized(self.payload, 0xFFFFFFFF)
         if self.shm:
@@ -360,7 +359,7 @@ def read_put(r: Reader, header: int) -> Put:
             else:
                 if kept is None:
                     kept = []
-                kept.append(keep_extension(r, tag, "Put"))
+                keep_extension(kept, r, tag, "Put")
             if tag < 0x80:
                 break
     extensions = () if kept is None else tuple(kept)
@@ -468,8 +467,7 @@ class Del(Message):
             w.sized(self.attachment, 0xFFFFFFFF)
         for extension in self.extensions:
             more -= 1
-            w.u8(extension.header | (0x80 if more else 0))
-            w.raw(extension.body)
+            extension.append(w, more > 0)
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""
@@ -506,7 +504,7 @@ def read_del(r: Reader, header: int) -> Del:
             else:
                 if kept is None:
                     kept = []
-                kept.append(keep_extension(r, tag, "Del"))
+                keep_extension(kept, r, tag, "Del")
             if tag < 0x80:
                 break
     extensions = () if kept is None else tuple(kept)
@@ -595,7 +593,7 @@ class Query(Message):
         if flag_c:
             w.vle(self.consolidation, 0xFFFFFFFFFFFFFFFF)
         if flag_p:
-            w.sized(self.parameters.encode("utf-8"), 0xFFFFFFFFFFFFFFFF)
+            w.text(self.parameters, 0xFFFFFFFFFFFFFFFF)
         if self.source_info is not None:
             more -= 1
             w.u8(0x41 | (0x80 if more else 0))
@@ -619,8 +617,7 @@ class Query(Message):
             w.sized(self.attachment, 0xFFFFFFFF)
         for extension in self.extensions:
             more -= 1
-            w.u8(extension.header | (0x80 if more else 0))
-            w.raw(extension.body)
+            extension.append(w, more > 0)
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""
@@ -674,7 +671,7 @@ def read_query(r: Reader, header: int) -> Query:
             else:
                 if kept is None:
                     kept = []
-                kept.append(keep_extension(r, tag, "Query"))
+                keep_extension(kept, r, tag, "Query")
             if tag < 0x80:
                 break
     extensions = () if kept is None else tuple(kept)
@@ -737,8 +734,7 @@ class Reply(Message):
             w.vle(self.consolidation, 0xFFFFFFFFFFFFFFFF)
         for extension in self.extensions:
             more -= 1
-            w.u8(extension.header | (0x80 if more else 0))
-            w.raw(extension.body)
+            extension.append(w, more > 0)
         body: Message = self.body
         body.write(w)
 
@@ -764,7 +760,7 @@ def read_reply(r: Reader, header: int) -> Reply:
             tag = r.u8()
             if kept is None:
                 kept = []
-            kept.append(keep_extension(r, tag, "Reply"))
+            keep_extension(kept, r, tag, "Reply")
             if tag < 0x80:
                 break
     extensions = () if kept is None else tuple(kept)
@@ -854,8 +850,7 @@ class Err(Message):
             w.u8(0x12 | (0x80 if more else 0))
         for extension in self.extensions:
             more -= 1
-            w.u8(extension.header | (0x80 if more else 0))
-            w.raw(extension.body)
+            extension.append(w, more > 0)
         if not self.shm:
             w.sized(self.payload, 0xFFFFFFFF)
         if self.shm:
@@ -909,7 +904,7 @@ def read_err(r: Reader, header: int) -> Err:
             else:
                 if kept is None:
                     kept = []
-                kept.append(keep_extension(r, tag, "Err"))
+                keep_extension(kept, r, tag, "Err")
             if tag < 0x80:
                 break
     extensions = () if kept is None else tuple(kept)

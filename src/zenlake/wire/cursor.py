@@ -356,6 +356,17 @@ class Writer:
         self.parts.append(data)
         self.size += size
 
+    def text(self, text: str, limit: int) -> None:
+        """UTF-8 behind its length in bytes."""
+        self.sized(self.utf8(text), limit)
+
+    def utf8(self, text: str) -> bytes:
+        """The bytes of a text, refused if it has half of a surrogate pair."""
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise EncodeError(f"{text!r} is not UTF-8: {error.reason}") from None
+
     def zid(self, zid: bytes) -> None:
         """The bytes of a node id, 1 to 16 of them."""
         size = len(zid)

@@ -153,9 +153,14 @@ def flag_conditions(spec: MessageSpec) -> dict[str, str]:
     explicit = explicit_flags(spec)
     found: dict[str, list[str]] = {}
     for field in spec.fields:
+        # A field that an explicit flag keeps away cannot ask for a flag of its own.
+        own = [
+            f"self.{explicit[c.flag].name}" for c in field.conditions if c.flag in explicit
+        ]  # fmt: skip
+        wanted = " and ".join([*own, present(field.name, field.default)])
         for condition in field.conditions:
             if condition.flag and condition.flag not in explicit:
-                found.setdefault(condition.flag, []).append(present(field.name, field.default))
+                found.setdefault(condition.flag, []).append(wanted)
     return {letter: either(options) for letter, options in found.items()}
 
 

@@ -200,8 +200,7 @@ class ClassText:
         if spec.keeps_unknown:
             with out.under("for extension in self.extensions:"):
                 out("more -= 1")
-                out("w.u8(extension.header | (0x80 if more else 0))")
-                out("w.raw(extension.body)")
+                out("extension.append(w, more > 0)")
 
     def write_extension(self, field: Field) -> None:
         """The body of one extension."""
@@ -343,6 +342,8 @@ class ClassText:
                     f'raise EncodeError(f"{self.spec.name}: {{{value}}} is not one of {kind.legal}")'
                 )
         match kind.form:
+            case "u8" if 0 < kind.mask < 0x80:
+                self.out(f"w.vle({value}, 0x{kind.mask:X})")  # one byte, as it is that small
             case "u8":
                 self.out(f"w.u8({value})")
             case "u16":
@@ -365,13 +366,13 @@ class ClassText:
                 out(f"w.nat(len({value}))")
                 out(f"w.raw({value})")
             case Text(limit=limit, form="vle"):
-                out(f'w.sized({value}.encode("utf-8"), 0x{limit:X})')
+                out(f"w.text({value}, 0x{limit:X})")
             case Text():
-                out(f'encoded = {value}.encode("utf-8")')
+                out(f"encoded = w.utf8({value})")
                 out("w.nat(len(encoded))")
                 out("w.raw(encoded)")
             case Rest(utf8=utf8):
-                out(f'w.raw({value}.encode("utf-8"))' if utf8 else f"w.raw({value})")
+                out(f"w.raw(w.utf8({value}))" if utf8 else f"w.raw({value})")
             case Zid():
                 out(f"w.vle(len({value}), 16)")
                 out(f"w.zid({value})")

@@ -347,7 +347,7 @@ class ReaderText:
         if self.spec.keeps_unknown and not self.skip:
             with self.out.under("if kept is None:"):
                 self.out("kept = []")
-            self.out(f'kept.append(keep_extension(r, tag, "{self.spec.name}"))')
+            self.out(f'keep_extension(kept, r, tag, "{self.spec.name}")')
         else:
             self.out(f'r.skip_extension(tag, "{self.spec.name}")')
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from zenlake.errors import DecodeError, EncodeError
 from zenlake.wire.cursor import Reader, Writer
 
 
@@ -70,7 +71,25 @@ class UnknownExtension(Message):
 
     def write(self, w: Writer) -> None:
         """Append it as the last extension."""
-        w.u8(self.header)
+        self.append(w, False)
+
+    def append(self, w: Writer, more: bool) -> None:
+        """Append it; `more`: another extension follows. What nobody could skip is refused."""
+        header = self.header
+        fits = header >= 0 and header <= 0x5F
+        if fits:
+            r = Reader(self.body)
+            try:
+                r.skip_extension(header & 0x6F, "an unknown extension")
+            except DecodeError:
+                fits = False
+            fits = fits and r.pos == r.end
+        if not fits:
+            raise EncodeError(
+                f"header 0x{header:02x} and body {self.body.hex() or 'nothing'} are no extension: "
+                "0x00 to 0x5f, and a body in the shape that bits 5 and 6 say"
+            )
+        w.u8(header | 0x80 if more else header)
         w.raw(self.body)
 
     def to_dict(self) -> dict[str, object]:
@@ -78,8 +97,17 @@ class UnknownExtension(Message):
         return {"header": self.header, "body": self.body.hex()}
 
 
-def keep_extension(r: Reader, tag: int, message: str) -> UnknownExtension:
-    """The unknown extension that begins with `tag`, refused if it is mandatory."""
+#: Sixteen ids in three shapes: no honest message has more unknown extensions than that.
+MOST_UNKNOWN: Final = 48
+
+
+def keep_extension(kept: list[UnknownExtension], r: Reader, tag: int, message: str) -> None:
+    """Keep the unknown extension that begins with `tag`; refuse it if it is mandatory."""
     start = r.pos
     r.skip_extension(tag, message)
-    return UnknownExtension(header=tag & 0x7F, body=r.data[start : r.pos])
+    if len(kept) >= MOST_UNKNOWN:
+        raise DecodeError(
+            f"{message} has more than {MOST_UNKNOWN} unknown extensions, at offset {start - 1}",
+            start - 1,
+        )
+    kept.append(UnknownExtension(header=tag & 0x7F, body=r.data[start : r.pos]))
