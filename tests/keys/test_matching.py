@@ -30,20 +30,20 @@ def test_construction_is_as_recorded(case: dict[str, str | None]) -> None:
     text = case["input"]
     assert text is not None
     if case["canonical"] is None:
-        with pytest.raises(KeyExprError, match="write|use"):
+        with pytest.raises(KeyExprError, match=r"write|use"):
             check(text)
     else:
         check(text)
     if case["autocanonize"] is None:
-        with pytest.raises(KeyExprError, match="write|use"):
+        with pytest.raises(KeyExprError, match=r"write|use"):
             canonize(text)
     else:
         assert canonize(text) == case["autocanonize"]
 
 
 @pytest.mark.parametrize("case", PAIRS, ids=lambda case: f"{case['a']} {case['b']}")
-def test_pairs_relate_as_recorded(case: dict[str, str]) -> None:
-    a, b = case["a"], case["b"]
+def test_pairs_relate_as_recorded(case: dict[str, str | bool]) -> None:
+    a, b = str(case["a"]), str(case["b"])
     assert intersects(a, b) is case["intersects"]
     assert intersects(b, a) is case["intersects"]
     assert includes(a, b) is case["a_includes_b"]

@@ -64,12 +64,7 @@ class Parameters:
     def values(self, key: str) -> list[str]:
         """Return the first value of `key` cut at each `|`; nothing if there is no such name."""
         value = self.get(key)
-        if value is None:
-            return []
-        parts = value.split("|")
-        if len(parts) > 1 and not parts[-1]:
-            parts.pop()
-        return parts
+        return [] if value is None else value.split("|")
 
     def is_ordered(self) -> bool:
         """Whether the names stand in alphabetical order."""
