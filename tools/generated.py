@@ -24,13 +24,14 @@ GENERATORS = ("zenlake.wire.generate", "zenlake.config.document")
 """Modules that write files when they are run; each knows where its files belong."""
 
 
-def write(root: Path) -> None:
+def write(root: Path, quiet: bool = False) -> None:
     """Run every generator in the repository at `root`."""
     for module in GENERATORS:
         subprocess.run(
             [sys.executable, "-m", module],
             cwd=root,
             env=os.environ | {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+            stdout=subprocess.DEVNULL if quiet else None,
             check=True,
         )
 
@@ -45,7 +46,7 @@ def stale() -> list[str]:
                 shutil.copytree(ROOT / name, copy / name, ignore=ignored)
             elif (ROOT / name).is_file():
                 shutil.copy2(ROOT / name, copy / name)
-        write(copy)
+        write(copy, quiet=True)
         return sorted(
             str(path.relative_to(copy))
             for path in copy.rglob("*")
