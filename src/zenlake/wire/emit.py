@@ -111,8 +111,8 @@ def attributes(field: Field) -> list[tuple[str, str, object]]:
             return [*found, ("zid", "bytes", b"" if optional else REQUIRED)]
         case Ntp64():
             return [("seconds", "int", REQUIRED), ("fraction", "int", REQUIRED)]
-        case CompactId():
-            return [("id", "int", REQUIRED), ("compact", "bool", True)]
+        case CompactId(compact=compact):
+            return [("id", "int", REQUIRED), ("compact", "bool", compact)]
         case ByEncoding():
             return [(field.name, "int | bytes | None", None)]
         case kind:
@@ -120,9 +120,16 @@ def attributes(field: Field) -> list[tuple[str, str, object]]:
             return [(field.name, item_type(kind) + suffix, field.default)]
 
 
+def markers_type(spec: MessageSpec) -> str:
+    """The Python type of the markers that decorate a message."""
+    return f"tuple[{' | '.join(spec.markers)}, ...]"
+
+
 def spec_attributes(spec: MessageSpec) -> list[tuple[str, str, object]]:
-    """All attributes of a message's class, in wire order."""
+    """All attributes of a message's class, in wire order; its markers come last."""
     found = [attribute for field in spec.fields for attribute in attributes(field)]
+    if spec.markers:
+        found.append(("markers", markers_type(spec), ()))
     if spec.keeps_unknown:
         found.append(("extensions", "tuple[UnknownExtension, ...]", ()))
     return found
@@ -199,6 +206,8 @@ def minimum_size(kind: Kind, names: Names) -> int:
                 for f in names[name].plain
                 if not f.conditions and not isinstance(f.kind, Flag)
             )
+        case OneOf(names=members):
+            return 1 + min(minimum_size(Struct(name), names) for name in members)
         case Rest():
             return 0
         case Identity() | Zid():

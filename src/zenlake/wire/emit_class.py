@@ -114,6 +114,9 @@ class ClassText:
         with out.under("def write(self, w: Writer) -> None:"):
             out('"""Append its bytes."""')
             before = len(out.lines)
+            if spec.markers:
+                with out.under("if self.markers:"):
+                    out("write_markers(self.markers, w)")
             for letter, condition in flag_conditions(spec).items():
                 out(f"flag_{letter.lower()} = {condition}")
             if spec.id >= 0:
@@ -238,8 +241,19 @@ class ClassText:
         if condition:
             with self.out.under(f"if {condition}:"):
                 self.write_present(field)
+            if self.spec.refuses_stray and all(c.name for c in field.conditions):
+                self.refuse_stray(field)
         else:
             self.write_present(field)
+
+    def refuse_stray(self, field: Field) -> None:
+        """Refuse a value that the wire has no place for, rather than lose it."""
+        reasons = " and ".join(f"{c.name} is {{self.{c.name}}}" for c in field.conditions)
+        with self.out.under(f"elif {present(field.name, field.default)}:"):
+            self.out(
+                f'raise EncodeError(f"{self.spec.name}.{field.name} has no place if {reasons}: '
+                'leave it out")'
+            )
 
     def write_present(self, field: Field) -> None:
         """A plain field that is there."""
@@ -378,6 +392,9 @@ class ClassText:
                 out(f"w.zid({value})")
             case Struct():
                 out(f"{value}.write(w)")
+            case OneOf():
+                out(f"item: Message = {value}")
+                out("item.write(w)")
             case Many(item=item, form=form):
                 out(f"w.nat(len({value}))" if form == "nat" else f"w.vle(len({value}), 0xFFFFFFFF)")
                 with out.under(f"for inner in {value}:"):
@@ -393,6 +410,9 @@ class ClassText:
         with out.under("def to_dict(self) -> dict[str, object]:"):
             out('"""Its fields as JSON can hold them; what is absent on the wire is left out."""')
             out(f'fields: dict[str, object] = {{"message": "{spec.name}"}}')
+            if spec.markers:
+                with out.under("if self.markers:"):
+                    out('fields["markers"] = [marker.to_dict() for marker in self.markers]')
             for field in spec.fields:
                 by_name = [c for c in field.conditions if c.name]
                 for name, _, default in attributes(field):
@@ -422,7 +442,7 @@ class ClassText:
                 return f"{value}.hex()"
             case Struct() | OneOf():
                 return f"{value}.to_dict()"
-            case Messages() | Many(item=Struct()):
+            case Messages() | Many(item=Struct() | OneOf()):
                 return f"[item.to_dict() for item in {value}]"
             case Many(item=Bytes()):
                 return f"[item.hex() for item in {value}]"

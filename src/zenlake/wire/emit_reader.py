@@ -11,6 +11,7 @@ from zenlake.wire.emit import (
     explicit_flags,
     extension_place,
     item_type,
+    markers_type,
     minimum_size,
     snake,
     spec_attributes,
@@ -62,6 +63,8 @@ class ReaderText:
         """The function."""
         spec, out = self.spec, self.out
         header = ", header: int" if spec.id >= 0 else ""
+        if spec.markers:
+            header += f", markers: {markers_type(spec)}"
         verb, result = ("skip", "None") if self.skip else ("read", spec.name)
         with out.under(f"def {verb}_{snake(spec.name)}(r: Reader{header}) -> {result}:"):
             purpose = "Pass over the rest of" if self.skip else "Read the rest of"
@@ -230,6 +233,8 @@ class ReaderText:
                 return "r.zid(r.vle(0xFF))"
             case Struct(name=struct):
                 return f"read_{snake(struct)}(r)"
+            case OneOf(names=names):
+                return f"read_{self.union_name(names, self.spec.name)}(r)"
             case _:
                 raise TypeError(f"{kind} is not one value")
 

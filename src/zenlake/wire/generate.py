@@ -7,14 +7,27 @@ compiled like any other module. `python -m zenlake.wire.generate` writes the fil
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
 
 from zenlake.wire.emit import snake
 from zenlake.wire.emit_class import ClassText
+from zenlake.wire.emit_marked import marked_reader_text
 from zenlake.wire.emit_reader import reader_text, skipper_text, union_reader_text
-from zenlake.wire.schema import Messages, OneOf, Page
+from zenlake.wire.schema import Many, Messages, OneOf, Page
+
+#: Every page of declarations: where it is, and the package of its codec. Named, not imported:
+#: the 2018 protocol stands on this package, so nothing here may lean on it.
+PAGES = {
+    "zenlake.wire.declared.zenoh": "zenlake.wire",
+    "zenlake.wire.declared.declare": "zenlake.wire",
+    "zenlake.wire.declared.network": "zenlake.wire",
+    "zenlake.wire.declared.transport": "zenlake.wire",
+    "zenlake.wire.declared.scouting": "zenlake.wire",
+    "zenlake.xrce.declared": "zenlake.xrce",
+}
 
 HEAD = '''"""{title} of Zenoh {protocol}: classes and codec.
 
@@ -44,14 +57,19 @@ def unions_of(page: Page) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for spec in page.specs.values():
         for field in spec.fields:
-            if isinstance(field.kind, OneOf):
-                found[union_name(field.kind.names, spec.name)] = field.kind.names
+            kind = field.kind.item if isinstance(field.kind, Many) else field.kind
+            if isinstance(kind, OneOf):
+                found[union_name(kind.names, spec.name)] = kind.names
     return found
 
 
 def roots_of(page: Page) -> tuple[str, ...]:
     """The messages that may stand alone on this page."""
-    return tuple(name for name, spec in page.specs.items() if spec.id >= 0)
+    return tuple(
+        name
+        for name, spec in page.specs.items()
+        if spec.id >= 0 and not spec.inner and not spec.marker
+    )
 
 
 def module_of(page: Page, package: str) -> str:
@@ -74,7 +92,9 @@ def codec_text(page: Page, package: str, source: str) -> str:
             continue
         specs = [page.find(name) for name in members]
         body.append(union_reader_text(reader, specs, skip=page.protocol == "1.x"))
-    if page.name not in ("zenoh", "declare"):
+    if page.markers:
+        body.append(marked_reader_text([page.specs[name] for name in roots_of(page)], page.specs))
+    elif page.name not in ("zenoh", "declare"):
         specs = [page.specs[name] for name in roots_of(page)]
         body.append(union_reader_text(page.name, specs, skip=page.name == "network"))
     text = "\n\n".join(body)
@@ -135,15 +155,18 @@ def formatted(text: str, path: Path) -> str:
 
 def outputs() -> dict[Path, str]:
     """Every generated file of both protocols, with its text."""
-    from zenlake.wire.declared import declare, network, scouting, transport, zenoh
-
-    here = Path(__file__).parent
+    root = Path(__file__).parent.parent
     files: dict[Path, str] = {}
-    for module in (zenoh, declare, network, transport, scouting):
-        path = here / f"codec_{module.PAGE.name}.py"
-        source = f"wire/declared/{module.PAGE.name}.py"
-        files[path] = formatted(codec_text(module.PAGE, "zenlake.wire", source), path)
+    for module, package in PAGES.items():
+        page: Page = importlib.import_module(module).PAGE
+        path = root / f"{inside(module_of(page, package))}.py"
+        files[path] = formatted(codec_text(page, package, f"{inside(module)}.py"), path)
     return files
+
+
+def inside(module: str) -> str:
+    """The path of a module inside the package `zenlake`, without its ending."""
+    return module.removeprefix("zenlake.").replace(".", "/")
 
 
 def main(arguments: list[str]) -> int:

@@ -159,6 +159,8 @@ class HeaderBits(Kind):
 class CompactId(Kind):
     """A 2018 conduit or space id: 1 + L + 2·H if the flag Z is set, else a number."""
 
+    compact: bool = True  # how it is written unless the message says otherwise
+
 
 @dataclass(frozen=True)
 class Struct(Kind):
@@ -207,6 +209,9 @@ class Condition:
     values: tuple[int, ...] = ()
     negated: bool = False
 
+
+#: How many 2018 markers may stand before one message: each kind twice and some, a bound only.
+MARKERS_MAX = 8
 
 #: A default that no value equals: the field is always there and must be given.
 REQUIRED: object = object()
@@ -392,9 +397,9 @@ def header_bits(names: Names) -> Field:
     return Field(HeaderBits(tuple(names), _names(names)))
 
 
-def compact_id() -> Field:
-    """A conduit or space id of the 2018 protocol."""
-    return Field(CompactId())
+def compact_id(compact: bool = True) -> Field:
+    """A conduit or space id of the 2018 protocol, by default in its one-byte form or not."""
+    return Field(CompactId(compact))
 
 
 def struct(name: str) -> Field:
@@ -409,7 +414,7 @@ def many(item: Field, *, fixed: int = 0, like: str = "", limit: int = 0) -> Fiel
 
 
 def many_nat(item: Field) -> Field:
-    """Several structures behind a natural number (2018)."""
+    """Several structures or messages behind a natural number (2018)."""
     return Field(Many(item.kind, form="nat"))
 
 
@@ -465,11 +470,15 @@ class MessageSpec:
     fixed: tuple[tuple[str, bool], ...] = ()  # letters that tell this message from another
     keeps_unknown: bool = False  # unknown extensions are kept and sent on
     marker: bool = False  # 2018: decorates the next message
+    markers: tuple[str, ...] = ()  # 2018: what may decorate this message
+    inner: bool = False  # stands inside another message only, with ids of its own
+    aliases: tuple[tuple[int, str], ...] = ()  # ids it is read under, and the flag each implies
+    refuses_stray: bool = False  # a field set where it has no place is refused, not dropped
 
     @property
     def extensible(self) -> bool:
         """Whether extensions may follow (flag Z in bit 7)."""
-        return self.flags[2] == "Z"
+        return self.flags[2] == "Z" and not self.marker
 
     @property
     def plain(self) -> tuple[Field, ...]:
@@ -494,6 +503,7 @@ class Page:
     title: str
     protocol: str  # "1.x" or "2018"
     imports: tuple[Page, ...] = ()
+    markers: tuple[str, ...] = ()  # 2018: the messages that decorate the others
     specs: dict[str, MessageSpec] = field(default_factory=dict)
 
     def find(self, name: str) -> MessageSpec:
@@ -511,14 +521,22 @@ class Page:
         return found
 
     def message(
-        self, id: int, flags: str = "- - Z", *, keeps_unknown: bool = False,
-        marker: bool = False, **fixed: bool,
+        self, id: int, flags: str = "", *, keeps_unknown: bool = False,
+        marker: bool = False, inner: bool = False, aliases: Mapping[int, str] | None = None,
+        **fixed: bool,
     ) -> Callable[[type], type]:  # fmt: skip
-        """Declare a message; `flags` names header bits 5, 6 and 7 in that order."""
-        low, middle, high = (("" if letter == "-" else letter) for letter in flags.split())
+        """Declare a message; `flags` names header bits 5, 6 and 7 in that order.
+
+        In 1.x bit 7 announces extensions unless `flags` says otherwise; in 2018 it is a flag.
+        """
+        old = self.protocol == "2018"
+        letters = flags or ("- - -" if old else "- - Z")
+        low, middle, high = (("" if letter == "-" else letter) for letter in letters.split())
         options = {
             "id": id, "flags": (low, middle, high), "fixed": tuple(fixed.items()),
-            "keeps_unknown": keeps_unknown, "marker": marker,
+            "keeps_unknown": keeps_unknown, "marker": marker, "inner": inner,
+            "markers": () if marker or inner else self.markers,
+            "aliases": tuple((aliases or {}).items()), "refuses_stray": old,
         }  # fmt: skip
         return lambda declared: self._add(declared, **options)
 

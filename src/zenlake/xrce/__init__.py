@@ -1,0 +1,142 @@
+"""How it was said in 2018: the protocol for extremely constrained devices.
+
+    >>> from zenlake import xrce
+    >>> message, = xrce.read_packet(bytes.fromhex("9367001201c1"))
+    >>> message.payload, xrce.conduit_of(message)
+    (b'\\xc1', 1)
+    >>> xrce.write(message).hex()
+    '9367001201c1'
+
+A packet is one datagram, or what one length prefix announces on a stream (`framing`): whole
+messages, one behind the other. Three of them are markers, which say something about the next
+message only: its conduit, its place in a fragmented payload, its resource space. They are no
+items of their own here: a message has them as `markers`, in the order in which they came, so
+that writing gives the same bytes. Any order is read; Conduit, Frag, RSpace is the order to
+write. If one kind of marker comes twice, the last one counts.
+
+Reading raises `DecodeError` and nothing else; writing a message whose field does not fit raises
+`EncodeError`. Writing is canonical: numbers take as few bytes as they need, undefined flags are
+0, a list of no properties is left out.
+"""
+
+from __future__ import annotations
+
+from zenlake.errors import EncodeError
+from zenlake.wire.cursor import Reader, Writer
+from zenlake.wire.message import Message
+from zenlake.xrce.codec import (
+    Accept,
+    AckNack,
+    BatchedData,
+    BatchedSample,
+    Binding,
+    Close,
+    Commit,
+    Conduit,
+    Declare,
+    ForgetPublisher,
+    ForgetResource,
+    ForgetSelection,
+    ForgetSubscriber,
+    Frag,
+    Hello,
+    KeepAlive,
+    Migrate,
+    Open,
+    PingPong,
+    Property,
+    Publisher,
+    Pull,
+    Resource,
+    Result,
+    RSpace,
+    Scout,
+    Selection,
+    StreamData,
+    Subscriber,
+    Synch,
+    WriteData,
+)
+from zenlake.xrce.codec import read_message as _read_message
+from zenlake.xrce.framing import Deframer, frame
+from zenlake.xrce.markers import Marker, XrceMessage, conduit_of, fragment_of, space_of
+
+__all__ = [
+    "Accept",
+    "AckNack",
+    "BatchedData",
+    "BatchedSample",
+    "Binding",
+    "Close",
+    "Commit",
+    "Conduit",
+    "Declaration",
+    "Declare",
+    "Deframer",
+    "ForgetPublisher",
+    "ForgetResource",
+    "ForgetSelection",
+    "ForgetSubscriber",
+    "Frag",
+    "Hello",
+    "KeepAlive",
+    "Marker",
+    "Message",
+    "Migrate",
+    "Open",
+    "PingPong",
+    "Property",
+    "Publisher",
+    "Pull",
+    "RSpace",
+    "Resource",
+    "Result",
+    "Scout",
+    "Selection",
+    "StreamData",
+    "Subscriber",
+    "Synch",
+    "WriteData",
+    "XrceMessage",
+    "conduit_of",
+    "fragment_of",
+    "frame",
+    "read_packet",
+    "space_of",
+    "write",
+]
+
+Declaration = (
+    Resource
+    | Publisher
+    | Subscriber
+    | Selection
+    | Binding
+    | Commit
+    | Result
+    | ForgetResource
+    | ForgetPublisher
+    | ForgetSubscriber
+    | ForgetSelection
+)
+
+
+def read_packet(data: bytes | bytearray | memoryview) -> list[XrceMessage]:
+    """The messages of one packet, each with its markers; a packet has no length prefix."""
+    r = Reader(bytes(data))
+    found: list[XrceMessage] = []
+    while r.pos < r.end:
+        found.append(_read_message(r))
+    return found
+
+
+def write(message: Message) -> bytes:
+    """The bytes of a message, its markers first."""
+    w = Writer()
+    try:
+        message.write(w)
+    except UnicodeEncodeError as error:
+        raise EncodeError(
+            f"{message.NAME}: {error.object[error.start : error.end]!r} has no UTF-8 form"
+        ) from None
+    return w.getvalue()
