@@ -12,6 +12,7 @@ import typer
 from zenlake.config import Config, ConfigWarning, InvalidConfig, Problem
 from zenlake.config.model import EndpointGroup
 from zenlake.errors import ConfigError
+from zenlake.values.locator import EndPoint
 
 
 def check_config(
@@ -41,6 +42,7 @@ def _read(file: str) -> Config:
 
 def _approve(config: Config, file: str, as_json: bool) -> None:
     settings = config.resolved
+    listen = [str(endpoint) for endpoint in settings.listen.endpoints]
     idle = config.not_honoured()
     connect = [_shown(endpoint) for endpoint in settings.connect.endpoints]
     if as_json:
@@ -48,7 +50,7 @@ def _approve(config: Config, file: str, as_json: bool) -> None:
             "ok": True,
             "file": file,
             "mode": settings.mode,
-            "listen": list(settings.listen.endpoints),
+            "listen": listen,
             "connect": connect,
             "not_honoured": list(idle),
         }
@@ -56,16 +58,16 @@ def _approve(config: Config, file: str, as_json: bool) -> None:
         return
     typer.echo(f"{file}: OK")
     typer.echo(f"mode      {settings.mode}")
-    typer.echo(f"listen    {', '.join(settings.listen.endpoints) or 'nowhere'}")
+    typer.echo(f"listen    {', '.join(listen) or 'nowhere'}")
     typer.echo(f"connect   {', '.join(connect) or 'to nobody in particular'}")
     for line, path in enumerate(idle):
         typer.echo(f"{'' if line else 'idle':<10}{path} (accepted, not honoured yet)")
 
 
-def _shown(endpoint: str | EndpointGroup) -> str:
-    if isinstance(endpoint, str):
-        return endpoint
-    return f"{endpoint.strategy}({', '.join(endpoint.locators)})"
+def _shown(endpoint: EndPoint | EndpointGroup) -> str:
+    if isinstance(endpoint, EndPoint):
+        return str(endpoint)
+    return f"{endpoint.strategy}({', '.join(str(locator) for locator in endpoint.locators)})"
 
 
 def _refuse(problems: list[Problem], source: str, as_json: bool, left_out: int = 0) -> None:

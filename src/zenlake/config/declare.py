@@ -262,7 +262,7 @@ class Key:
                 return self._default(mode) if self.open else ()
             return self.shape.build(plain, mode)
         if plain is None:
-            return self._default(mode) if self.open else None
+            return self._default(mode) if self.open or isinstance(self.default, type) else None
         return self.shape.build(plain, mode)
 
     def _default(self, mode: Mode) -> object:
@@ -383,7 +383,8 @@ def plain_of(value: object) -> Plain:
         return {str(name): plain_of(member) for name, member in value.items()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"{value!r} is no default that JSON can write")
+    # A default of a grammar (an endpoint) is written as its text.
+    return str(value)
 
 
 def _shape_of(hint: Any) -> tuple[Shape, bool]:

@@ -55,10 +55,11 @@ def render_reference() -> str:
     parts.extend(_items(single, ""))
     for key in root.keys.values():
         if isinstance(key.shape, Section):
-            rows = list(_leaves(key.shape, key.name))
+            rows = list(_rows(key.shape, key.name))
             parts.append(f"## `{key.name}`\n\n{key.doc}\n\n{_table(rows)}")
-            for path, leaf in rows:
-                parts.extend(_items([leaf], path.rpartition("/")[0]))
+            for path, row in rows:
+                if not isinstance(row.shape, Section):
+                    parts.extend(_items([row], path.rpartition("/")[0]))
     return "\n".join(parts)
 
 
@@ -81,13 +82,12 @@ def write(directory: Path) -> None:
     (directory / "DEFAULT_CONFIG.json5").write_text(render_defaults(), encoding="utf-8")
 
 
-def _leaves(section: Section, path: str) -> Iterator[tuple[str, Key]]:
+def _rows(section: Section, path: str) -> Iterator[tuple[str, Key]]:
     for key in section.keys.values():
         below = f"{path}/{key.name}"
+        yield below, key
         if isinstance(key.shape, Section):
-            yield from _leaves(key.shape, below)
-        else:
-            yield below, key
+            yield from _rows(key.shape, below)
 
 
 def _items(keys: list[Key], path: str) -> Iterator[str]:
@@ -116,7 +116,9 @@ def _table(rows: list[tuple[str, Key]], *, honoured: bool = True) -> str:
     lines = [f"| key | type | default | effect |{last}", "|---|---|---|---|" + "---|" * honoured]
     for path, key in rows:
         cells = [f"`{path}`", _type(key), _default(key), key.doc]
-        if honoured:
+        if honoured and isinstance(key.shape, Section):
+            cells.append("")
+        elif honoured:
             cells.append(f"`{key.honoured_by}`" if key.honoured_by else _IDLE)
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines) + "\n"
@@ -149,7 +151,7 @@ def _default(key: Key) -> str:
             return ", ".join(f"{mode} `{value}`" for mode, value in values.items())
         return f"`{values['peer']}`"
     if isinstance(key.default, type):
-        return "its keys' defaults"
+        return ""
     return f"`{_json(plain_of(key.default))}`"
 
 
@@ -157,7 +159,7 @@ def _members(section: Section, depth: int) -> Iterator[str]:
     indent = "  " * depth
     for key in section.keys.values():
         yield from _comment(key.doc, indent)
-        if isinstance(key.shape, Section) and key.default is key.shape.made_of and not key.open:
+        if isinstance(key.shape, Section) and not key.open and not key.hidden:
             yield f"{indent}{key.name}: {{"
             yield from _members(key.shape, depth + 1)
             yield f"{indent}}},"

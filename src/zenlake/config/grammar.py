@@ -1,43 +1,32 @@
-"""The texts of a configuration that have a grammar of their own."""
+"""The texts of a configuration that have a grammar of their own, and what they stand for."""
 
 from __future__ import annotations
 
 from ipaddress import ip_address
 from typing import Annotated
 
-from zenlake.clock.zid import ZenohId
+from zenlake.clock import ZenohId
 from zenlake.config.shape import Text
-from zenlake.keys.matching import check, is_wild
+from zenlake.keys import KeyExpr, is_wild
+from zenlake.values.locator import EndPoint
 
 __all__ = ["Endpoint", "KeyText", "Namespace", "RegionName", "SizeRange", "SocketAddress", "Zid"]
 
 
-def _check_zid(text: str) -> None:
-    ZenohId.parse(text)
-
-
-def _check_namespace(text: str) -> None:
-    check(text)
+def _namespace(text: str) -> KeyExpr:
     if is_wild(text):
-        raise ValueError("it may not have wildcards")
+        raise ValueError("wildcards cannot be put before other keys")
+    return KeyExpr(text)
 
 
-def _check_endpoint(text: str) -> None:
-    protocol, slash, rest = text.partition("/")
-    if not slash or not protocol:
-        raise ValueError("the protocol is missing; write tcp/host:port")
-    address = rest.partition("#")[0].partition("?")[0]
-    if not address:
-        raise ValueError("the address is missing; write tcp/host:port")
-
-
-def _check_region_name(text: str) -> None:
+def _region_name(text: str) -> str:
     size = len(text.encode())
     if not 1 <= size <= 32:
         raise ValueError(f"it has {size} bytes")
+    return text
 
 
-def _check_socket_address(text: str) -> None:
+def _socket_address(text: str) -> str:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port[:6]) > 65535:
         raise ValueError("the port is missing or beyond 65535")
@@ -45,23 +34,25 @@ def _check_socket_address(text: str) -> None:
     address = ip_address(host[1:-1] if bracketed else host)
     if (address.version == 6) != bracketed:
         raise ValueError("brackets belong around the address of IPv6, and of no other")
+    return text
 
 
-def _check_size_range(text: str) -> None:
+def _size_range(text: str) -> str:
     start, dots, end = text.partition("..")
     if not dots:
         raise ValueError("the two dots are missing")
     for bound in (start, end):
         if bound and not (bound.isascii() and bound.isdigit() and len(bound) <= 20):
             raise ValueError(f"'{bound[:40]}' is not a number of bytes")
+    return text
 
 
-Zid = Annotated[str, Text("a Zenoh id (1 to 32 lower-case hexadecimal digits)", _check_zid)]
-KeyText = Annotated[str, Text("a key expression in canonical form", check)]
-Namespace = Annotated[str, Text("a key expression without wildcards", _check_namespace)]
+Zid = Annotated[ZenohId, Text("a Zenoh id (1 to 32 lower-case hexadecimal digits)", ZenohId.parse)]
+KeyText = Annotated[KeyExpr, Text("a key expression in canonical form", KeyExpr)]
+Namespace = Annotated[KeyExpr, Text("a key expression without wildcards", _namespace)]
 Endpoint = Annotated[
-    str, Text("an endpoint (protocol/address?metadata#configuration)", _check_endpoint)
+    EndPoint, Text("an endpoint (protocol/address?metadata#configuration)", EndPoint.parse)
 ]
-RegionName = Annotated[str, Text("a name of 1 to 32 bytes", _check_region_name)]
-SocketAddress = Annotated[str, Text("an IP address and a port (ip:port)", _check_socket_address)]
-SizeRange = Annotated[str, Text("a range of bytes (least..most, both optional)", _check_size_range)]
+RegionName = Annotated[str, Text("a name of 1 to 32 bytes", _region_name)]
+SocketAddress = Annotated[str, Text("an IP address and a port (ip:port)", _socket_address)]
+SizeRange = Annotated[str, Text("a range of bytes (least..most, both optional)", _size_range)]

@@ -98,7 +98,7 @@ def look_up(tree: Tree, path: str) -> Plain:
         elif isinstance(key.shape, FreeForm) and rest:
             raise InvalidConfig((Problem("/".join(where), "nothing is written there"),))
         else:
-            return None
+            return None if rest else key.written()
     return found
 
 

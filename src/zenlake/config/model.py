@@ -18,6 +18,7 @@ from zenlake.config.json5 import Plain
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, Qos
 from zenlake.config.model_transport import Milliseconds, Transport
 from zenlake.config.shape import FreeForm, Mode, Real, Whole
+from zenlake.values.locator import EndPoint
 
 __all__ = ["EndpointGroup", "Retry", "SearchDir", "Settings", "StrategyByTarget"]
 
@@ -72,7 +73,8 @@ class Listen:
         null=True,
     )
     endpoints: tuple[Endpoint, ...] = key(
-        ByMode(("tcp/[::]:7447",), ("tcp/[::]:0",), ()), "Where to listen."
+        ByMode((EndPoint.parse("tcp/[::]:7447"),), (EndPoint.parse("tcp/[::]:0"),), ()),
+        "Where to listen.",
     )
     exit_on_failure: bool = key(
         ByMode(True, True, True), "Whether opening fails when the time is over.", null=True
@@ -209,8 +211,8 @@ class PeerRouting:
     mode: str | None = key(
         None, "A choice of older versions that no longer does anything.", hidden=True
     )
-    linkstate: Linkstate | None = key(
-        None, "Costs of older versions that no longer do anything.", hidden=True
+    linkstate: Linkstate = key(
+        Linkstate, "Costs of older versions that no longer do anything.", hidden=True
     )
 
 
@@ -226,8 +228,8 @@ class Routing:
     """Finding the way from publisher to subscriber."""
 
     router: RouterRouting = key(RouterRouting, "Routing among routers.")
-    peer: PeerRouting | None = key(
-        None, "Routing among peers, as older versions let one choose it.", hidden=True
+    peer: PeerRouting = key(
+        PeerRouting, "Routing among peers, as older versions let one choose it.", hidden=True
     )
     interests: InterestRouting = key(InterestRouting, "Declarations that others asked for.")
 

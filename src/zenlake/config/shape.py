@@ -160,12 +160,12 @@ class Real:
 
 
 class Text:
-    """A text, possibly of a given grammar."""
+    """A text, possibly of a grammar, and then used as what the grammar makes of it."""
 
-    def __init__(self, words: str = "a text", check: Callable[[str], None] | None = None) -> None:
-        """Name the grammar in words; `check` raises `ValueError` on a text that breaks it."""
+    def __init__(self, words: str = "a text", parse: Callable[[str], object] = str) -> None:
+        """Name the grammar in words; `parse` raises `ValueError` on a text that breaks it."""
         self.words = words
-        self.check = check
+        self.parse = parse
 
     def takes(self, value: object) -> bool:
         """Texts."""
@@ -176,18 +176,16 @@ class Text:
         value = node.value
         if not isinstance(value, str):
             return refuse(self, node, path, report)
-        if self.check is not None:
-            try:
-                self.check(value)
-            except ValueError as error:
-                reason = f" ({error})" if str(error) else ""
-                report.add(path, f"expected {self.words}, got {shown(value)}{reason}", node.at)
-                return None
+        try:
+            self.parse(value)
+        except ValueError as error:
+            report.add(path, f"expected {self.words}, got {shown(value)}: {error}", node.at)
+            return None
         return value
 
     def build(self, plain: Plain, mode: Mode) -> object:
-        """The text."""
-        return plain
+        """What the text stands for."""
+        return self.parse(str(plain))
 
 
 class Choice:

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+from typer.testing import CliRunner
+
+from zenlake.cli.check_config import check_config
+
+app = typer.Typer()
+app.command()(check_config)
+runner = CliRunner()
+
+
+def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
+    file = tmp_path / "node.json5"
+    file.write_text(
+        "{mode: 'router', transport: {link: {tx: {threads: 2}}}, connect: {endpoints:"
+        " ['tcp/a:1', {strategy: 'allOf', locators: ['tcp/b:1', 'udp/b:2']}]}}"
+    )
+    result = runner.invoke(app, [str(file)])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"{file}: OK",
+        "mode      router",
+        "listen    tcp/[::]:7447",
+        "connect   tcp/a:1, allOf(tcp/b:1, udp/b:2)",
+        "idle      connect/endpoints (accepted, not honoured yet)",
+        "          transport/link/tx/threads (accepted, not honoured yet)",
+    ]
+
+
+def test_stdin_is_read_for_a_dash() -> None:
+    result = runner.invoke(app, ["-", "--json"], input="{mode: 'client'}")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {
+        "ok": True,
+        "file": "-",
+        "mode": "client",
+        "listen": [],
+        "connect": [],
+        "not_honoured": [],
+    }
+
+
+def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:
+    file = tmp_path / "node.json5"
+    file.write_text("{\n  mod: 'router',\n  id: 5,\n}")
+    result = runner.invoke(app, [str(file)])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        f"{file}:2:3: mod: unknown key; did you mean 'mode'?",
+        f"{file}:3:7: id: expected a Zenoh id (1 to 32 lower-case hexadecimal digits), or null,"
+        " got 5",
+    ]
+
+
+def test_problems_are_listed_for_programs_too() -> None:
+    result = runner.invoke(app, ["-", "--json"], input=b"{mode: '\xff'}")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "ok": False,
+        "file": "<stdin>",
+        "errors": [{"path": "", "message": "byte 0xff is not UTF-8 text", "line": 1, "column": 9}],
+        "more": 0,
+    }
+
+
+def test_a_long_list_ends_with_a_count() -> None:
+    text = "{" + ",".join(f"k{number}: 1" for number in range(130)) + "}"
+    result = runner.invoke(app, ["-"], input=text)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[100:] == ["and 30 more"]
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "none.json5"
+    result = runner.invoke(app, [str(file)])
+    assert result.exit_code == 1
+    assert result.stderr == f"{file}: cannot be read: No such file or directory\n"
