@@ -1,0 +1,127 @@
+"""`zenlake wire`: what some bytes of Zenoh say, field by field."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from zenlake.wire.dissect import Dissection
+
+MOST_BYTES = 1 << 20
+STYLES = {"message": "bold", "bits": "dim", "broken": "bold red", "head": "dim", "more": "dim"}
+
+
+def wire(
+    hex: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="HEX",
+            help="The bytes, in hexadecimal; blanks, colons and 0x are ignored. "
+            "'-' or nothing: read them from the standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Take it for a batch.")] = False,
+    network: Annotated[
+        bool, typer.Option("--network", help="Take it for one network message.")
+    ] = False,
+    scouting: Annotated[
+        bool, typer.Option("--scouting", help="Take it for a scouting datagram.")
+    ] = False,
+    old: Annotated[
+        bool, typer.Option("--2018", help="Take it for a packet of the 2018 protocol.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Take bytes apart: every field with its offset, bytes, value and meaning.
+
+    Says where bytes break and why, and then ends with 1.
+    """
+    forms = {"--batch": batch, "--network": network, "--scouting": scouting, "--2018": old}
+    asked = [name for name, wanted in forms.items() if wanted]
+    if len(asked) > 1:
+        raise typer.BadParameter(f"{' and '.join(asked)}: give one of them, or none")
+    data = read_hex(_given(hex or []))
+    found = _dissect(data, asked[0].removeprefix("--") if asked else "")
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    elif sys.stdout.isatty():
+        _print_in_colour(found)
+    else:
+        from zenlake.wire.dissect_text import text
+
+        typer.echo(text(found), nl=False)
+    if found.broken is not None:
+        raise typer.Exit(1)
+
+
+def read_hex(told: str) -> bytes:
+    """The bytes that people write as `c109f2`, `c1 09 f2`, `c1:09:f2` or `0xc1, 0x09`."""
+    digits = []
+    for word in re.split(r"[\s:,;]+", told.strip()):
+        part = word[2:] if word[:2].lower() == "0x" else word
+        if strange := re.search(r"[^0-9a-fA-F]", part):
+            raise typer.BadParameter(f"{strange[0]!r} in {_cut(word)!r} is not a hexadecimal digit")
+        if len(part) % 2:
+            count = f"{len(part)} digit{'' if len(part) == 1 else 's'}"
+            raise typer.BadParameter(f"{_cut(word)!r} has {count}; a byte is written with two")
+        digits.append(part)
+    data = bytes.fromhex("".join(digits))
+    if not data:
+        raise typer.BadParameter("no bytes; write some in hexadecimal, such as 'c1 09'")
+    if len(data) > MOST_BYTES:
+        raise typer.BadParameter(f"{len(data)} bytes are too many to show; at most {MOST_BYTES}")
+    return data
+
+
+def _given(words: list[str]) -> str:
+    if words and words != ["-"]:
+        return " ".join(words)
+    if not words and sys.stdin.isatty():
+        raise typer.BadParameter("no bytes; write them in hexadecimal, or pipe them in")
+    return sys.stdin.read(8 * MOST_BYTES)
+
+
+def _dissect(data: bytes, form: str) -> Dissection:
+    from zenlake.wire.dissect import dissect, dissect_packet
+
+    if form == "2018":
+        from zenlake.xrce.declared import PAGE
+
+        return dissect_packet(data, PAGE)
+    return dissect(data, form)
+
+
+def _print_in_colour(found: Dissection) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from zenlake.wire.dissect_text import ending, heading, table
+
+    console = Console(highlight=False, soft_wrap=True)
+    for told in heading(found):
+        console.print(Text(told, "dim"))
+    console.print()
+    for at, octets, branch, name, value, meaning, kind in table(found):
+        style = STYLES.get(kind, "")
+        line = Text(f"{at}  ", "dim")
+        line.append(octets, style if kind in ("bits", "broken", "head") else "cyan")
+        line.append(f"  {branch}", "dim")
+        line.append(name, style)
+        line.append(f"  {value}", style if kind == "head" else "green")
+        line.append(f"  {meaning}", style if kind == "head" else "")
+        line.rstrip()
+        console.print(line)
+    if found.broken is not None:
+        console.print()
+    for told in ending(found):
+        console.print(Text(told, "bold red"))
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= 40 else word[:39] + "…"
