@@ -79,15 +79,15 @@ class KeyExpr:
         """Put `key_expr` in canonical form first: `a/**/*` becomes `a/*/**`."""
         if not isinstance(key_expr, str):
             _refuse(key_expr)
-        return cls.trusted(canonize(key_expr))
+        return cls.trusted(canonize(str(key_expr)))
 
     @classmethod
     def trusted(cls, text: str) -> KeyExpr:
         """Wrap text that is known to be canonical, without checking it again."""
         self = object.__new__(cls)
-        object.__setattr__(self, "_text", text)
-        object.__setattr__(self, "_chunks", None)
-        object.__setattr__(self, "_wild", None)
+        self._text = text
+        self._chunks = None
+        self._wild = None
         return self
 
     @classmethod
@@ -106,7 +106,7 @@ class KeyExpr:
     def is_wild(self) -> bool:
         """Whether it stands for more than one key."""
         if self._wild is None:
-            object.__setattr__(self, "_wild", is_wild(self._text))
+            self._wild = is_wild(self._text)
         return self._wild is True
 
     @property
@@ -118,7 +118,7 @@ class KeyExpr:
         chunks = self._chunks
         if chunks is None:
             chunks = self._text.split("/")
-            object.__setattr__(self, "_chunks", chunks)
+            self._chunks = chunks
         return chunks
 
     # --- relations -----------------------------------------------------------------------------
@@ -209,12 +209,6 @@ class KeyExpr:
         if not isinstance(other, (KeyExpr, str)):
             return NotImplemented
         return self._text >= _text(other)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a KeyExpr does not change; make another one instead of {name} = …")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a KeyExpr does not change; {name} stays")
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return KeyExpr, (self._text,)

@@ -42,6 +42,9 @@ ONE: Final = "*"
 MANY: Final = "**"
 SOME: Final = "$*"
 
+WIDE: Final = 4096
+"""From this many pairs of chunks on, sets of places are cheaper than going back."""
+
 
 def intersects(a: str, b: str) -> bool:
     """Whether at least one key belongs to both canonical expressions."""
@@ -180,6 +183,8 @@ def _lay(a: list[str], b: list[str], covering: bool) -> bool:
     """
     n = len(a)
     m = len(b)
+    if n * m > WIDE:
+        return _lay_wide(a, b, covering)
     i = 0
     j = 0
     back = -1  # where `a` goes on after its last `**`, or -1 before the first
@@ -214,6 +219,61 @@ def _lay(a: list[str], b: list[str], covering: bool) -> bool:
         start += 1
         i = back
         j = start
+
+
+def _lay_wide(a: list[str], b: list[str], covering: bool) -> bool:
+    """The same answer for long expressions, following all the ways to lie at once.
+
+    The places of `b` where the next chunk of `a` may lie are the bits of an integer, so that one
+    step moves all of them.
+    """
+    many = 0  # places before a `**`
+    single = 0  # places before any other chunk that a wildcard may swallow
+    literal: dict[str, int] = {}
+    patterns: dict[str, int] = {}
+    for j, d in enumerate(b):
+        if d == MANY:
+            many |= 1 << j
+            continue
+        if not d.startswith("@"):
+            single |= 1 << j
+            if ONE in d:
+                patterns[d] = patterns.get(d, 0) | 1 << j
+        literal[d] = literal.get(d, 0) | 1 << j
+    free = single | many
+    places = 1
+    floats = False
+    for i, c in enumerate(a):
+        if c == MANY:
+            # The carry of the addition runs up each stretch without an `@` and stops at its end.
+            places |= (free + (places & free)) ^ free
+        elif c == ONE:
+            if i == 0 or a[i - 1] != ONE:
+                floats = covering and _floats(a, i)
+            if floats:
+                places |= (places & many) << 1
+            places = (places & single) << 1
+        else:
+            places = (places & _fits(c, literal, patterns, covering)) << 1
+        if not places:
+            return False
+    return places >> len(b) & 1 == 1
+
+
+def _fits(c: str, literal: dict[str, int], patterns: dict[str, int], covering: bool) -> int:
+    """The places where the chunk `c`, which is not a bare wildcard, may lie."""
+    found = literal.get(c, 0)
+    if c.startswith("@"):
+        return found
+    if SOME in c:
+        for d, where in literal.items():
+            if chunk_includes(c, d) if covering else chunk_intersects(c, d):
+                found |= where
+    elif not covering:
+        for d, where in patterns.items():
+            if chunk_intersects(c, d):
+                found |= where
+    return found
 
 
 def _floats(a: list[str], i: int) -> bool:

@@ -8,7 +8,7 @@ Text is cut at its first `?`. On the wire the two halves travel apart.
 
 from __future__ import annotations
 
-from typing import NoReturn, final
+from typing import final
 
 from zenlake.keys.keyexpr import IntoKeyExpr, KeyExpr
 from zenlake.keys.parameters import ANY_KEY_EXPR, IntoParameters, Parameters
@@ -23,15 +23,12 @@ class Selector:
 
     __slots__ = ("_key_expr", "_parameters")
 
-    _key_expr: KeyExpr
-    _parameters: Parameters
-
     def __init__(self, arg: IntoKeyExpr, /, parameters: IntoParameters | None = None) -> None:
         """Read `keyexpr?parameters`, or put together a key expression and parameters."""
         if parameters is None and isinstance(arg, str):
             arg, _, parameters = arg.partition("?")
-        object.__setattr__(self, "_key_expr", KeyExpr.of(arg))
-        object.__setattr__(self, "_parameters", Parameters(parameters))
+        self._key_expr = KeyExpr.of(arg)
+        self._parameters = Parameters(parameters)
 
     @classmethod
     def of(cls, selector: IntoSelector) -> Selector:
@@ -69,9 +66,6 @@ class Selector:
 
     def __hash__(self) -> int:
         return hash(str(self))
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Selector does not change; make another one instead of {name} = …")
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return Selector, (str(self),)

@@ -29,6 +29,11 @@ __all__ = ["Entry", "KeyTree"]
 
 V = TypeVar("V")
 
+# What the chunks of a question must do with those of an entry.
+MEETING: Final = 0
+COVERING: Final = 1
+COVERED: Final = 2
+
 
 @final
 class Entry(Generic[V]):
@@ -112,10 +117,11 @@ class _Node(Generic[V]):
 class _Question:
     """The chunks asked, and for each kind of chunk the places where it stands."""
 
-    __slots__ = ("chunks", "end", "exact", "many", "memo", "open", "wild")
+    __slots__ = ("chunks", "end", "exact", "many", "memo", "open", "relation", "wild")
 
-    def __init__(self, chunks: list[str]) -> None:
+    def __init__(self, chunks: list[str], relation: int) -> None:
         self.chunks = chunks
+        self.relation = relation
         self.end = 1 << len(chunks)
         self.many = 0  # places before a `**`
         self.open = 0  # places before a chunk that a wildcard may swallow
@@ -144,38 +150,23 @@ class _Question:
         # through each stretch of open places and stops at its end.
         return places | ((self.open + (places & self.open)) ^ self.open)
 
-    def meeting(self, chunk: str) -> int:
-        """The places whose chunk, not `**`, intersects `chunk`."""
+    def related(self, chunk: str) -> int:
+        """The places whose chunk, not `**`, relates to `chunk` in the way asked for."""
         found = self.memo.get(chunk, -1)
         if found < 0:
             found = 0
             for k, asked in enumerate(self.chunks):
-                if asked != "**" and chunk_intersects(asked, chunk):
+                if asked != "**" and self._relates(asked, chunk):
                     found |= 1 << k
             self.memo[chunk] = found
         return found
 
-    def covering(self, chunk: str) -> int:
-        """The places whose chunk, not `**`, includes `chunk`."""
-        found = self.memo.get(chunk, -1)
-        if found < 0:
-            found = 0
-            for k, asked in enumerate(self.chunks):
-                if asked != "**" and chunk_includes(asked, chunk):
-                    found |= 1 << k
-            self.memo[chunk] = found
-        return found
-
-    def covered(self, chunk: str) -> int:
-        """The places whose chunk, not `**`, is included in `chunk`."""
-        found = self.memo.get(chunk, -1)
-        if found < 0:
-            found = 0
-            for k, asked in enumerate(self.chunks):
-                if asked != "**" and chunk_includes(chunk, asked):
-                    found |= 1 << k
-            self.memo[chunk] = found
-        return found
+    def _relates(self, asked: str, chunk: str) -> bool:
+        if self.relation == MEETING:
+            return chunk_intersects(asked, chunk)
+        if self.relation == COVERING:
+            return chunk_includes(asked, chunk)
+        return chunk_includes(chunk, asked)
 
     def floating(self) -> int:
         """The places before a `*` that runs into a `**`: together they mean "at least so many"."""
@@ -291,21 +282,21 @@ class KeyTree(Generic[V]):
         chunks = expr.split("/")
         if "*" not in expr:
             return _matching(self._root, chunks)
-        return _intersecting(self._root, _Question(chunks))
+        return _walk(self._root, _Question(chunks, MEETING))
 
     def including(self, expr: str) -> list[Entry[V]]:
         """List the entries that include `expr`: those that match whatever it matches."""
         chunks = expr.split("/")
         if "*" not in expr:
             return _matching(self._root, chunks)
-        return _including(self._root, _Question(chunks))
+        return _including(self._root, _Question(chunks, COVERED))
 
     def included_by(self, expr: str) -> list[Entry[V]]:
         """List the entries that `expr` includes: those that match nothing else."""
         if "*" not in expr:
             entry = self.entry(expr)
             return [] if entry is None else [entry]
-        return _included_by(self._root, _Question(expr.split("/")))
+        return _walk(self._root, _Question(expr.split("/"), COVERING))
 
 
 def _is_pattern(chunk: str) -> bool:
@@ -370,47 +361,10 @@ def _enter_loops(level: list[_Node[V]], loops: list[_Node[V]]) -> None:
             level.append(many)
 
 
-def _intersecting(root: _Node[V], asked: _Question) -> list[Entry[V]]:
+def _walk(root: _Node[V], asked: _Question) -> list[Entry[V]]:
+    """The entries that the question meets, or that it covers."""
     found: list[Entry[V]] = []
-    stack: list[tuple[_Node[V], int]] = [(root, asked.settle(1))]
-    while stack:
-        node, places = stack.pop()
-        if places & asked.end and node.entry is not None:
-            found.append(node.entry)
-        if node.many is not None:
-            stack.append((node.many, asked.flood(places)))
-        stay = places & asked.many
-        if node.one is not None:
-            below = ((places & asked.open & ~asked.many) << 1) | stay
-            if below:
-                stack.append((node.one, asked.settle(below)))
-        if node.some is not None:
-            for chunk, child in node.some.items():
-                below = ((places & asked.meeting(chunk)) << 1) | stay
-                if below:
-                    stack.append((child, asked.settle(below)))
-        if node.literal is None:
-            continue
-        if places & asked.wild:
-            for chunk, child in node.literal.items():
-                below = (places & asked.meeting(chunk)) << 1
-                if not chunk.startswith("@"):
-                    below |= stay
-                if below:
-                    stack.append((child, asked.settle(below)))
-        else:
-            for chunk, where in asked.exact.items():
-                if places & where:
-                    named = node.literal.get(chunk)
-                    if named is not None:
-                        stack.append((named, asked.settle((places & where) << 1)))
-    return found
-
-
-def _included_by(root: _Node[V], asked: _Question) -> list[Entry[V]]:
-    """Here the question does the covering, and a `**` in the tree is one more thing to cover."""
-    found: list[Entry[V]] = []
-    floating = asked.floating()
+    floating = asked.floating() if asked.relation == COVERING else 0
     stack: list[tuple[_Node[V], int]] = [(root, asked.settle(1))]
     while stack:
         node, places = stack.pop()
@@ -418,34 +372,46 @@ def _included_by(root: _Node[V], asked: _Question) -> list[Entry[V]]:
             found.append(node.entry)
         stay = places & asked.many
         if node.many is not None:
-            below = stay | (places & floating)
-            if below:
-                stack.append((node.many, asked.settle(below)))
+            if asked.relation == MEETING:
+                stack.append((node.many, asked.flood(places)))
+            elif stay or places & floating:
+                # To be covered, a `**` is one more thing that a `**` must lie on.
+                stack.append((node.many, asked.settle(stay | (places & floating))))
         if node.one is not None:
-            below = ((places & asked.covering("*")) << 1) | stay
+            below = ((places & asked.related("*")) << 1) | stay
             if below:
                 stack.append((node.one, asked.settle(below)))
         if node.some is not None:
             for chunk, child in node.some.items():
-                below = ((places & asked.covering(chunk)) << 1) | stay
+                below = ((places & asked.related(chunk)) << 1) | stay
                 if below:
                     stack.append((child, asked.settle(below)))
-        if node.literal is None:
-            continue
-        if places & asked.wild:
-            for chunk, child in node.literal.items():
-                below = (places & asked.covering(chunk)) << 1
-                if not chunk.startswith("@"):
-                    below |= stay
-                if below:
-                    stack.append((child, asked.settle(below)))
-        else:
-            for chunk, where in asked.exact.items():
-                if places & where:
-                    named = node.literal.get(chunk)
-                    if named is not None:
-                        stack.append((named, asked.settle((places & where) << 1)))
+        if node.literal is not None:
+            _walk_literals(node.literal, places, asked, stack)
     return found
+
+
+def _walk_literals(
+    children: dict[str, _Node[V]],
+    places: int,
+    asked: _Question,
+    stack: list[tuple[_Node[V], int]],
+) -> None:
+    """Go on to the literal children, by name where the question names them."""
+    if places & asked.wild:
+        stay = places & asked.many
+        for chunk, child in children.items():
+            below = (places & asked.related(chunk)) << 1
+            if not chunk.startswith("@"):
+                below |= stay
+            if below:
+                stack.append((child, asked.settle(below)))
+        return
+    for chunk, where in asked.exact.items():
+        if places & where:
+            named = children.get(chunk)
+            if named is not None:
+                stack.append((named, asked.settle((places & where) << 1)))
 
 
 def _including(root: _Node[V], asked: _Question) -> list[Entry[V]]:
@@ -472,7 +438,7 @@ def _including(root: _Node[V], asked: _Question) -> list[Entry[V]]:
             continue
         if node.some is not None:
             for chunk, child in node.some.items():
-                below = (places & asked.covered(chunk)) << 1
+                below = (places & asked.related(chunk)) << 1
                 if below:
                     stack.append((child, below, below))
         if node.literal is not None:
