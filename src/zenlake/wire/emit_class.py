@@ -1,5 +1,7 @@
 """The text of a message's class: constructor, `write`, `to_dict`."""
 
+# ruff: noqa: E501 (lines that hold the text of other lines)
+
 from __future__ import annotations
 
 from zenlake.wire.emit import (
@@ -170,7 +172,7 @@ class ClassText:
                     with out.under("if self.compact:"):
                         with out.under("if not 1 <= self.id <= 4:"):
                             out(
-                                f'raise EncodeError(f"a compact id is 1 to 4, not {{self.id}}: use compact=False")'
+                                'raise EncodeError(f"a compact id is 1 to 4, not {self.id}: use compact=False")'
                             )
                         out("header |= 0x80 | ((self.id - 1) << 5)")
                 case _:
@@ -435,7 +437,7 @@ class ClassText:
     def shown(self, field: Field, name: str) -> str:
         """How an attribute is shown."""
         value = f"self.{name}"
-        if isinstance(field.kind, Identity | Zid) and name == "zid" or isinstance(field.kind, Zid):
+        if isinstance(field.kind, Zid) or (isinstance(field.kind, Identity) and name == "zid"):
             return f"zid_text({value})"
         match field.kind:
             case Bytes() | Rest(utf8=False):

@@ -4,6 +4,8 @@ This is the header rule of the 2018 protocol. A marker looks like a message but 
 about the next one; so the reader of a message takes the markers before it along.
 """
 
+# ruff: noqa: E501 (lines that hold the text of other lines)
+
 from __future__ import annotations
 
 from collections.abc import Mapping

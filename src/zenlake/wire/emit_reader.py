@@ -1,5 +1,7 @@
 """The text of the functions that read a message, and of those that only pass over it."""
 
+# ruff: noqa: E501 (lines that hold the text of other lines)
+
 from __future__ import annotations
 
 from zenlake.wire.emit import (

@@ -21,7 +21,6 @@ Reading raises `DecodeError` and nothing else; writing a message whose field doe
 
 from __future__ import annotations
 
-from zenlake.errors import EncodeError
 from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.message import Message
 from zenlake.xrce.codec import (
@@ -133,10 +132,5 @@ def read_packet(data: bytes | bytearray | memoryview) -> list[XrceMessage]:
 def write(message: Message) -> bytes:
     """The bytes of a message, its markers first."""
     w = Writer()
-    try:
-        message.write(w)
-    except UnicodeEncodeError as error:
-        raise EncodeError(
-            f"{message.NAME}: {error.object[error.start : error.end]!r} has no UTF-8 form"
-        ) from None
+    message.write(w)
     return w.getvalue()
