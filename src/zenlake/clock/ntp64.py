@@ -100,7 +100,7 @@ class NTP64:
             raise TimestampError(
                 f"'{text[:80]}' is not an RFC 3339 time; write '2023-11-14T22:13:20.5Z'"
             )
-        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+        year, month, day, hour, minute, second = [int(part) for part in match.groups()[:6]]
         fraction, sign, zone_hours, zone_minutes = match.groups()[6:]
         try:
             if second == 60:

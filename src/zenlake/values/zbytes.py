@@ -19,14 +19,15 @@ from zenlake.errors import SerializeError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    class Array(Protocol):
-        """A numpy array; before Python 3.12 its types do not say that it has a buffer."""
-
-        @property
-        def __array_interface__(self) -> dict[str, object]: ...
-
-
 __all__ = ["IntoZBytes", "ZBytes"]
+
+
+class Array(Protocol):
+    """A numpy array; before Python 3.12 its types do not say that it has a buffer."""
+
+    @property
+    def __array_interface__(self) -> dict[str, object]: ...
+
 
 IntoZBytes: TypeAlias = "Buffer | Array | str | ZBytes"
 
@@ -106,6 +107,9 @@ class ZBytes:
         """The bytes in one piece; copied unless they are a whole `bytes` object already."""
         if self._parts is not None:
             return b"".join(self._parts)
+        # Said aloud, because compiled code copies a slice even when it is the whole.
+        if self._end - self._start == len(self._data):
+            return self._data
         return self._data[self._start : self._end]
 
     def to_string(self) -> str:
