@@ -79,6 +79,12 @@ def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path: Path) -> None:
         Config.from_file(path)
 
 
+def test_bytes_without_a_file_are_read_too() -> None:
+    assert Config.from_bytes(b"{mode: 'router'}", "<stdin>").mode == "router"
+    with pytest.raises(ConfigError, match="<stdin>:1:2: mod: unknown key"):
+        Config.from_bytes(b"{mod: 1}", "<stdin>")
+
+
 def test_problems_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "node.json5"
     path.write_text("{\n mode: 1}")

