@@ -11,40 +11,28 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Iterator
 
 from zenlake.errors import DecodeError
 from zenlake.wire.cursor import Reader
+from zenlake.wire.declared import declare, network, scouting, transport, zenoh
 from zenlake.wire.emit import snake
 from zenlake.wire.generate import module_of
 from zenlake.wire.message import Message
 from zenlake.wire.schema import MessageSpec, Page
+from zenlake.xrce import declared
 
 __all__ = ["class_of", "page_of", "pages", "read", "skip", "spec", "specs"]
 
 #: Where the generated codecs of a protocol live.
 ROOMS = {"1.x": "zenlake.wire", "2018": "zenlake.xrce"}
 
-_DECLARED = (
-    "zenlake.wire.declared.zenoh",
-    "zenlake.wire.declared.declare",
-    "zenlake.wire.declared.network",
-    "zenlake.wire.declared.transport",
-    "zenlake.wire.declared.scouting",
-    "zenlake.xrce.declared",
-)
+_PAGES = (zenoh.PAGE, declare.PAGE, network.PAGE, transport.PAGE, scouting.PAGE, declared.PAGE)
 
 
 def pages(protocol: str = "") -> list[Page]:
     """Every page of declarations, or those of one protocol (`1.x`, `2018`)."""
-    found: list[Page] = []
-    for name in _DECLARED:
-        if _exists(name):
-            page: Page = importlib.import_module(name).PAGE
-            if protocol in ("", page.protocol):
-                found.append(page)
-    return found
+    return [page for page in _PAGES if protocol in ("", page.protocol)]
 
 
 def specs(protocol: str = "") -> Iterator[MessageSpec]:
@@ -109,10 +97,3 @@ def _header(spec: MessageSpec, r: Reader) -> tuple[object, ...]:
 def _codec(spec: MessageSpec) -> object:
     page = page_of(spec)
     return importlib.import_module(module_of(page, ROOMS[page.protocol]))
-
-
-def _exists(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
