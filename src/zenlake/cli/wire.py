@@ -109,7 +109,8 @@ def _print_in_colour(found: Dissection) -> None:
     console.print()
     for at, octets, branch, name, value, meaning, kind in table(found):
         style = STYLES.get(kind, "")
-        line = Text(f"{at}  ", "dim")
+        line = Text()
+        line.append(f"{at}  ", "dim")
         line.append(octets, style if kind in ("bits", "broken", "head") else "cyan")
         line.append(f"  {branch}", "dim")
         line.append(name, style)
@@ -117,7 +118,7 @@ def _print_in_colour(found: Dissection) -> None:
         line.append(f"  {meaning}", style if kind == "head" else "")
         line.rstrip()
         console.print(line)
-    if found.broken is not None:
+    if found.broken is not None and found.nodes:
         console.print()
     for told in ending(found):
         console.print(Text(told, "bold red"))

@@ -185,7 +185,7 @@ def flag_meaning(page: Page, spec: MessageSpec, letter: str) -> tuple[str, str]:
     if letter == "Z" and spec.extensible and page.protocol == "1.x":
         return "extensions follow", "no extensions"
     told = [pair for field in spec.fields if (pair := _field_flag(spec, field, letter))]
-    named = [field.name for field in spec.fields if letter in _letters(field)]
+    named = [field.name for field in spec.fields if letter in _letters(field)[-1:]]
     if named and letter not in explicit_flags(spec):
         verb = "is" if len(named) == 1 and not named[0].endswith("s") else "are"
         told.append((f"{listed(named)} {verb} there", f"no {listed(named, 'or')}"))

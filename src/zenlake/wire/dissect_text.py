@@ -98,7 +98,7 @@ def text(found: Dissection) -> str:
     """The whole page, without colour."""
     lines = [*heading(found), "", *[laid_out(cells) for cells in table(found)]]
     if found.broken is not None:
-        lines += ["", *ending(found)]
+        lines += ["", *ending(found)] if found.nodes else ending(found)
     return "\n".join(lines) + "\n"
 
 

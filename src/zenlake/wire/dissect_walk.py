@@ -148,7 +148,7 @@ class Walker:
             found.value = f"0x{header:02x}"
             letters = [letter for letter in spec.flags if letter and header & spec.bit(letter)]
             found.meaning = f"{spec.name}, " + (
-                f"flags {' '.join(letters)}" if letters else "no flag"
+                f"with {' '.join(letters)} set" if letters else "no flag set"
             )
             rows = found.children
             told = self.id_text(header & 0x1F)
@@ -354,12 +354,13 @@ class Walker:
 
     def identity(self, part: Part, wanted: Field, kind: Identity) -> None:
         """A node id packed with some low bits."""
-        with self.node(part.node.children, wanted.name) as node:
+        with self.node(part.node.children, "identity") as node:
             packed = self.c.number("u8")
-            node.value, node.meaning = f"0x{packed:02x}", "who is speaking, packed"
+            node.value, node.meaning = f"0x{packed:02x}", "the size of the node id"
+            node.meaning += f", and {kind.low}" if kind.low else ""
             there = not kind.optional or bool(packed & 0x08)
             size = (packed >> 4) + 1
-            told = f"one less than the {size} of the node id" if there else "no node id"
+            told = f"one less than the node id's {plural(size, 'byte')}" if there else "no node id"
             node.children.append(bit_node(node.offset, "size", packed, 0xF0, packed >> 4, told))
             if kind.optional:
                 told = "a node id follows" if there else "no node id follows"
@@ -403,7 +404,7 @@ class Walker:
         here, end, path = self.c.pos, self.c.end, list(self.path)
         self.c.end, self.c.pos = here, here - len(value)
         try:
-            self.parts(Part(self.page.find(name), node))
+            node.fields = self.parts(Part(self.page.find(name), node))
             self.whole(name)
             node.value, node.meaning = None, told
         except Broken as error:
