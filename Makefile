@@ -52,7 +52,8 @@ compiled: $(READY) build/compiled ## the suite on the compiled wheel, with inter
 
 cover: $(READY) ## branches that no test takes
 	rm -f .coverage .coverage.*
-	$(INTERPRETED) $(BIN)/python -m coverage run -m pytest -q -m "not interop and not slow" $(ARGS)
+	$(INTERPRETED) $(BIN)/python -m coverage run -m pytest -q -n 2 \
+		-m "not interop and not slow" $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
