@@ -11,6 +11,7 @@ INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
 COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
 # Two workers keep both cores of a small machine busy; ARGS="-n 0 -k name" is for a close look.
 PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
+FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
 .PHONY: help style format types layers fresh test interpreted compiled cover wire fuzz bench docs \
@@ -60,7 +61,8 @@ cover: $(READY) ## branches that no test takes
 wire: $(READY) ## write the generated files anew
 	$(BIN)/python tools/generated.py
 
-fuzz: $(READY) build/compiled ## search hostile bytes for longer, on the compiled build
+fuzz: $(READY) build/compiled ## search hostile bytes for longer, and both builds for a difference
+	$(BIN)/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) --timeout=0 tests/hostile $(ARGS)
 
 bench: $(READY) build/compiled ## both builds beside each other, in build/bench.json
