@@ -6,7 +6,8 @@
     │   ├── SerializeError · EncodeError
     │   └── ConfigError
     ├── RemoteError     the other side broke the protocol; its link is closed
-    │   └── DecodeError     … with bytes that are not Zenoh
+    │   ├── DecodeError     … with bytes that are not Zenoh
+    │   └── HandshakeError · ClosedError
     ├── LinkError       the network did it
     └── Timeout         nobody answered in time
 
@@ -16,10 +17,12 @@ A message says what happened, shows the value, and says what to do instead.
 from __future__ import annotations
 
 __all__ = [
+    "ClosedError",
     "ConfigError",
     "DecodeError",
     "EncodeError",
     "EncodingError",
+    "HandshakeError",
     "KeyExprError",
     "LinkError",
     "LocalError",
@@ -84,6 +87,24 @@ class DecodeError(RemoteError, ValueError):
         """Say what is wrong with the bytes; `offset` is where, or -1 when unknown."""
         super().__init__(message)
         self.offset = offset
+
+
+class HandshakeError(RemoteError):
+    """The two sides cannot agree on a session; `reason` is what to say in the closing word."""
+
+    def __init__(self, message: str, reason: int) -> None:
+        """`reason`: the code for the Close message."""
+        super().__init__(message)
+        self.reason = reason
+
+
+class ClosedError(RemoteError):
+    """The other side said goodbye; `reason` is why."""
+
+    def __init__(self, message: str, reason: int) -> None:
+        """`reason`: the code of its Close message."""
+        super().__init__(message)
+        self.reason = reason
 
 
 class LinkError(ZError, OSError):

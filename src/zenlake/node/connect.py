@@ -1,0 +1,122 @@
+"""Whom to connect to, and when to try again.
+
+A router or a peer keeps a connection to every endpoint it was given. A client keeps one
+connection: it tries its endpoints in turn until one answers. Nodes that were found (by scouting
+or gossip) are tried once each time they are found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One connection under way or in place."""
+
+    id: int
+    endpoint: str
+    expected: bytes = b""  # the id that must answer there (empty: any)
+    found: bool = False  # found by scouting or gossip, not configured
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """A configured endpoint, and how it went so far."""
+
+    text: str
+    due: float = 0.0
+    period: float = 0.0
+    attempt: int = 0  # the attempt under way or in place; 0: none
+    error: str = ""
+
+
+@dataclass(slots=True)
+class ConnectPlan:
+    """The connections that a node wants."""
+
+    single: bool  # a client: one connection at a time
+    retry_init: float = 1.0
+    retry_max: float = 4.0
+    retry_factor: float = 2.0
+    endpoints: list[Endpoint] = field(default_factory=list)
+    attempts: dict[int, Attempt] = field(default_factory=dict)
+    next_id: int = 1
+    turn: int = 0
+    stopped: bool = False
+
+    def configure(self, texts: tuple[str, ...], now: float) -> None:
+        """Take the configured endpoints, all due at once."""
+        self.endpoints = [Endpoint(text, now) for text in texts]
+
+    @property
+    def deadline(self) -> float:
+        """When somebody is due to be tried."""
+        waiting = [e.due for e in self._idle()]
+        return min(waiting) if waiting else float("inf")
+
+    def _idle(self) -> list[Endpoint]:
+        """The endpoints that may be tried, in the order of their turn."""
+        if self.stopped or not self.endpoints:
+            return []
+        if self.single:
+            if any(e.attempt for e in self.endpoints) or self._found_busy():
+                return []
+            return [self.endpoints[self.turn % len(self.endpoints)]]
+        return [e for e in self.endpoints if not e.attempt]
+
+    def _found_busy(self) -> bool:
+        return any(attempt.found for attempt in self.attempts.values())
+
+    def due(self, now: float) -> list[Attempt]:
+        """The connections to try now."""
+        started: list[Attempt] = []
+        for endpoint in self._idle():
+            if endpoint.due <= now:
+                attempt = self._attempt(endpoint.text, b"", False)
+                endpoint.attempt = attempt.id
+                started.append(attempt)
+        return started
+
+    def find(self, endpoint: str, expected: bytes) -> Attempt | None:
+        """A connection to a node that was found, unless a client has one already."""
+        if self.stopped or (self.single and (self.attempts or self.endpoints)):
+            return None
+        if any(a.expected == expected for a in self.attempts.values()):
+            return None
+        return self._attempt(endpoint, expected, True)
+
+    def _attempt(self, endpoint: str, expected: bytes, found: bool) -> Attempt:
+        attempt = Attempt(self.next_id, endpoint, expected, found)
+        self.next_id += 1
+        self.attempts[attempt.id] = attempt
+        return attempt
+
+    def opened(self, id: int) -> None:
+        """The session is open: a later failure starts the periods anew."""
+        for endpoint in self.endpoints:
+            if endpoint.attempt == id:
+                endpoint.period = 0.0
+                endpoint.error = ""
+
+    def over(self, id: int, was_open: bool, error: str, now: float) -> None:
+        """A connection failed or ended."""
+        self.attempts.pop(id, None)
+        for index, endpoint in enumerate(self.endpoints):
+            if endpoint.attempt != id:
+                continue
+            endpoint.attempt = 0
+            endpoint.error = error
+            if was_open:
+                endpoint.due = now + 0.01
+                endpoint.period = 0.0
+            else:
+                endpoint.period = min(
+                    endpoint.period * self.retry_factor or self.retry_init, self.retry_max
+                )
+                endpoint.due = now + endpoint.period
+                if self.single and len(self.endpoints) > 1:
+                    self.turn = index + 1
+                    following = self.endpoints[self.turn % len(self.endpoints)]
+                    if self.turn % len(self.endpoints):
+                        following.due = min(following.due, now)

@@ -1,0 +1,270 @@
+"""What the programs of a node declare: subscribers, publishers, queryables, queriers, tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node.sample import Sample
+from zenlake.routing.face import Face
+from zenlake.transport.outbox import Outbox
+from zenlake.wire.codec_network import Push, Responder
+from zenlake.wire.codec_zenoh import Del, Err, Put, Query
+
+if TYPE_CHECKING:
+    from zenlake.node.node import Node
+    from zenlake.routing.queries import Branch
+
+SESSION_LOCAL: Final = 0
+REMOTE: Final = 1
+ANY: Final = 2
+
+
+class SampleSink:
+    """Where a subscriber's samples go."""
+
+    def push(self, sample: Sample) -> None:
+        """One sample."""
+
+    def commit(self) -> None:
+        """The samples pushed so far may be handed over: one wake for many."""
+
+    def end(self) -> None:
+        """There will be no more."""
+
+
+class QuestionSink:
+    """Where a queryable's questions go."""
+
+    def push(self, question: Incoming) -> None:
+        """One question."""
+
+    def end(self) -> None:
+        """There will be no more."""
+
+
+class AnswerSink:
+    """Where the answers to a question go."""
+
+    def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
+        """One answer."""
+
+    def end(self) -> None:
+        """There will be no more."""
+
+
+class StatusSink:
+    """Who is told whether anybody matches."""
+
+    def push(self, matching: bool) -> None:
+        """The status has changed."""
+
+    def end(self) -> None:
+        """There will be no more."""
+
+
+class LocalSubscriber:
+    """A subscriber of this node's programs."""
+
+    __slots__ = ("eid", "key", "origin", "sink")
+
+    def __init__(self, eid: int, key: str, sink: SampleSink, origin: int) -> None:
+        """`origin`: whose samples it wants."""
+        self.eid: int = eid
+        self.key: str = key
+        self.sink: SampleSink = sink
+        self.origin: int = origin
+
+
+class LocalQueryable:
+    """A queryable of this node's programs."""
+
+    __slots__ = ("complete", "eid", "key", "origin", "sink")
+
+    def __init__(self, eid: int, key: str, sink: QuestionSink, complete: bool, origin: int) -> None:
+        """`complete`: it knows all that there is to know about its key expression."""
+        self.eid: int = eid
+        self.key: str = key
+        self.sink: QuestionSink = sink
+        self.complete: bool = complete
+        self.origin: int = origin
+
+
+class Token:
+    """A liveliness token of this node's programs."""
+
+    __slots__ = ("eid", "key")
+
+    def __init__(self, eid: int, key: str) -> None:
+        """Alive under `key`."""
+        self.eid: int = eid
+        self.key: str = key
+
+
+class LivelinessSubscriber:
+    """Somebody who wants to know who is alive."""
+
+    __slots__ = ("eid", "key", "sink")
+
+    def __init__(self, eid: int, key: str, sink: SampleSink) -> None:
+        """Told of tokens under `key`."""
+        self.eid: int = eid
+        self.key: str = key
+        self.sink: SampleSink = sink
+
+
+class LivelinessGet:
+    """A question who is alive now."""
+
+    __slots__ = ("deadline", "eid", "key", "seen", "sink", "waiting")
+
+    def __init__(self, eid: int, key: str, sink: AnswerSink, deadline: float) -> None:
+        """Answered by those we must ask, and from our own tables."""
+        self.eid: int = eid
+        self.key: str = key
+        self.sink: AnswerSink = sink
+        self.deadline: float = deadline
+        self.seen: set[str] = set()
+        #: The interests that are not answered, as (face, id).
+        self.waiting: set[tuple[int, int]] = set()
+
+
+class Remote:
+    """One neighbour that a publication goes to, and how its key is written there."""
+
+    __slots__ = ("face", "mine", "outbox", "put_head", "scope", "suffix")
+
+    def __init__(self, face: Face, outbox: Outbox, key: str) -> None:
+        """Written with what both sides know of the key."""
+        self.face: Face = face
+        self.outbox: Outbox = outbox
+        scope, mine, suffix = face.wire_key(key, False)
+        self.scope: int = scope
+        self.mine: bool = mine
+        self.suffix: str = suffix
+        #: Everything of an ordinary put up to its payload.
+        self.put_head: bytes = b""
+
+
+class Publication:
+    """A key that is published on, with its way to whoever listens.
+
+    The way is a snapshot: it is renewed when the tables have changed, and read without a lock.
+    """
+
+    __slots__ = (
+        "congestion", "destination", "dropped", "eid", "encoding", "express", "interested", "key",
+        "key_expr", "locals", "matching", "node", "priority", "qos", "reliable", "remotes",
+        "schema", "sent", "status_sinks", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        node: Node,
+        eid: int,
+        key: str,
+        qos: int,
+        reliable: bool,
+        encoding: int,
+        schema: bytes,
+        destination: int,
+    ) -> None:
+        """`qos`: the byte on the wire."""
+        self.node: Node = node
+        self.eid: int = eid
+        self.key: str = key
+        self.key_expr: KeyExpr = KeyExpr.trusted(key)
+        self.qos: int = qos
+        self.priority: int = qos & 7
+        self.congestion: int = 1 if qos & 8 else (2 if qos & 0x20 else 0)
+        self.express: bool = (qos & 0x10) != 0
+        self.reliable: bool = reliable
+        self.encoding: int = encoding
+        self.schema: bytes = schema
+        self.destination: int = destination
+        self.version: int = -1
+        self.remotes: list[Remote] = []
+        self.locals: list[LocalSubscriber] = []
+        self.interested: bool = False
+        self.matching: bool = False
+        self.status_sinks: list[StatusSink] = []
+        self.sent: int = 0
+        self.dropped: int = 0
+
+    def put(self, payload: bytes) -> bool:
+        """Publish a plain value; False if a neighbour's queue had no room for it."""
+        node = self.node
+        if self.version != node.tables.version:
+            node.renew(self)
+        taken = True
+        for remote in self.remotes:
+            if not remote.outbox.offer(
+                remote.put_head, payload, self.priority, self.reliable, self.congestion,
+                self.express,
+            ):  # fmt: skip
+                taken = False
+        self.sent += 1
+        if not taken:
+            self.dropped += 1
+        if self.locals:
+            body = Put(encoding=self.encoding, schema=self.schema, payload=payload)
+            self.deliver(Push(scope=0, suffix=self.key, qos=self.qos, body=body))
+        return taken
+
+    def publish(self, push: Push) -> bool:
+        """Publish anything; the key in `push` is filled in for each neighbour."""
+        node = self.node
+        if self.version != node.tables.version:
+            node.renew(self)
+        taken = True
+        for remote in self.remotes:
+            push.scope = remote.scope
+            push.suffix = remote.suffix
+            push.sender_mapping = remote.mine
+            if not remote.outbox.offer_message(
+                push, self.priority, self.reliable, self.congestion, self.express
+            ):
+                taken = False
+        self.sent += 1
+        if not taken:
+            self.dropped += 1
+        if self.locals:
+            self.deliver(push)
+        return taken
+
+    def deliver(self, push: Push) -> None:
+        """Hand it to the subscribers of this very node."""
+        sample = Sample(self.key_expr, push, self.reliable)
+        for subscriber in self.locals:
+            subscriber.sink.push(sample)
+            subscriber.sink.commit()
+
+
+class LocalQuerier:
+    """A declared question of this node's programs."""
+
+    __slots__ = ("destination", "eid", "key", "matching", "status_sinks", "target")
+
+    def __init__(self, eid: int, key: str, target: int, destination: int) -> None:
+        """About `key`."""
+        self.eid: int = eid
+        self.key: str = key
+        self.target: int = target
+        self.destination: int = destination
+        self.matching: bool = False
+        self.status_sinks: list[StatusSink] = []
+
+
+class Incoming:
+    """A question that one of our queryables is to answer."""
+
+    __slots__ = ("body", "branch", "done", "eid", "key", "node")
+
+    def __init__(self, node: Node, branch: Branch, eid: int, key: str, body: Query) -> None:
+        """Asked through `branch`."""
+        self.node: Node = node
+        self.branch: Branch = branch
+        self.eid: int = eid
+        self.key: str = key
+        self.body: Query = body
+        self.done: bool = False

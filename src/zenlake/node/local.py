@@ -1,0 +1,547 @@
+"""The programs of a node: what they declared, what they asked, what they are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from zenlake.keys.keyexpr import KeyExpr
+from zenlake.keys.matching import includes, intersects
+from zenlake.keys.tree import KeyTree
+from zenlake.node.entities import (
+    ANY,
+    REMOTE,
+    SESSION_LOCAL,
+    AnswerSink,
+    Incoming,
+    LivelinessGet,
+    LivelinessSubscriber,
+    LocalQuerier,
+    LocalQueryable,
+    LocalSubscriber,
+    Publication,
+    QuestionSink,
+    SampleSink,
+    StatusSink,
+    Token,
+)
+from zenlake.node.gets import AUTO, LATEST, NONE, Get
+from zenlake.node.sample import Sample
+from zenlake.routing.face import Face, InterestOut
+from zenlake.routing.queries import Answer, Branch, Question
+from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
+from zenlake.wire.codec_network import Push, Request, Responder, TimestampStack
+from zenlake.wire.codec_zenoh import Del, Err, Put, Query, QueryBody, SourceInfo
+
+if TYPE_CHECKING:
+    from zenlake.node.node import Node
+
+CURRENT: Final = 1
+FUTURE: Final = 2
+BOTH: Final = 3
+
+
+class Wish:
+    """What one of our programs wants neighbours to tell."""
+
+    __slots__ = ("key", "kinds", "mode")
+
+    def __init__(self, kinds: int, key: str, mode: int) -> None:
+        """`kinds`: bit 0 subscribers, 1 queryables, 2 tokens."""
+        self.kinds: int = kinds
+        self.key: str = key
+        self.mode: int = mode
+
+
+class Local:
+    """Everything that this node's programs have going."""
+
+    def __init__(self, node: Node) -> None:
+        """Nothing yet."""
+        self.node: Node = node
+        self.next_eid: int = 1
+        self.subscribers: dict[int, LocalSubscriber] = {}
+        self._subscribers: KeyTree[list[LocalSubscriber]] = KeyTree()
+        self.queryables: dict[int, LocalQueryable] = {}
+        self.publications: dict[int, Publication] = {}
+        self.queriers: dict[int, LocalQuerier] = {}
+        self.tokens: dict[int, Token] = {}
+        self.liveliness: dict[int, LivelinessSubscriber] = {}
+        self.gets: set[Get] = set()
+        self.liveliness_gets: dict[int, LivelinessGet] = {}
+        #: Standing interests, by the entity that has them.
+        self.wishes: dict[int, Wish] = {}
+        #: Our queryables that still work on a branch.
+        self._working: dict[Branch, int] = {}
+
+    def eid(self) -> int:
+        """A number for a new entity."""
+        self.next_eid += 1
+        return self.next_eid
+
+    # ------------------------------------------------------------------------------ subscribers
+
+    def subscribe(self, key: str, sink: SampleSink, origin: int = ANY) -> LocalSubscriber:
+        """Declare a subscriber."""
+        subscriber = LocalSubscriber(self.eid(), key, sink, origin)
+        self.subscribers[subscriber.eid] = subscriber
+        row = self._subscribers.get(key)
+        if row is None:
+            self._subscribers.insert(key, [subscriber])
+        else:
+            row.append(subscriber)
+        if origin == SESSION_LOCAL:
+            self.node.tables.version += 1
+            self._publishers_changed(key)
+        else:
+            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, key)
+        return subscriber
+
+    def unsubscribe(self, subscriber: LocalSubscriber) -> None:
+        """Undeclare a subscriber."""
+        if self.subscribers.pop(subscriber.eid, None) is None:
+            return
+        row = self._subscribers.get(subscriber.key)
+        if row is not None:
+            row.remove(subscriber)
+            if not row:
+                self._subscribers.remove(subscriber.key)
+        self.node.tables.version += 1
+        self.node.tables.undeclare(self.node.face, SUBSCRIBER, subscriber.eid)
+        self._publishers_changed(subscriber.key)
+        subscriber.sink.end()
+
+    def subscribers_of(self, key: str, local: bool) -> list[LocalSubscriber]:
+        """The subscribers that hear a sample, by whether it comes from this very node."""
+        unwanted = REMOTE if local else SESSION_LOCAL
+        found: list[LocalSubscriber] = []
+        for entry in self._subscribers.intersecting(key):
+            for subscriber in entry.value:
+                if subscriber.origin != unwanted:
+                    found.append(subscriber)
+        return found
+
+    # ------------------------------------------------------------------------------- publishers
+
+    def publisher(
+        self, key: str, qos: int, reliable: bool, encoding: int, schema: bytes, destination: int
+    ) -> Publication:
+        """Declare a publisher."""
+        publication = Publication(
+            self.node, self.eid(), key, qos, reliable, encoding, schema, destination
+        )
+        publication.interested = True
+        self.publications[publication.eid] = publication
+        if destination != SESSION_LOCAL:
+            self._wish(publication.eid, Wish(1, key, BOTH))
+        publication.matching = self.publisher_matches(publication)
+        return publication
+
+    def unpublish(self, publication: Publication) -> None:
+        """Undeclare a publisher."""
+        if self.publications.pop(publication.eid, None) is None:
+            return
+        self._unwish(publication.eid)
+        for sink in publication.status_sinks:
+            sink.end()
+
+    def publisher_matches(self, publication: Publication) -> bool:
+        """Whether anybody would hear it."""
+        node = self.node
+        if publication.destination != SESSION_LOCAL and node.matches(publication.key):
+            return True
+        if publication.destination != REMOTE:
+            return bool(self.subscribers_of(publication.key, True))
+        return False
+
+    def _publishers_changed(self, key: str) -> None:
+        for publication in list(self.publications.values()):
+            if intersects(publication.key, key):
+                matching = self.publisher_matches(publication)
+                if matching != publication.matching:
+                    publication.matching = matching
+                    for sink in list(publication.status_sinks):
+                        sink.push(matching)
+
+    def watch(self, entity: Publication | LocalQuerier, sink: StatusSink) -> None:
+        """Be told when the matching status changes; told at once if somebody matches already."""
+        entity.status_sinks.append(sink)
+        if entity.matching:
+            sink.push(True)
+
+    def unwatch(self, entity: Publication | LocalQuerier, sink: StatusSink) -> None:
+        """Be told no more."""
+        if sink in entity.status_sinks:
+            entity.status_sinks.remove(sink)
+            sink.end()
+
+    # --------------------------------------------------------------------------------- wishes
+
+    def _wish(self, eid: int, wish: Wish) -> list[tuple[Face, InterestOut]]:
+        """Show interest to those who tell only when asked."""
+        self.wishes[eid] = wish
+        tables = self.node.tables
+        asked: list[tuple[Face, InterestOut]] = []
+        for face in list(tables.faces.values()):
+            if tables.asks(face):
+                out = tables.ask(face, wish.kinds, wish.key, wish.mode, None, eid, self.node.now)
+                asked.append((face, out))
+        if asked:
+            self.node.wake_by(self.node.now + tables.interest_timeout)
+        return asked
+
+    def _unwish(self, eid: int) -> None:
+        if self.wishes.pop(eid, None) is None:
+            return
+        tables = self.node.tables
+        for face in list(tables.faces.values()):
+            for out in list(face.interests_out.values()):
+                if out.owner is None and out.owner_id == eid:
+                    tables.withdraw(face, out.id)
+
+    def neighbour_added(self, face: Face, now: float) -> None:
+        """Show a new neighbour all our interests."""
+        tables = self.node.tables
+        if tables.asks(face):
+            for eid, wish in list(self.wishes.items()):
+                if wish.mode != CURRENT:
+                    # After a reconnection the tokens of before are news again only if they are
+                    # new: the tables know which.
+                    tables.ask(face, wish.kinds, wish.key, BOTH, None, eid, now)
+
+    # ------------------------------------------------------------------------------- queryables
+
+    def queryable(
+        self, key: str, sink: QuestionSink, complete: bool, origin: int = ANY
+    ) -> LocalQueryable:
+        """Declare a queryable."""
+        queryable = LocalQueryable(self.eid(), key, sink, complete, origin)
+        self.queryables[queryable.eid] = queryable
+        if origin != SESSION_LOCAL:
+            info = 1 if complete else 0
+            self.node.tables.declare(self.node.face, QUERYABLE, queryable.eid, key, info)
+        self._queriers_changed(key)
+        return queryable
+
+    def unqueryable(self, queryable: LocalQueryable) -> None:
+        """Undeclare a queryable."""
+        if self.queryables.pop(queryable.eid, None) is None:
+            return
+        self.node.tables.undeclare(self.node.face, QUERYABLE, queryable.eid)
+        self._queriers_changed(queryable.key)
+        queryable.sink.end()
+
+    def _asked(self, key: str, target: int, local: bool) -> list[LocalQueryable]:
+        unwanted = REMOTE if local else SESSION_LOCAL
+        return [
+            queryable
+            for queryable in self.queryables.values()
+            if queryable.origin != unwanted
+            and (target != 2 or (queryable.complete and includes(queryable.key, key)))
+            and intersects(queryable.key, key)
+        ]
+
+    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
+        """A question for our queryables."""
+        local = branch.question.source is self.node.face
+        asked = self._asked(key, target, local)
+        if not asked:
+            self.node.questions.close(branch)
+            return
+        self._working[branch] = len(asked)
+        for queryable in asked:
+            queryable.sink.push(Incoming(self.node, branch, queryable.eid, key, body))
+
+    def answer(self, incoming: Incoming, key: str, body: Answer) -> bool:
+        """One of our queryables answers; False if there was no room for it."""
+        responder = Responder(zid=self.node.zid, eid=incoming.eid)
+        return self.node.questions.answer(incoming.branch, key, body, responder)
+
+    def answered(self, incoming: Incoming) -> None:
+        """One of our queryables is done with a question."""
+        if incoming.done:
+            return
+        incoming.done = True
+        branch = incoming.branch
+        left = self._working.get(branch, 1) - 1
+        if left > 0:
+            self._working[branch] = left
+        else:
+            self._working.pop(branch, None)
+            self.node.questions.close(branch)
+
+    # --------------------------------------------------------------------------------- asking
+
+    def querier(self, key: str, target: int, destination: int) -> LocalQuerier:
+        """Declare a querier."""
+        querier = LocalQuerier(self.eid(), key, target, destination)
+        self.queriers[querier.eid] = querier
+        if destination != SESSION_LOCAL:
+            self._wish(querier.eid, Wish(2, key, BOTH))
+        querier.matching = self.querier_matches(querier)
+        return querier
+
+    def unquerier(self, querier: LocalQuerier) -> None:
+        """Undeclare a querier."""
+        if self.queriers.pop(querier.eid, None) is None:
+            return
+        self._unwish(querier.eid)
+        for sink in querier.status_sinks:
+            sink.end()
+
+    def querier_matches(self, querier: LocalQuerier) -> bool:
+        """Whether anybody would answer.
+
+        A neighbour's queryable counts only if it covers the whole of what is asked.
+        """
+        tables = self.node.tables
+        if querier.destination != SESSION_LOCAL:
+            for entry in tables.tree.intersecting(querier.key):
+                resource = entry.value
+                if not includes(resource.key, querier.key):
+                    continue
+                for face, infos in resource.holders[QUERYABLE].items():
+                    if face is self.node.face:
+                        continue
+                    if querier.target != 2 or any(info & 1 for info in infos.values()):
+                        return True
+        if querier.destination != REMOTE:
+            return bool(self._asked(querier.key, querier.target, True))
+        return False
+
+    def _queriers_changed(self, key: str) -> None:
+        for querier in list(self.queriers.values()):
+            if intersects(querier.key, key):
+                matching = self.querier_matches(querier)
+                if matching != querier.matching:
+                    querier.matching = matching
+                    for sink in list(querier.status_sinks):
+                        sink.push(matching)
+
+    def get(
+        self,
+        key: str,
+        parameters: str,
+        sink: AnswerSink,
+        *,
+        target: int = 0,
+        consolidation: int = AUTO,
+        any_key: bool = False,
+        timeout: float = 10.0,
+        qos: int = 0x0D,
+        body: QueryBody | None = None,
+        attachment: bytes | None = None,
+        source_info: SourceInfo | None = None,
+        timestamp_stack: TimestampStack | None = None,
+        destination: int = ANY,
+        timed: bool = False,
+    ) -> Get:
+        """Ask a question; `timed`: it has a time range, so that all answers are wanted."""
+        node = self.node
+        if consolidation == AUTO:
+            consolidation = NONE if timed else LATEST
+        get = Get(key, consolidation, any_key, sink, qos, node.now + timeout)
+        question = Question(node.face, 0, qos, get)
+        get.question = question
+        request = Request(
+            id=0,
+            scope=0,
+            suffix=key,
+            qos=qos,
+            target=target,
+            timeout=max(1, int(timeout * 1000)),
+            timestamp_stack=timestamp_stack,
+            body=Query(
+                consolidation=consolidation,
+                parameters=parameters,
+                source_info=source_info,
+                body=body,
+                attachment=attachment,
+            ),
+        )
+        targets: list[Face] = []
+        if destination != SESSION_LOCAL:
+            targets = node.questions.candidates(node.face, key, target)
+        if destination != REMOTE and self._asked(key, target, True):
+            targets.append(node.face)
+        self.gets.add(get)
+        node.wake_by(get.deadline)
+        node.questions.send(question, key, request, targets, node.now)
+        if get.over:
+            self.gets.discard(get)
+        return get
+
+    def cancel(self, get: Get) -> None:
+        """Ask no more."""
+        self.gets.discard(get)
+        if get.question is not None:
+            self.node.questions.cancel(get.question)
+        if not get.over:
+            get.over = True
+            get.sink.end()
+
+    # ------------------------------------------------------------------------------ liveliness
+
+    def token(self, key: str) -> Token:
+        """Be alive under a key."""
+        token = Token(self.eid(), key)
+        self.tokens[token.eid] = token
+        self.node.tables.declare(self.node.face, TOKEN, token.eid, key)
+        return token
+
+    def untoken(self, token: Token) -> None:
+        """Be alive no more."""
+        if self.tokens.pop(token.eid, None) is not None:
+            self.node.tables.undeclare(self.node.face, TOKEN, token.eid)
+
+    def watch_liveliness(self, key: str, sink: SampleSink, history: bool) -> LivelinessSubscriber:
+        """Be told who comes alive and who dies; with `history`, who is alive already."""
+        subscriber = LivelinessSubscriber(self.eid(), key, sink)
+        self.liveliness[subscriber.eid] = subscriber
+        if history:
+            for alive in self.alive(key):
+                sink.push(token_sample(alive, True))
+        self._wish(subscriber.eid, Wish(4, key, BOTH if history else FUTURE))
+        return subscriber
+
+    def unwatch_liveliness(self, subscriber: LivelinessSubscriber) -> None:
+        """Be told no more."""
+        if self.liveliness.pop(subscriber.eid, None) is not None:
+            self._unwish(subscriber.eid)
+            subscriber.sink.end()
+
+    def alive(self, key: str) -> list[str]:
+        """The tokens under a key that we know of."""
+        found: list[str] = []
+        for entry in self.node.tables.tree.intersecting(key):
+            if entry.value.holders[TOKEN]:
+                found.append(entry.value.key)
+        return found
+
+    def liveliness_get(self, key: str, sink: AnswerSink, timeout: float) -> LivelinessGet:
+        """Ask who is alive now."""
+        get = LivelinessGet(self.eid(), key, sink, self.node.now + timeout)
+        for alive in self.alive(key):
+            get.seen.add(alive)
+            sink.push(alive, Put(), None, 5)
+        self.liveliness_gets[get.eid] = get
+        for face, out in self._wish(get.eid, Wish(4, key, CURRENT)):
+            get.waiting.add((face.id, out.id))
+        self.node.wake_by(get.deadline)
+        if not get.waiting:
+            self._liveliness_over(get)
+        return get
+
+    def cancel_liveliness(self, get: LivelinessGet) -> None:
+        """Ask no more."""
+        if get.eid in self.liveliness_gets:
+            self._liveliness_over(get)
+
+    def _liveliness_over(self, get: LivelinessGet) -> None:
+        self.liveliness_gets.pop(get.eid, None)
+        self.wishes.pop(get.eid, None)
+        for face in self.node.tables.faces.values():
+            for out in list(face.interests_out.values()):
+                if out.owner is None and out.owner_id == get.eid:
+                    del face.interests_out[out.id]
+        get.sink.end()
+
+    # ------------------------------------------------------------------------ told by the tables
+
+    def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
+        """Somebody declared or undeclared something."""
+        if kind == SUBSCRIBER:
+            self._publishers_changed(key)
+        elif kind == QUERYABLE:
+            self._queriers_changed(key)
+        else:
+            self._token_changed(key, face, added)
+
+    def _token_changed(self, key: str, face: Face, added: bool) -> None:
+        if not self.liveliness:
+            return
+        resource = self.node.tables.tree.get(key)
+        others = 0
+        if resource is not None:
+            others = len(resource.holders[TOKEN]) - (1 if face in resource.holders[TOKEN] else 0)
+        if others:
+            return  # one of several under this key came or went: it is still alive
+        for subscriber in list(self.liveliness.values()):
+            if intersects(subscriber.key, key):
+                subscriber.sink.push(token_sample(key, added))
+
+    def token_present(self, interest: InterestOut, key: str) -> None:
+        """A token is alive now, says an answer."""
+        get = self.liveliness_gets.get(interest.owner_id)
+        if get is not None and key not in get.seen:
+            get.seen.add(key)
+            get.sink.push(key, Put(), None, 5)
+
+    def interest_final(self, interest: InterestOut) -> None:
+        """An interest of ours has been answered."""
+        get = self.liveliness_gets.get(interest.owner_id)
+        if get is None:
+            return
+        if not self._still_waiting(get):
+            self._liveliness_over(get)
+
+    def _still_waiting(self, get: LivelinessGet) -> bool:
+        faces = self.node.tables.faces
+        for face_id, id in get.waiting:
+            face = faces.get(face_id)
+            if face is not None:
+                out = face.interests_out.get(id)
+                if out is not None and not out.final and out.deadline != float("inf"):
+                    return True
+        return False
+
+    # ---------------------------------------------------------------------------- time and end
+
+    def expire(self, now: float) -> None:
+        """End the questions whose time has run out."""
+        over = [get for get in self.gets if get.over]
+        for get in over:
+            self.gets.discard(get)
+        for get in [get for get in self.gets if get.deadline <= now]:
+            self.gets.discard(get)
+            if get.question is not None:
+                self.node.questions.cancel(get.question)
+            get.finish(True)
+        for liveliness in [g for g in self.liveliness_gets.values() if g.deadline <= now]:
+            liveliness.sink.push(liveliness.key, Err(encoding=1, payload=b"Timeout"), None, 5)
+            self._liveliness_over(liveliness)
+
+    def deadline(self) -> float:
+        """When `expire` has something to do."""
+        found = float("inf")
+        for get in self.gets:
+            if not get.over and get.deadline < found:
+                found = get.deadline
+        for liveliness in self.liveliness_gets.values():
+            if liveliness.deadline < found:
+                found = liveliness.deadline
+        return found
+
+    def end(self) -> None:
+        """The node closes: everything ends."""
+        for subscriber in list(self.subscribers.values()):
+            self.unsubscribe(subscriber)
+        for queryable in list(self.queryables.values()):
+            self.unqueryable(queryable)
+        for publication in list(self.publications.values()):
+            self.unpublish(publication)
+        for querier in list(self.queriers.values()):
+            self.unquerier(querier)
+        for token in list(self.tokens.values()):
+            self.untoken(token)
+        for watcher in list(self.liveliness.values()):
+            self.unwatch_liveliness(watcher)
+        for liveliness in list(self.liveliness_gets.values()):
+            self._liveliness_over(liveliness)
+        for get in list(self.gets):
+            self.cancel(get)
+
+
+def token_sample(key: str, alive: bool) -> Sample:
+    """The news that a token came alive or died."""
+    body: Put | Del = Put() if alive else Del()
+    return Sample(KeyExpr.trusted(key), Push(scope=0, suffix=key, body=body), True)

@@ -1,0 +1,449 @@
+"""Everything a node decides, with no socket, no clock and no thread.
+
+The edge gives it links and time, and does what it asks:
+
+    node.start(now)
+    node.attempts(now)                 connections to make; then connected() or failed()
+    node.connected(...), node.accepted(...)   a link is up: a Neighbour to feed and to empty
+    neighbour.unicast.receive(data, now), neighbour.unicast.outbox.take()
+    node.deadline, node.tick(now)
+
+Programs declare and ask through `local`, and publish through `Publication`, which needs no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from zenlake.errors import RemoteError
+from zenlake.node.connect import Attempt, ConnectPlan
+from zenlake.node.entities import Publication, Remote
+from zenlake.node.local import Local
+from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
+from zenlake.node.settings import NodeSettings
+from zenlake.routing.face import Face, InterestOut
+from zenlake.routing.pubsub import destinations
+from zenlake.routing.queries import Answerer, Branch, Questions
+from zenlake.routing.regions import CLIENT, LOCAL, PEER
+from zenlake.routing.resources import SUBSCRIBER
+from zenlake.routing.tables import Tables, Watcher
+from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
+from zenlake.scouting.gossip import Gossip
+from zenlake.transport.handshake import (
+    CONNECTION_TO_SELF,
+    INVALID,
+    MAX_LINKS,
+    Offer,
+    Terms,
+)
+from zenlake.transport.outbox import Outbox, vle
+from zenlake.transport.unicast import Unicast
+from zenlake.wire.codec_declare import DeclareFinal
+from zenlake.wire.codec_network import Declare, Oam, Push
+from zenlake.wire.codec_zenoh import Query
+
+FOREVER: Final = float("inf")
+
+
+class Node(Watcher, Answerer):
+    """A client, a peer or a router."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        cookie: Callable[[], bytes],
+        random: Callable[[], float],
+        make_outbox: Callable[[bool, int], Outbox] = outbox_for,
+    ) -> None:
+        """`cookie` gives bytes nobody can guess, `random` a number from 0 to 1."""
+        self.settings: NodeSettings = settings
+        self.zid: bytes = settings.zid
+        self.mode: int = settings.mode
+        self.cookie: Callable[[], bytes] = cookie
+        self.random: Callable[[], float] = random
+        self.make_outbox: Callable[[bool, int], Outbox] = make_outbox
+        self.now: float = 0.0
+        self.tables: Tables = Tables(settings.mode, self)
+        self.tables.interest_timeout = settings.interest_timeout
+        self.questions: Questions = Questions(self.tables, self, settings.query_timeout)
+        self.face: Face = Face(0, settings.zid, LOCAL, None)
+        self.tables.add(self.face, 0.0)
+        self.next_face: int = 1
+        self.neighbours: list[Neighbour] = []
+        self.by_zid: dict[bytes, Neighbour] = {}
+        self.plan: ConnectPlan = ConnectPlan(
+            settings.mode == CLIENT,
+            settings.retry_init,
+            settings.retry_max,
+            settings.retry_factor,
+        )
+        self.gossip: Gossip = Gossip(
+            settings.zid,
+            settings.mode,
+            list(settings.locators),
+            settings.gossip_multihop,
+            settings.gossip_targets,
+        )
+        self.gossip_connect: Autoconnect = Autoconnect(
+            settings.zid, settings.autoconnect, settings.strategy
+        )
+        self.local: Local = Local(self)
+        #: Found nodes to connect to, and when (gossip waits a moment, so that not all jump).
+        self.found: list[tuple[float, str, bytes]] = []
+        self._started: list[Attempt] = []
+        #: When `tick` wants to be called.
+        self.deadline: float = FOREVER
+        self.closing: bool = False
+        #: Told when sessions open and close: (neighbour, opened).
+        self.on_session: Callable[[Neighbour, bool], None] | None = None
+
+    # -------------------------------------------------------------------------------- time
+
+    def wake_by(self, when: float) -> None:
+        """Have `tick` called by then at the latest."""
+        if when < self.deadline:
+            self.deadline = when
+
+    def start(self, now: float) -> None:
+        """Begin to connect."""
+        self.now = now
+        self.plan.configure(self.settings.connect, now)
+        self.wake_by(now)
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        self.now = now
+        deadline = FOREVER
+        for neighbour in list(self.neighbours):
+            unicast = neighbour.unicast
+            if unicast is None:
+                continue
+            if unicast.deadline <= now:
+                try:
+                    unicast.tick(now)
+                except RemoteError as error:
+                    unicast.fail(error, now)
+                    continue
+            deadline = min(deadline, unicast.deadline)
+        self.tables.expire(now)
+        self.questions.expire(now)
+        self.local.expire(now)
+        due = [item for item in self.found if item[0] <= now]
+        if due:
+            self.found = [item for item in self.found if item[0] > now]
+            for _, endpoint, zid in due:
+                self._connect_found(endpoint, zid)
+        for when, _, _ in self.found:
+            deadline = min(deadline, when)
+        self.deadline = min(
+            deadline,
+            self.tables.deadline(),
+            self.questions.deadline(),
+            self.local.deadline(),
+            self.plan.deadline,
+        )
+
+    # --------------------------------------------------------------------------------- links
+
+    def attempts(self, now: float) -> list[Attempt]:
+        """The connections that the edge should make now."""
+        self.now = now
+        started = self.plan.due(now) + self._started
+        self._started = []
+        self.wake_by(self.plan.deadline)
+        return started
+
+    def _connect_found(self, endpoint: str, zid: bytes) -> None:
+        if zid in self.by_zid or self.closing:
+            return
+        attempt = self.plan.find(endpoint, zid)
+        if attempt is not None:
+            self._started.append(attempt)
+
+    def failed(self, attempt: Attempt, error: str, now: float) -> None:
+        """A connection could not be made."""
+        self.now = now
+        self.plan.over(attempt.id, False, error, now)
+        self.wake_by(self.plan.deadline)
+
+    def connected(
+        self, attempt: Attempt, src: str, dst: str, stream: bool, mtu: int, now: float
+    ) -> Neighbour:
+        """A connection was made: say the first word."""
+        neighbour = self._neighbour(src, dst, stream, mtu, attempt.id, self.settings.open_timeout)
+        self.now = now
+        unicast = neighbour.unicast
+        assert unicast is not None
+        unicast.connect(now, attempt.expected)
+        self.wake_by(unicast.deadline)
+        return neighbour
+
+    def accepted(self, src: str, dst: str, stream: bool, mtu: int, now: float) -> Neighbour:
+        """Somebody connected to us."""
+        neighbour = self._neighbour(src, dst, stream, mtu, 0, self.settings.accept_timeout)
+        self.now = now
+        unicast = neighbour.unicast
+        assert unicast is not None
+        unicast.listen(now, self.cookie())
+        self.wake_by(unicast.deadline)
+        return neighbour
+
+    def _neighbour(
+        self, src: str, dst: str, stream: bool, mtu: int, attempt: int, timeout: float
+    ) -> Neighbour:
+        settings = self.settings
+        neighbour = Neighbour(self, src, dst, stream, mtu, attempt)
+        offer = Offer(
+            zid=self.zid,
+            whatami=self.mode,
+            resolution=settings.resolution,
+            batch_size=min(settings.batch_size, mtu),
+            lease=settings.lease,
+            qos=settings.qos,
+        )
+        neighbour.unicast = Unicast(
+            offer,
+            neighbour,
+            stream,
+            self.make_outbox(stream, settings.queue_depth),
+            settings.keep_alive,
+            settings.max_message,
+            timeout,
+        )
+        self.neighbours.append(neighbour)
+        return neighbour
+
+    def receive(self, neighbour: Neighbour, data: bytes, now: float) -> None:
+        """Bytes came over a neighbour's link; what is wrong with them ends its session."""
+        self.now = now
+        unicast = neighbour.unicast
+        if unicast is None:
+            return
+        try:
+            unicast.receive(data, now)
+        except RemoteError as error:
+            unicast.fail(error, now)
+
+    def lost(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
+        """A neighbour's link is gone."""
+        self.now = now
+        unicast = neighbour.unicast
+        if unicast is not None:
+            unicast.lost(error, now)
+
+    def close(self, now: float) -> None:
+        """Say goodbye to everybody."""
+        self.now = now
+        self.closing = True
+        self.plan.stopped = True
+        self.found = []
+        for neighbour in list(self.neighbours):
+            unicast = neighbour.unicast
+            if unicast is not None:
+                unicast.close(now)
+        self.local.end()
+
+    # ------------------------------------------------------------------------------- sessions
+
+    def admit(self, neighbour: Neighbour, terms: Terms) -> int:
+        """Whether a neighbour may open: -1, or the reason why not."""
+        if terms.zid == self.zid:
+            return CONNECTION_TO_SELF
+        if self.closing:
+            return INVALID
+        if self.mode == CLIENT and terms.whatami == CLIENT:
+            return INVALID
+        if terms.zid in self.by_zid:
+            return MAX_LINKS
+        if not neighbour.attempt and self._opening_to(terms.zid) and self.zid > terms.zid:
+            # Both connected to each other at once: the link of the greater id stays.
+            return MAX_LINKS
+        if len(self.by_zid) >= self.settings.max_sessions:
+            return INVALID
+        return -1
+
+    def _opening_to(self, zid: bytes) -> bool:
+        for neighbour in self.neighbours:
+            unicast = neighbour.unicast
+            if neighbour.attempt and unicast is not None and not neighbour.is_open():
+                initiator = unicast.initiator
+                if initiator is not None and initiator.terms is not None:
+                    if initiator.terms.zid == zid:
+                        return True
+        return False
+
+    def opened(self, neighbour: Neighbour, terms: Terms, now: float) -> None:
+        """A session is open: tell it what it must know, ask what we must know."""
+        self.now = now
+        unicast = neighbour.unicast
+        assert unicast is not None
+        face = Face(self.next_face, terms.zid, terms.whatami, unicast.outbox)
+        self.next_face += 1
+        neighbour.face = face
+        self.by_zid[terms.zid] = neighbour
+        self.plan.opened(neighbour.attempt)
+        self.wake_by(unicast.deadline)
+        if self.settings.gossip and self.mode != CLIENT and terms.whatami != CLIENT:
+            self._say(self.gossip.added(face.id, terms.zid, terms.whatami))
+        self.tables.add(face, now)
+        self.local.neighbour_added(face, now)
+        if self.mode == PEER and face.role == PEER:
+            face.send(Declare(interest_id=0, qos=0x08, body=DeclareFinal()))
+        if self.on_session is not None:
+            self.on_session(neighbour, True)
+
+    def closed(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
+        """A session is over, or never began."""
+        self.now = now
+        if neighbour in self.neighbours:
+            self.neighbours.remove(neighbour)
+        face = neighbour.face
+        if face is not None:
+            if self.by_zid.get(face.zid) is neighbour:
+                del self.by_zid[face.zid]
+            face.closed = True
+            self.questions.remove(face)
+            self.tables.remove(face)
+            self._say(self.gossip.removed(face.id))
+            if self.on_session is not None:
+                self.on_session(neighbour, False)
+        if neighbour.attempt:
+            text = str(error) if error is not None else "closed"
+            self.plan.over(neighbour.attempt, face is not None, text, now)
+            self.wake_by(self.plan.deadline)
+
+    def _say(self, messages: list[tuple[int, Oam]]) -> None:
+        for id, message in messages:
+            face = self.tables.faces.get(id)
+            if face is None:
+                for neighbour in self.neighbours:
+                    if neighbour.face is not None and neighbour.face.id == id:
+                        face = neighbour.face
+            if face is not None:
+                face.send(message)
+
+    def maintained(self, neighbour: Neighbour, message: Oam) -> None:
+        """A neighbour speaks of the network: who else is there."""
+        face = neighbour.face
+        if face is None or message.id != 1 or not self.settings.gossip:
+            return
+        known, relayed = self.gossip.received(face.id, message)
+        self._say(relayed)
+        for node in known:
+            delay = gossip_delay(self.random())
+            self.discover(node.zid, node.role, list(node.locators), self.gossip_connect, delay)
+
+    def discover(
+        self, zid: bytes, role: int, locators: list[str], autoconnect: Autoconnect, delay: float
+    ) -> None:
+        """A node was found: connect to it if we want to, after `delay` seconds."""
+        if self.closing or not autoconnect.wants(zid, 1 << role, locators, self.by_zid):
+            return
+        when = self.now + delay
+        for locator in locators[:8]:
+            self.found.append((when, locator, zid))
+        del self.found[:-1024]
+        self.wake_by(when)
+
+    # ------------------------------------------------------------------------------------ data
+
+    def renew(self, publication: Publication) -> None:
+        """Find out anew where a publication goes."""
+        tables = self.tables
+        version = tables.version
+        key = publication.key
+        remotes: list[Remote] = []
+        if publication.destination != 0:
+            for face in destinations(tables, self.face, key):
+                outbox = face.outbox
+                if outbox is not None:
+                    remote = Remote(face, outbox, key)
+                    remote.put_head = put_head(publication, remote)
+                    remotes.append(remote)
+        publication.remotes = remotes
+        publication.locals = (
+            self.local.subscribers_of(key, True) if publication.destination != 1 else []
+        )
+        publication.version = version
+
+    def find_way(self, neighbour: Neighbour, inbound: Inbound) -> None:
+        """Find out anew who hears what a neighbour says under a key."""
+        face = neighbour.face
+        inbound.version = self.tables.version
+        inbound.subscribers = self.local.subscribers_of(inbound.key, False)
+        inbound.faces = [] if face is None else destinations(self.tables, face, inbound.key)
+
+    def forward(self, push: Push, inbound: Inbound, reliable: bool) -> None:
+        """Pass a sample on to other neighbours."""
+        for face in inbound.faces:
+            outbox = face.outbox
+            if outbox is None or face.closed:
+                continue
+            scope, mine, suffix = face.wire_key(inbound.key, False)
+            copy = Push(
+                scope=scope,
+                suffix=suffix,
+                sender_mapping=mine,
+                qos=push.qos,
+                timestamp_stack=push.timestamp_stack,
+                body=push.body,
+            )
+            outbox.send(copy, push.qos & 7, reliable, False)
+
+    # ------------------------------------------------------------------------ told by the tables
+
+    def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
+        """Somebody declared or undeclared something."""
+        self.local.changed(kind, key, face, added)
+
+    def interest_final(self, interest: InterestOut) -> None:
+        """An interest of one of our programs has been answered."""
+        self.local.interest_final(interest)
+
+    def token_present(self, interest: InterestOut, key: str) -> None:
+        """A token is alive now."""
+        self.local.token_present(interest, key)
+
+    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
+        """A question for our own queryables."""
+        self.local.ask(branch, key, body, target)
+
+    def settled(self) -> bool:
+        """Whether everybody we opened a session with has told what it had at the start."""
+        for neighbour in self.neighbours:
+            face = neighbour.face
+            if face is None or not face.settled:
+                return False
+        return True
+
+    def matches(self, key: str) -> bool:
+        """Whether a neighbour subscribes to something that meets `key`."""
+        return bool(self.tables.holders(SUBSCRIBER, key, self.face))
+
+
+def put_head(publication: Publication, remote: Remote) -> bytes:
+    """All of a put up to the length of its payload: it is the same for every sample."""
+    header = 0x1D
+    parts: list[bytes] = [b"", vle(remote.scope)]
+    if remote.suffix:
+        header |= 0x20
+        suffix = remote.suffix.encode("utf-8")
+        parts.append(vle(len(suffix)))
+        parts.append(suffix)
+    if remote.mine:
+        header |= 0x40
+    if publication.qos != 5:
+        header |= 0x80
+        parts.append(bytes((0x21, publication.qos)))
+    parts[0] = bytes((header,))
+    if publication.encoding or publication.schema:
+        schema = publication.schema
+        parts.append(b"\x41")
+        parts.append(vle((publication.encoding << 1) | (1 if schema else 0)))
+        if schema:
+            parts.append(vle(len(schema)))
+            parts.append(schema)
+    else:
+        parts.append(b"\x01")
+    return b"".join(parts)

@@ -1,0 +1,41 @@
+"""What a node needs to know of its configuration, as plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from zenlake.routing.regions import CLIENT, PEER, ROUTER
+
+MODES = {"router": ROUTER, "peer": PEER, "client": CLIENT}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """How a node behaves."""
+
+    mode: int = PEER
+    zid: bytes = b""
+    connect: tuple[str, ...] = ()
+    retry_init: float = 1.0
+    retry_max: float = 4.0
+    retry_factor: float = 2.0
+    resolution: int = 0x0A
+    batch_size: int = 65535
+    lease: int = 10_000  # milliseconds
+    keep_alive: int = 4
+    qos: bool = True
+    queue_depth: int = 2
+    max_sessions: int = 1000
+    max_message: int = 1 << 30
+    open_timeout: float = 10.0
+    accept_timeout: float = 10.0
+    query_timeout: float = 10.0
+    interest_timeout: float = 10.0
+    timestamping: bool = False
+    drop_future_timestamp: bool = False
+    gossip: bool = True
+    gossip_multihop: bool = False
+    gossip_targets: int = 0b011
+    autoconnect: int = 0b111
+    strategy: str = "always"
+    locators: tuple[str, ...] = field(default=())

@@ -1,0 +1,144 @@
+"""A neighbour as the node's tables see it: what it has, what it was told, what it wants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from zenlake.keys.matching import includes
+from zenlake.keys.tree import KeyTree
+from zenlake.routing.regions import LOCAL
+from zenlake.routing.resources import KeyIds, literal_prefix
+from zenlake.transport.outbox import Outbox
+from zenlake.wire.codec_declare import DeclareKeyExpr
+from zenlake.wire.codec_network import Declare
+from zenlake.wire.message import Message
+
+if TYPE_CHECKING:
+    from zenlake.routing.queries import Branch
+
+CONTROL_QOS: Final = 0x08
+
+#: All the keys that one neighbour may declare, in bytes.
+KEY_BYTES: Final = 64 << 20
+#: All the entities that one neighbour may declare.
+ENTITIES: Final = 1 << 20
+
+
+class InterestIn:
+    """What a neighbour wants to be told."""
+
+    __slots__ = ("aggregate", "future", "id", "key", "kinds", "told", "waiting")
+
+    def __init__(self, id: int, kinds: int, key: str, future: bool, aggregate: bool) -> None:
+        """`kinds`: bit 0 subscribers, 1 queryables, 2 tokens; `key` empty: all keys."""
+        self.id: int = id
+        self.kinds: int = kinds
+        self.key: str = key
+        self.future: bool = future
+        self.aggregate: bool = aggregate
+        #: For an aggregate interest, by kind: the id announced for all that match, or 0.
+        self.told: list[int] = [0, 0, 0]
+        #: Our own interests further north that must be answered first.
+        self.waiting: set[tuple[int, int]] = set()
+
+
+class InterestOut:
+    """What we want a neighbour to tell us."""
+
+    __slots__ = ("deadline", "final", "id", "key", "kinds", "owner", "owner_id")
+
+    def __init__(
+        self, id: int, kinds: int, key: str, owner: Face | None, owner_id: int, deadline: float
+    ) -> None:
+        """On behalf of `owner` (None: one of our own programs) and its own interest."""
+        self.id: int = id
+        self.kinds: int = kinds
+        self.key: str = key
+        self.owner: Face | None = owner
+        self.owner_id: int = owner_id
+        self.deadline: float = deadline
+        #: Whether all that there is now has been told.
+        self.final: bool = False
+
+
+class Face:
+    """One neighbour, or the node's own programs."""
+
+    def __init__(self, id: int, zid: bytes, role: int, outbox: Outbox | None) -> None:
+        """`role`: router, peer, client or local; only the local face has no outbox."""
+        self.id: int = id
+        self.zid: bytes = zid
+        self.role: int = role
+        self.outbox: Outbox | None = outbox
+        self.keys: KeyIds = KeyIds(KEY_BYTES)
+        #: By kind: what it declared (its id → key).
+        self.declared: list[dict[int, str]] = [{}, {}, {}]
+        #: By kind: what it was told (key → our id, and the information told).
+        self.told: list[dict[str, int]] = [{}, {}, {}]
+        self.told_info: dict[str, int] = {}
+        self.interests_in: dict[int, InterestIn] = {}
+        #: By kind: its future interests in keys, and in everything.
+        self.wants: list[KeyTree[list[InterestIn]]] = [KeyTree(), KeyTree(), KeyTree()]
+        self.wants_all: list[int] = [0, 0, 0]
+        #: Whether it allows ids for keys in what we tell it.
+        self.wants_keys: bool = False
+        self.interests_out: dict[int, InterestOut] = {}
+        self.next_id: int = 1
+        self.next_interest: int = 1
+        self.next_request: int = 1
+        #: Requests that we sent to it and that are not final (our id → the branch).
+        self.requests: dict[int, Branch] = {}
+        #: Whether it has told all that it had at the start (peers only).
+        self.settled: bool = role != 1
+        self.closed: bool = False
+        #: What it said that made no sense, and was ignored.
+        self.ignored: int = 0
+
+    def is_local(self) -> bool:
+        """Whether this is the node itself."""
+        return self.role == LOCAL
+
+    def send(self, message: Message) -> None:
+        """Say something of the node's own: declarations, interests, link states."""
+        outbox = self.outbox
+        if outbox is not None and not self.closed:
+            outbox.send(message, 0, True, True)
+
+    def fresh_id(self) -> int:
+        """An id for an entity that is announced to it."""
+        id = self.next_id
+        self.next_id = id + 1
+        return id
+
+    def wire_key(self, key: str, may_declare: bool) -> tuple[int, bool, str]:
+        """How to write a key to it: (scope, in my mapping, suffix); declares a prefix if allowed."""
+        scope, mine, suffix = self.keys.shortest(key)
+        if not may_declare:
+            return scope, mine, suffix
+        prefix = literal_prefix(key)
+        if not prefix or (scope and len(suffix) <= len(key) - len(prefix)):
+            return scope, mine, suffix
+        id = self.keys.invent(prefix)
+        if not id:
+            return scope, mine, suffix
+        self.send(Declare(qos=CONTROL_QOS, body=DeclareKeyExpr(id=id, scope=0, suffix=prefix)))
+        return id, True, key[len(prefix) :]
+
+    def wants_told(self, kind: int, key: str) -> bool:
+        """Whether a future interest of its own (not an aggregate) covers this key."""
+        if self.wants_all[kind]:
+            return True
+        for entry in self.wants[kind].intersecting(key):
+            for interest in entry.value:
+                if not interest.aggregate:
+                    return True
+        return False
+
+    def knows_all(self, kind: int, key: str) -> bool:
+        """Whether a finished interest of ours covers the key: what it did not tell is not there."""
+        from_key = 1 << kind
+        for interest in self.interests_out.values():
+            if interest.final and interest.kinds & from_key:
+                if not interest.key or includes(interest.key, key):
+                    return True
+        return False

@@ -1,0 +1,301 @@
+"""Questions on their way: who is asked, who still owes an answer, and the one final at the end.
+
+A question from a face becomes a `Question` with a `Branch` for each face that it was sent to.
+Whatever happens to a branch (it ends, its neighbour dies, its time runs out), it is closed once;
+when the last one is closed the face that asked is told that there will be no more answers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zenlake.keys.matching import includes
+from zenlake.routing.face import Face
+from zenlake.routing.regions import LOCAL, PEER
+from zenlake.routing.resources import QUERYABLE
+from zenlake.routing.tables import Tables, is_key
+from zenlake.wire.codec_network import Request, Responder, Response, ResponseFinal
+from zenlake.wire.codec_zenoh import Err, Query, Reply
+
+BEST_MATCHING: Final = 0
+ALL: Final = 1
+ALL_COMPLETE: Final = 2
+
+#: Questions that one neighbour may have open.
+QUESTIONS: Final = 1 << 16
+
+Answer = Reply | Err
+
+
+class Asker:
+    """One of our own programs that asked a question."""
+
+    def answer(self, key: str, body: Answer, responder: Responder | None) -> None:
+        """One answer."""
+
+    def final(self) -> None:
+        """There will be no more."""
+
+
+class Answerer:
+    """Our own programs, as those who are asked."""
+
+    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
+        """A question for the node's own queryables; each answer goes to `Questions.answer`."""
+
+
+class Question:
+    """A question that is not finished."""
+
+    __slots__ = ("asker", "branches", "id", "qos", "source")
+
+    def __init__(self, source: Face, id: int, qos: int, asker: Asker | None) -> None:
+        """Asked by a face under its own id, or by one of our programs."""
+        self.source: Face = source
+        self.id: int = id
+        self.qos: int = qos
+        self.asker: Asker | None = asker
+        self.branches: set[Branch] = set()
+
+
+class Branch:
+    """One of those who were asked."""
+
+    __slots__ = ("deadline", "face", "id", "question")
+
+    def __init__(self, question: Question, face: Face, id: int, deadline: float) -> None:
+        """`id`: the question's number towards that face."""
+        self.question: Question = question
+        self.face: Face = face
+        self.id: int = id
+        self.deadline: float = deadline
+
+
+class Questions:
+    """All questions that pass through the node."""
+
+    def __init__(self, tables: Tables, answerer: Answerer, default_timeout: float) -> None:
+        """`default_timeout` in seconds, for questions that bring none."""
+        self.tables: Tables = tables
+        self.answerer: Answerer = answerer
+        self.default_timeout: float = default_timeout
+        #: Open questions of neighbours, by (face, its id).
+        self.open: dict[tuple[int, int], Question] = {}
+
+    # ----------------------------------------------------------------------------- who is asked
+
+    def candidates(self, source: Face, key: str, target: int) -> list[Face]:
+        """The faces to ask, each once; never the one that asks."""
+        tables = self.tables
+        complete: dict[Face, int] = {}
+        known: dict[Face, bool] = {}
+        for entry in tables.tree.intersecting(key):
+            resource = entry.value
+            holders = resource.holders[QUERYABLE]
+            if not holders:
+                continue
+            covers = resource.key == key or includes(resource.key, key)
+            for face, infos in holders.items():
+                if not tables.flows(source, face):
+                    continue
+                known[face] = True
+                for info in infos.values():
+                    if covers and info & 1:
+                        distance = info >> 8
+                        complete[face] = min(complete.get(face, distance), distance)
+        for face in tables.faces.values():
+            if face.role != LOCAL and tables.flows(source, face) and self._unknown(face, key):
+                known.setdefault(face, False)
+        if target == ALL:
+            return list(known)
+        if target == ALL_COMPLETE:
+            return [face for face in known if face in complete or not known[face]]
+        return self._best(known, complete)
+
+    def _unknown(self, face: Face, key: str) -> bool:
+        """Whether a neighbour may have queryables that it has not told us of."""
+        if self.tables.asks(face):
+            return not face.knows_all(QUERYABLE, key)
+        return face.role == PEER and not face.settled
+
+    def _best(self, known: dict[Face, bool], complete: dict[Face, int]) -> list[Face]:
+        """In each region the nearest that is complete, or else everybody there."""
+        chosen: list[Face] = []
+        regions: dict[int, list[Face]] = {}
+        for face in known:
+            regions.setdefault(face.role, []).append(face)
+        for faces in regions.values():
+            best: Face | None = None
+            for face in faces:
+                if face in complete and (best is None or complete[face] < complete[best]):
+                    best = face
+            if best is None:
+                chosen.extend(faces)
+            else:
+                chosen.append(best)
+        return chosen
+
+    # -------------------------------------------------------------------------------- asking
+
+    def request(self, source: Face, message: Request, now: float) -> None:
+        """A neighbour asks."""
+        key = source.keys.resolve(message.scope, message.sender_mapping, message.suffix)
+        if (source.id, message.id) in self.open:
+            source.ignored += 1
+            return
+        if key is None or not is_key(key) or len(self.open) >= QUESTIONS:
+            source.ignored += 1
+            self._final(source, message.id, message.qos)
+            return
+        question = Question(source, message.id, message.qos, None)
+        self.open[(source.id, message.id)] = question
+        self.send(question, key, message, self.candidates(source, key, message.target), now)
+
+    def send(
+        self, question: Question, key: str, message: Request, targets: list[Face], now: float
+    ) -> None:
+        """Send a question to everybody who is to be asked."""
+        timeout = message.timeout / 1000.0 if message.timeout else self.default_timeout
+        deadline = now + timeout
+        body = message.body
+        branches: list[Branch] = []
+        for face in targets:
+            id = face.next_request
+            face.next_request = (id + 1) & 0xFFFF_FFFF
+            branch = Branch(question, face, id, deadline)
+            question.branches.add(branch)
+            face.requests[id] = branch
+            branches.append(branch)
+        for branch in branches:
+            face = branch.face
+            if face.role == LOCAL:
+                self.answerer.ask(branch, key, body, message.target)
+                continue
+            scope, mine, suffix = face.wire_key(key, False)
+            outbox = face.outbox
+            sent = outbox is not None and outbox.send(
+                Request(
+                    id=branch.id,
+                    scope=scope,
+                    suffix=suffix,
+                    sender_mapping=mine,
+                    qos=message.qos,
+                    target=message.target,
+                    budget=message.budget,
+                    timeout=message.timeout,
+                    timestamp_stack=message.timestamp_stack,
+                    body=body,
+                ),
+                message.qos & 7,
+                True,
+                bool(message.qos & 8),
+            )
+            if not sent:
+                self.close(branch)
+        if not branches:
+            self._finished(question)
+
+    # ------------------------------------------------------------------------------- answers
+
+    def response(self, face: Face, message: Response) -> None:
+        """A neighbour answers."""
+        branch = face.requests.get(message.id)
+        if branch is None:
+            face.ignored += 1
+            return
+        key = face.keys.resolve(message.scope, message.sender_mapping, message.suffix)
+        if key is None:
+            face.ignored += 1
+            return
+        self.answer(branch, key, message.body, message.responder)
+
+    def answer(self, branch: Branch, key: str, body: Answer, responder: Responder | None) -> bool:
+        """Pass an answer on to whoever asked; False if it found no room."""
+        question = branch.question
+        if branch not in question.branches:
+            return True  # the question is over
+        asker = question.asker
+        if asker is not None:
+            asker.answer(key, body, responder)
+            return True
+        outbox = question.source.outbox
+        if outbox is None:
+            return True
+        return outbox.send(
+            Response(
+                id=question.id,
+                scope=0,
+                suffix=key,
+                qos=question.qos,
+                responder=responder,
+                body=body,
+            ),
+            question.qos & 7,
+            True,
+            bool(question.qos & 8),
+        )
+
+    def response_final(self, face: Face, id: int) -> None:
+        """A neighbour has no more answers."""
+        branch = face.requests.get(id)
+        if branch is not None:
+            self.close(branch)
+
+    def close(self, branch: Branch) -> None:
+        """A branch is over."""
+        branch.face.requests.pop(branch.id, None)
+        question = branch.question
+        if branch in question.branches:
+            question.branches.discard(branch)
+            if not question.branches:
+                self._finished(question)
+
+    def _finished(self, question: Question) -> None:
+        asker = question.asker
+        if asker is not None:
+            asker.final()
+            return
+        self.open.pop((question.source.id, question.id), None)
+        self._final(question.source, question.id, question.qos)
+
+    def _final(self, face: Face, id: int, qos: int) -> None:
+        outbox = face.outbox
+        if outbox is not None and not face.closed:
+            # Never dropped: whoever asked would wait for ever.
+            outbox.send(ResponseFinal(id=id, qos=qos), qos & 7, True, True)
+
+    def cancel(self, question: Question) -> None:
+        """Whoever asked has lost interest: later answers are dropped."""
+        for branch in list(question.branches):
+            branch.face.requests.pop(branch.id, None)
+        question.branches.clear()
+
+    # --------------------------------------------------------------------------- time and death
+
+    def expire(self, now: float) -> None:
+        """Answer for those who did not in time."""
+        for face in list(self.tables.faces.values()):
+            for branch in list(face.requests.values()):
+                if branch.deadline <= now:
+                    if branch.question.asker is None:
+                        body = Err(payload=b"Timeout")
+                        self.answer(branch, "", body, Responder(zid=face.zid, eid=0))
+                    self.close(branch)
+
+    def deadline(self) -> float:
+        """When `expire` has something to do."""
+        found = float("inf")
+        for face in self.tables.faces.values():
+            for branch in face.requests.values():
+                if branch.deadline < found:
+                    found = branch.deadline
+        return found
+
+    def remove(self, face: Face) -> None:
+        """A neighbour is gone: what it owed is over, what it asked is forgotten."""
+        for branch in list(face.requests.values()):
+            self.close(branch)
+        for key, question in list(self.open.items()):
+            if key[0] == face.id:
+                del self.open[key]
+                self.cancel(question)

@@ -1,0 +1,135 @@
+"""Key expressions and who holds them: the rows of a node's tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from zenlake.routing.face import Face
+
+SUBSCRIBER: Final = 0
+QUERYABLE: Final = 1
+TOKEN: Final = 2
+KINDS: Final[tuple[int, int, int]] = (SUBSCRIBER, QUERYABLE, TOKEN)
+
+
+class Resource:
+    """One key expression, and for each kind of entity the faces that declared it there.
+
+    A face may declare a key several times under several ids; each id has its own information
+    (for queryables: completeness and distance).
+    """
+
+    __slots__ = ("holders", "key")
+
+    def __init__(self, key: str) -> None:
+        """Held by nobody yet."""
+        self.key: str = key
+        self.holders: list[dict[Face, dict[int, int]]] = [{}, {}, {}]
+
+    def hold(self, kind: int, face: Face, id: int, info: int) -> None:
+        """Note that `face` declared this key."""
+        self.holders[kind].setdefault(face, {})[id] = info
+
+    def release(self, kind: int, face: Face, id: int) -> None:
+        """Note that `face` undeclared it."""
+        ids = self.holders[kind].get(face)
+        if ids is not None:
+            ids.pop(id, None)
+            if not ids:
+                del self.holders[kind][face]
+
+    def is_empty(self) -> bool:
+        """Whether nobody holds it any more."""
+        return not (self.holders[0] or self.holders[1] or self.holders[2])
+
+
+def merged(infos: list[int]) -> int:
+    """What several queryables of one key amount to: complete if one is, at the distance of those."""
+    complete = 0
+    distance = -1
+    for info in infos:
+        if (info & 1) > complete:
+            complete = 1
+            distance = info >> 8
+        elif (info & 1) == complete:
+            distance = info >> 8 if distance < 0 else min(distance, info >> 8)
+    return (max(distance, 0) << 8) | complete
+
+
+def literal_prefix(key: str) -> str:
+    """The chunks before the first wildcard: what is worth an id of its own."""
+    at = key.find("*")
+    if at < 0:
+        return key
+    cut = key.rfind("/", 0, at)
+    return key[:cut] if cut > 0 else ""
+
+
+class KeyIds:
+    """The numbers that two neighbours use for keys: those I declared, those it declared."""
+
+    __slots__ = ("limit", "mine", "mine_of", "size", "theirs", "theirs_of")
+
+    def __init__(self, limit: int) -> None:
+        """`limit` bounds the bytes of all keys that the neighbour may declare."""
+        self.mine: dict[int, str] = {}
+        self.mine_of: dict[str, int] = {}
+        self.theirs: dict[int, str] = {}
+        self.theirs_of: dict[str, int] = {}
+        self.limit: int = limit
+        self.size: int = 0
+
+    def learn(self, id: int, key: str) -> bool:
+        """The neighbour declared an id; False if it has declared too much."""
+        if id in self.theirs:
+            return True  # the old meaning stays
+        self.size += len(key) + 64
+        if self.size > self.limit:
+            return False
+        self.theirs[id] = key
+        self.theirs_of.setdefault(key, id)
+        return True
+
+    def forget(self, id: int) -> None:
+        """The neighbour undeclared an id."""
+        key = self.theirs.pop(id, None)
+        if key is not None:
+            self.size -= len(key) + 64
+            if self.theirs_of.get(key) == id:
+                del self.theirs_of[key]
+
+    def resolve(self, scope: int, sender_mapping: bool, suffix: str) -> str | None:
+        """The whole key that the neighbour meant, or None if its number means nothing."""
+        if scope == 0:
+            return suffix
+        key = (self.theirs if sender_mapping else self.mine).get(scope)
+        return None if key is None else key + suffix
+
+    def shortest(self, key: str) -> tuple[int, bool, str]:
+        """How to say a key with what both know: (scope, in my mapping, suffix)."""
+        if self.theirs_of or self.mine_of:
+            end = len(key)
+            while end > 0:
+                prefix = key[:end]
+                id = self.theirs_of.get(prefix, 0)
+                if id:
+                    return id, False, key[end:]
+                id = self.mine_of.get(prefix, 0)
+                if id:
+                    return id, True, key[end:]
+                end = key.rfind("/", 0, end)
+        return 0, True, key
+
+    def invent(self, key: str) -> int:
+        """A new id of mine for a key; 0 if all are used."""
+        id = 1
+        if self.mine or self.theirs:
+            id = len(self.mine) + 1
+            while id in self.mine or id in self.theirs:
+                id += 1
+                if id > 0xFFFF:
+                    return 0
+        self.mine[id] = key
+        self.mine_of[key] = id
+        return id

@@ -1,0 +1,553 @@
+"""What there is, and who was told: declarations and interests, always in balance.
+
+Every change goes through `declare`, `undeclare`, `interest` or `remove`, which keep one rule: a
+neighbour has been told of a key if and only if somebody whose things may flow to it holds that
+key, and it is either told everything or has shown interest. Announcements are one a key, however
+many hold it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zenlake.errors import KeyExprError, RemoteError
+from zenlake.keys.matching import check, includes, intersects
+from zenlake.keys.tree import KeyTree
+from zenlake.routing.face import CONTROL_QOS, ENTITIES, Face, InterestIn, InterestOut
+from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_pushed, is_south, may_flow
+from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
+from zenlake.wire.codec_declare import (
+    DeclareFinal,
+    DeclareKeyExpr,
+    DeclareQueryable,
+    DeclareSubscriber,
+    DeclareToken,
+    KeyExt,
+    UndeclareKeyExpr,
+    UndeclareQueryable,
+    UndeclareSubscriber,
+    UndeclareToken,
+)
+from zenlake.wire.codec_network import Declare, Interest
+
+FINAL: Final = 0
+CURRENT: Final = 1
+FUTURE: Final = 2
+
+#: How many interests one neighbour may have open.
+INTERESTS: Final = 1 << 17
+
+
+class Watcher:
+    """Who is told that the tables changed: the node."""
+
+    def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
+        """Somebody declared or undeclared an entity."""
+
+    def interest_final(self, interest: InterestOut) -> None:
+        """An interest of our own programs has been answered."""
+
+    def token_present(self, interest: InterestOut, key: str) -> None:
+        """A token is alive now, says the answer to a question of our own programs."""
+
+
+class Tables:
+    """The declarations and interests of all faces."""
+
+    def __init__(self, mode: int, watcher: Watcher) -> None:
+        """For a node of `mode`."""
+        self.mode: int = mode
+        self.watcher: Watcher = watcher
+        self.tree: KeyTree[Resource] = KeyTree()
+        self.faces: dict[int, Face] = {}
+        #: Grows with every change that may alter a route.
+        self.version: int = 0
+        self.interest_timeout: float = 10.0
+
+    # --------------------------------------------------------------------------- what there is
+
+    def declare(self, face: Face, kind: int, id: int, key: str, info: int = 0) -> None:
+        """`face` declares an entity."""
+        declared = face.declared[kind]
+        old = declared.get(id)
+        if old is not None and old != key:
+            self.undeclare(face, kind, id)
+        elif old is None and len(declared) >= ENTITIES:
+            raise RemoteError(f"more than {ENTITIES} entities declared by one neighbour")
+        declared[id] = key
+        resource = self.tree.get(key)
+        if resource is None:
+            resource = Resource(key)
+            self.tree.insert(key, resource)
+        first = face not in resource.holders[kind]
+        resource.hold(kind, face, id, info)
+        self.version += 1
+        self.spread(kind, resource)
+        if first:
+            self.watcher.changed(kind, key, face, True)
+
+    def undeclare(self, face: Face, kind: int, id: int) -> None:
+        """`face` undeclares an entity; an unknown id is nothing."""
+        key = face.declared[kind].pop(id, None)
+        if key is None:
+            return
+        resource = self.tree.get(key)
+        if resource is None:
+            return
+        resource.release(kind, face, id)
+        self.version += 1
+        self.spread(kind, resource)
+        if face not in resource.holders[kind]:
+            self.watcher.changed(kind, key, face, False)
+        self._prune(resource)
+
+    def _prune(self, resource: Resource) -> None:
+        if resource.is_empty() and self.tree.get(resource.key) is resource:
+            self.tree.remove(resource.key)
+
+    def holders(self, kind: int, key: str, target: Face) -> list[Face]:
+        """The faces whose entities of this kind meet `key` and may be known to `target`."""
+        found: list[Face] = []
+        for entry in self.tree.intersecting(key):
+            for face in entry.value.holders[kind]:
+                if face is not target and face not in found and self.flows(face, target):
+                    found.append(face)
+        return found
+
+    def flows(self, source: Face, target: Face) -> bool:
+        """Whether what `source` has or says is passed on to `target`."""
+        return source is not target and may_flow(self.mode, source.role, target.role)
+
+    # ------------------------------------------------------------------------- who is told what
+
+    def spread(self, kind: int, resource: Resource) -> None:
+        """Tell every face what it should know of a key now."""
+        for face in list(self.faces.values()):
+            if face.role != LOCAL:
+                self._update(face, kind, resource)
+
+    def _visible(self, face: Face, kind: int, resource: Resource) -> bool:
+        for holder in resource.holders[kind]:
+            if self.flows(holder, face):
+                return True
+        return False
+
+    def info(self, face: Face, resource: Resource) -> int:
+        """What the queryables of a key amount to, as `face` should see it."""
+        infos: list[int] = []
+        for holder, ids in resource.holders[QUERYABLE].items():
+            if self.flows(holder, face):
+                infos.extend(ids.values())
+        return merged(infos) if infos else 0
+
+    def _update(self, face: Face, kind: int, resource: Resource) -> None:
+        key = resource.key
+        told = face.told[kind]
+        visible = self._visible(face, kind, resource)
+        if key in told:
+            if not visible:
+                id = told.pop(key)
+                face.told_info.pop(key, None) if kind == QUERYABLE else None
+                self._retract(face, kind, id)
+            elif kind == QUERYABLE:
+                info = self.info(face, resource)
+                if face.told_info.get(key, 0) != info:
+                    face.told_info[key] = info
+                    self._announce(face, kind, told[key], key, info, None)
+        elif visible and (is_pushed(self.mode, face.role) or face.wants_told(kind, key)):
+            self._tell(face, kind, resource, None)
+        if face.interests_in:
+            self._aggregates(face, kind, key)
+
+    def _tell(self, face: Face, kind: int, resource: Resource, interest: int | None) -> None:
+        """Announce a key that the face will be kept informed about."""
+        key = resource.key
+        info = self.info(face, resource) if kind == QUERYABLE else 0
+        told = face.told[kind]
+        id = told.get(key, 0)
+        if not id:
+            id = face.fresh_id()
+            told[key] = id
+        if kind == QUERYABLE:
+            face.told_info[key] = info
+        self._announce(face, kind, id, key, info, interest)
+
+    def _announce(
+        self, face: Face, kind: int, id: int, key: str, info: int, interest: int | None
+    ) -> None:
+        may_declare = is_pushed(self.mode, face.role) or (face.wants_keys and id != 0)
+        scope, mine, suffix = face.wire_key(key, may_declare)
+        body: DeclareSubscriber | DeclareQueryable | DeclareToken
+        if kind == SUBSCRIBER:
+            body = DeclareSubscriber(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
+        elif kind == QUERYABLE:
+            body = DeclareQueryable(
+                id=id, scope=scope, suffix=suffix, sender_mapping=mine, info=info
+            )
+        else:
+            body = DeclareToken(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
+        face.send(Declare(interest_id=interest, qos=CONTROL_QOS, body=body))
+
+    def _retract(self, face: Face, kind: int, id: int) -> None:
+        body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
+        null = KeyExt(scope=0)
+        if kind == SUBSCRIBER:
+            body = UndeclareSubscriber(id=id)
+        elif kind == QUERYABLE:
+            body = UndeclareQueryable(id=id, key=null)
+        else:
+            body = UndeclareToken(id=id, key=null)
+        face.send(Declare(qos=CONTROL_QOS, body=body))
+
+    # ------------------------------------------------------------------- what a neighbour wants
+
+    def _aggregates(self, face: Face, kind: int, key: str) -> None:
+        """Bring the aggregate interests of a face that meet `key` up to date."""
+        for entry in face.wants[kind].intersecting(key):
+            for interest in entry.value:
+                if interest.aggregate:
+                    self._aggregate(face, kind, interest, None)
+
+    def _aggregate(self, face: Face, kind: int, interest: InterestIn, answer: int | None) -> None:
+        """One announcement, under the interest's own key, for all that matches it."""
+        matching = False
+        complete = 0
+        for entry in self.tree.intersecting(interest.key):
+            resource = entry.value
+            if self._visible(face, kind, resource):
+                matching = True
+                if kind == QUERYABLE and includes(resource.key, interest.key):
+                    complete |= self.info(face, resource) & 1
+        id = interest.told[kind]
+        if matching and not id:
+            id = face.fresh_id() if interest.future else 0
+            interest.told[kind] = id
+            self._announce(face, kind, id, interest.key, complete, answer)
+        elif id and not matching:
+            interest.told[kind] = 0
+            self._retract(face, kind, id)
+
+    def interest(self, face: Face, message: Interest, now: float) -> None:
+        """A neighbour says what it wants to know, or no longer wants to."""
+        if message.mode == FINAL:
+            self._forget(face, message.id)
+            return
+        kinds = 0
+        if message.subscribers:
+            kinds |= 1
+        if message.queryables:
+            kinds |= 2
+        if message.tokens:
+            kinds |= 4
+        if self.mode == ROUTER and face.role == ROUTER:
+            face.ignored += 1  # routers tell each other everything, unasked
+            return
+        if message.mode == CURRENT and (kinds & 3 or not kinds):
+            face.ignored += 1  # no current-only interests in subscribers and queryables
+            return
+        if message.id in face.interests_in or len(face.interests_in) >= INTERESTS:
+            face.ignored += 1
+            return
+        key = ""
+        if message.restricted:
+            found = face.keys.resolve(message.scope, message.sender_mapping, message.suffix)
+            if found is None or not is_key(found):
+                face.ignored += 1
+                return
+            key = found
+        aggregate = message.aggregate and not message.tokens and bool(key) and face.role != PEER
+        if message.key_exprs:
+            face.wants_keys = True
+        future = bool(message.mode & FUTURE)
+        interest = InterestIn(message.id, kinds, key, future, aggregate)
+        face.interests_in[message.id] = interest
+        if future:
+            for kind in KINDS:
+                if kinds & (1 << kind):
+                    self._want(face, kind, interest)
+        if message.mode & CURRENT:
+            self._answer(face, interest)
+        self._ask_north(face, interest, message, now)
+        if not interest.waiting:
+            self._finish(face, interest)
+
+    def _want(self, face: Face, kind: int, interest: InterestIn) -> None:
+        if not interest.key:
+            face.wants_all[kind] += 1
+            return
+        row = face.wants[kind].get(interest.key)
+        if row is None:
+            face.wants[kind].insert(interest.key, [interest])
+        else:
+            row.append(interest)
+
+    def _forget(self, face: Face, id: int) -> None:
+        interest = face.interests_in.pop(id, None)
+        if interest is None:
+            return
+        for kind in KINDS:
+            if not interest.future or not interest.kinds & (1 << kind):
+                continue
+            if not interest.key:
+                face.wants_all[kind] -= 1
+                continue
+            row = face.wants[kind].get(interest.key)
+            if row is not None and interest in row:
+                row.remove(interest)
+                if not row:
+                    face.wants[kind].remove(interest.key)
+        for north in list(self.faces.values()):
+            for out in list(north.interests_out.values()):
+                if out.owner is face and out.owner_id == id:
+                    self.withdraw(north, out.id)
+
+    def _answer(self, face: Face, interest: InterestIn) -> None:
+        """Tell what there is now."""
+        entries = self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
+        for kind in KINDS:
+            if not interest.kinds & (1 << kind):
+                continue
+            if interest.aggregate:
+                self._aggregate(face, kind, interest, interest.id)
+                continue
+            for entry in entries:
+                resource = entry.value
+                own = kind == TOKEN and face in resource.holders[kind]
+                if not own and not self._visible(face, kind, resource):
+                    continue
+                if interest.future and not own:
+                    self._tell(face, kind, resource, interest.id)
+                else:
+                    info = self.info(face, resource) if kind == QUERYABLE else 0
+                    self._announce(face, kind, 0, resource.key, info, interest.id)
+
+    def _ask_north(self, face: Face, interest: InterestIn, message: Interest, now: float) -> None:
+        """Ask those who know more than we do, on behalf of a neighbour that we serve."""
+        if not is_south(self.mode, face.role) or self.mode == ROUTER:
+            return
+        for north in list(self.faces.values()):
+            if self.asks(north):
+                out = self.ask(
+                    north, interest.kinds, interest.key, message.mode, face, interest.id, now
+                )
+                if message.mode & CURRENT or message.mode & FUTURE:
+                    interest.waiting.add((north.id, out.id))
+
+    def asks(self, face: Face) -> bool:
+        """Whether a neighbour tells us things only when asked."""
+        if face.role == LOCAL or is_south(self.mode, face.role):
+            return False
+        return face.role == ROUTER or self.mode == 2  # a client asks whoever it is connected to
+
+    def _finish(self, face: Face, interest: InterestIn) -> None:
+        """Say that all has been told."""
+        face.send(Declare(interest_id=interest.id, qos=CONTROL_QOS, body=DeclareFinal()))
+        if not interest.future:
+            face.interests_in.pop(interest.id, None)
+
+    # --------------------------------------------------------------------------- what we want
+
+    def ask(
+        self,
+        face: Face,
+        kinds: int,
+        key: str,
+        mode: int,
+        owner: Face | None,
+        owner_id: int,
+        now: float,
+    ) -> InterestOut:
+        """Show interest to a neighbour."""
+        id = face.next_interest
+        face.next_interest = id + 1
+        out = InterestOut(id, kinds, key, owner, owner_id, now + self.interest_timeout)
+        face.interests_out[id] = out
+        scope, mine, suffix = face.wire_key(key, True) if key else (0, True, "")
+        face.send(
+            Interest(
+                mode=mode,
+                id=id,
+                key_exprs=True,
+                subscribers=bool(kinds & 1),
+                queryables=bool(kinds & 2),
+                tokens=bool(kinds & 4),
+                restricted=bool(key),
+                scope=scope,
+                suffix=suffix,
+                sender_mapping=mine,
+                qos=CONTROL_QOS,
+            )
+        )
+        return out
+
+    def withdraw(self, face: Face, id: int) -> None:
+        """Want nothing more of it."""
+        if face.interests_out.pop(id, None) is not None:
+            face.send(Interest(mode=FINAL, id=id, qos=CONTROL_QOS))
+            self.version += 1
+
+    def answered(self, face: Face, id: int) -> None:
+        """A neighbour has told all there is for an interest of ours."""
+        if id == 0:
+            if not face.settled:
+                face.settled = True
+                self.version += 1
+            return
+        out = face.interests_out.get(id)
+        if out is None or out.final:
+            return
+        out.final = True
+        self.version += 1
+        owner = out.owner
+        if owner is None:
+            self.watcher.interest_final(out)
+            return
+        interest = owner.interests_in.get(out.owner_id)
+        if interest is not None:
+            interest.waiting.discard((face.id, id))
+            if not interest.waiting:
+                self._finish(owner, interest)
+
+    def expire(self, now: float) -> None:
+        """Give up waiting for neighbours that do not answer interests."""
+        for face in list(self.faces.values()):
+            for out in list(face.interests_out.values()):
+                if not out.final and out.deadline <= now:
+                    out.deadline = float("inf")
+                    self._unanswered(face, out)
+
+    def _unanswered(self, face: Face, out: InterestOut) -> None:
+        """Go on without the answer; what it has not told stays unknown."""
+        owner = out.owner
+        if owner is None:
+            self.watcher.interest_final(out)
+            return
+        interest = owner.interests_in.get(out.owner_id)
+        if interest is not None and (face.id, out.id) in interest.waiting:
+            interest.waiting.discard((face.id, out.id))
+            if not interest.waiting:
+                self._finish(owner, interest)
+
+    def deadline(self) -> float:
+        """When `expire` has something to do."""
+        found = float("inf")
+        for face in self.faces.values():
+            for out in face.interests_out.values():
+                if not out.final and out.deadline < found:
+                    found = out.deadline
+        return found
+
+    # ------------------------------------------------------------------------ faces come and go
+
+    def add(self, face: Face, now: float) -> None:
+        """A neighbour has come: tell it what it should know unasked, ask what we must know."""
+        self.faces[face.id] = face
+        self.version += 1
+        if face.role == LOCAL or not is_pushed(self.mode, face.role):
+            return
+        for entry in self.tree.entries():
+            for kind in KINDS:
+                self._update(face, kind, entry.value)
+        if self.asks(face):
+            for south in list(self.faces.values()):
+                for interest in list(south.interests_in.values()):
+                    if interest.future and is_south(self.mode, south.role):
+                        self.ask(face, interest.kinds, interest.key, 3, south, interest.id, now)
+
+    def remove(self, face: Face) -> None:
+        """A neighbour has gone: all it had goes with it."""
+        if self.faces.pop(face.id, None) is None:
+            return
+        face.closed = True
+        self.version += 1
+        for kind in KINDS:
+            for id in list(face.declared[kind]):
+                self.undeclare(face, kind, id)
+        for out in list(face.interests_out.values()):
+            if not out.final:
+                self._unanswered(face, out)
+        face.interests_out.clear()
+        for id in list(face.interests_in):
+            self._forget(face, id)
+
+    # ----------------------------------------------------------------------------- what is heard
+
+    def heard(self, face: Face, message: Declare) -> None:
+        """A neighbour declares something; what makes no sense is ignored and counted."""
+        body = message.body
+        if isinstance(body, DeclareFinal):
+            if message.interest_id is not None:
+                self.answered(face, message.interest_id)
+        elif isinstance(body, DeclareKeyExpr):
+            key = face.keys.resolve(body.scope, True, body.suffix)
+            if key is None or body.id == 0:
+                face.ignored += 1
+            elif not face.keys.learn(body.id, key):
+                raise RemoteError("it declared more bytes of keys than a neighbour may")
+            else:
+                self.version += 1
+        elif isinstance(body, UndeclareKeyExpr):
+            face.keys.forget(body.id)
+            self.version += 1
+        elif isinstance(body, DeclareSubscriber):
+            self._heard_entity(
+                face, SUBSCRIBER, body.id, body.scope, body.suffix, body.sender_mapping, 0
+            )
+        elif isinstance(body, DeclareQueryable):
+            self._heard_entity(
+                face, QUERYABLE, body.id, body.scope, body.suffix, body.sender_mapping, body.info
+            )
+        elif isinstance(body, DeclareToken):
+            self._heard_token(face, body, message.interest_id)
+        elif isinstance(body, UndeclareSubscriber):
+            self.undeclare(face, SUBSCRIBER, body.id)
+        elif isinstance(body, UndeclareQueryable):
+            self.undeclare(face, QUERYABLE, body.id)
+        else:
+            self.undeclare(face, TOKEN, body.id)
+
+    def _heard_entity(
+        self, face: Face, kind: int, id: int, scope: int, suffix: str, mapping: bool, info: int
+    ) -> None:
+        key = face.keys.resolve(scope, mapping, suffix)
+        if key is None or not is_key(key):
+            face.ignored += 1
+            return
+        self.declare(face, kind, id, key, info)
+
+    def _heard_token(self, face: Face, body: DeclareToken, interest: int | None) -> None:
+        key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
+        if key is None or not is_key(key):
+            face.ignored += 1
+            return
+        if body.id == 0 and interest is not None:
+            # An answer to a question about the present: it is not kept.
+            out = face.interests_out.get(interest)
+            if out is not None:
+                self._present(out, key)
+            return
+        self.declare(face, TOKEN, body.id, key)
+
+    def _present(self, out: InterestOut, key: str) -> None:
+        """A token that is alive now, for whoever asked."""
+        owner = out.owner
+        if owner is None:
+            self.watcher.token_present(out, key)
+            return
+        interest = owner.interests_in.get(out.owner_id)
+        if interest is not None:
+            self._announce(owner, TOKEN, 0, key, 0, interest.id)
+
+
+def is_key(text: str) -> bool:
+    """Whether a text is a canonical key expression."""
+    try:
+        check(text)
+    except KeyExprError:
+        return False
+    return True
+
+
+def meets(a: str, b: str) -> bool:
+    """Whether two key expressions share a key."""
+    return a == b or intersects(a, b)

@@ -1,0 +1,212 @@
+"""How a session begins: both sides of INIT and OPEN.
+
+    initiator                              acceptor
+    InitSyn   who I am, what I can  ──►
+              ◄──  InitAck   who I am, what we both can, a cookie
+    OpenSyn   lease, first number, cookie  ──►
+              ◄──  OpenAck   lease, first number
+
+What is agreed is in `Terms`. A side that cannot go on raises `HandshakeError`, which knows the
+reason to give in the closing word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from zenlake.errors import ClosedError, HandshakeError
+from zenlake.transport.sequence import initial_sn, mask_of
+from zenlake.wire import Close, InitAck, InitSyn, Message, OpenAck, OpenSyn
+from zenlake.wire.message import zid_text
+
+VERSION = 9
+
+GENERIC, UNSUPPORTED, INVALID, MAX_SESSIONS = 0, 1, 2, 3
+MAX_LINKS, EXPIRED, UNRESPONSIVE, CONNECTION_TO_SELF = 4, 5, 6, 7
+REASONS = {
+    GENERIC: "no reason given",
+    UNSUPPORTED: "not supported",
+    INVALID: "invalid",
+    MAX_SESSIONS: "too many sessions",
+    MAX_LINKS: "too many links, or this id is connected already",
+    EXPIRED: "the lease ran out",
+    UNRESPONSIVE: "it took too long to take our data",
+    CONNECTION_TO_SELF: "connected to itself",
+}
+
+ROLES = ("router", "peer", "client")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What this side brings to a session."""
+
+    zid: bytes
+    whatami: int
+    resolution: int = 0x0A
+    batch_size: int = 65535
+    lease: int = 10_000
+    qos: bool = True
+    patch: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What two sides have agreed on."""
+
+    zid: bytes  # the neighbour's
+    whatami: int  # the neighbour's
+    resolution: int
+    batch_size: int
+    qos: bool
+    patch: int
+    mask: int
+    tx_initial_sn: int
+    rx_initial_sn: int = 0
+    tx_lease: int = 10_000
+    rx_lease: int = 10_000
+
+
+def refuse_close(message: Close) -> ClosedError:
+    """The error for a neighbour that closes instead of going on."""
+    why = REASONS.get(message.reason, f"reason {message.reason}")
+    return ClosedError(f"the other side closed while opening: {why}", message.reason)
+
+
+class Initiator:
+    """The side that connects."""
+
+    def __init__(self, offer: Offer, expected: bytes = b"") -> None:
+        """`expected`: the id that whoever is found must have (empty: any)."""
+        self.offer = offer
+        self.expected = expected
+        self.terms: Terms | None = None
+        self.done = False
+
+    def start(self) -> Message:
+        """The first word."""
+        offer = self.offer
+        return InitSyn(
+            version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=offer.resolution,
+            batch_size=offer.batch_size, qos=offer.qos, patch=offer.patch,
+        )  # fmt: skip
+
+    def receive(self, message: Message) -> Message | None:
+        """The answer to what the acceptor said; `terms` are final once `done`."""
+        if isinstance(message, Close):
+            raise refuse_close(message)
+        if self.terms is None:
+            if not isinstance(message, InitAck):
+                raise HandshakeError(f"an InitAck was due, {message.NAME} came", INVALID)
+            return self._agree(message)
+        if not isinstance(message, OpenAck):
+            raise HandshakeError(f"an OpenAck was due, {message.NAME} came", INVALID)
+        check_sn(message.initial_sn, self.terms.mask)
+        self.terms = replace(self.terms, rx_initial_sn=message.initial_sn, rx_lease=message.lease)
+        self.done = True
+        return None
+
+    def _agree(self, ack: InitAck) -> Message:
+        offer = self.offer
+        if self.expected and ack.zid != self.expected:
+            raise HandshakeError(
+                f"{zid_text(self.expected)} was expected there, {zid_text(ack.zid)} answered",
+                INVALID,
+            )
+        for shift, name in ((0, "sequence numbers"), (2, "request ids")):
+            if (ack.resolution >> shift) & 3 > (offer.resolution >> shift) & 3:
+                raise HandshakeError(f"the acceptor wants longer {name} than offered", INVALID)
+        if ack.patch > offer.patch:
+            raise HandshakeError(f"patch {ack.patch} answered, {offer.patch} offered", INVALID)
+        mask = mask_of(ack.resolution)
+        self.terms = Terms(
+            zid=ack.zid,
+            whatami=ack.whatami,
+            resolution=ack.resolution,
+            batch_size=checked_size(min(offer.batch_size, ack.batch_size)),
+            qos=offer.qos and ack.qos,
+            patch=ack.patch,
+            mask=mask,
+            tx_initial_sn=initial_sn(offer.zid, ack.zid, mask),
+            tx_lease=offer.lease,
+        )
+        return OpenSyn(lease=offer.lease, initial_sn=self.terms.tx_initial_sn, cookie=ack.cookie)
+
+
+class Acceptor:
+    """The side that listens."""
+
+    def __init__(self, offer: Offer, cookie: bytes) -> None:
+        """`cookie`: bytes nobody can guess, made for this link alone."""
+        self.offer = offer
+        self.cookie = cookie
+        self.terms: Terms | None = None
+        self.done = False
+
+    def receive(self, message: Message) -> Message | None:
+        """The answer to what the initiator said; none yet when `done`: see `accept`."""
+        if isinstance(message, Close):
+            raise refuse_close(message)
+        if self.terms is None:
+            if not isinstance(message, InitSyn):
+                raise HandshakeError(f"an InitSyn was due, {message.NAME} came", INVALID)
+            return self._agree(message)
+        if not isinstance(message, OpenSyn):
+            raise HandshakeError(f"an OpenSyn was due, {message.NAME} came", INVALID)
+        if message.cookie != self.cookie:
+            raise HandshakeError("the cookie is not the one given on this link", INVALID)
+        check_sn(message.initial_sn, self.terms.mask)
+        self.terms = replace(self.terms, rx_initial_sn=message.initial_sn, rx_lease=message.lease)
+        self.done = True
+        return None
+
+    def accept(self) -> Message:
+        """The last word, once the node has nothing against this neighbour."""
+        assert self.terms is not None
+        return OpenAck(lease=self.offer.lease, initial_sn=self.terms.tx_initial_sn)
+
+    def _agree(self, syn: InitSyn) -> Message:
+        offer = self.offer
+        if syn.version != VERSION:
+            raise HandshakeError(
+                f"protocol version {syn.version} offered, {VERSION} spoken here", INVALID
+            )
+        low = min(offer.resolution & 0b0011, syn.resolution & 0b0011)
+        high = min(offer.resolution & 0b1100, syn.resolution & 0b1100)
+        resolution = high | low
+        mask = mask_of(resolution)
+        self.terms = Terms(
+            zid=syn.zid,
+            whatami=syn.whatami,
+            resolution=resolution,
+            batch_size=checked_size(min(offer.batch_size, syn.batch_size)),
+            qos=offer.qos and syn.qos,
+            patch=min(offer.patch, syn.patch),
+            mask=mask,
+            tx_initial_sn=initial_sn(offer.zid, syn.zid, mask),
+            tx_lease=offer.lease,
+        )
+        return InitAck(
+            version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=resolution,
+            batch_size=self.terms.batch_size, cookie=self.cookie, qos=self.terms.qos,
+            patch=self.terms.patch,
+        )  # fmt: skip
+
+
+#: Below this no fragment carries anything worth its header.
+SMALLEST_BATCH = 64
+
+
+def checked_size(size: int) -> int:
+    """A batch size that can carry something."""
+    if size < SMALLEST_BATCH:
+        raise HandshakeError(
+            f"batches of {size} bytes are too small: {SMALLEST_BATCH} at least", INVALID
+        )
+    return size
+
+
+def check_sn(sn: int, mask: int) -> None:
+    """Refuse a first sequence number that the agreed resolution cannot count to."""
+    if sn > mask:
+        raise HandshakeError(f"the first sequence number {sn} is above {mask}", INVALID)

@@ -1,0 +1,331 @@
+"""What waits to be sent to one neighbour: lanes of batches, the most urgent first.
+
+A message is encoded straight into the open batch of its lane. A batch that is full is closed
+and queued; a message too large for any batch becomes a train, cut into fragments only when the
+link takes them, so that it is copied once. Every lane is bounded: `push` and `send` answer
+False when a message finds no room, and whoever sends decides to wait, drop or close.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zenlake.wire.cursor import Writer
+from zenlake.wire.message import Message
+
+CONTROL: Final = 0
+DATA: Final = 5
+
+#: The longest header of a fragment: id, sequence number, lane, first mark.
+FRAGMENT_HEAD: Final = 1 + 5 + 2 + 1
+
+
+def vle(value: int) -> bytes:
+    """A variable-length integer as bytes."""
+    w = Writer()
+    w.vle(value, 0xFFFF_FFFF_FFFF_FFFF)
+    return b"".join(w.parts)
+
+
+#: Lengths of small payloads, ready made.
+_SMALL: Final[list[bytes]] = [vle(value) for value in range(0x4000)]
+
+
+class Train:
+    """A message on its way in fragments."""
+
+    __slots__ = ("data", "pos", "reliable", "sn")
+
+    def __init__(self, data: bytes, reliable: bool, sn: int) -> None:
+        """The whole message, and the sequence number of its first fragment."""
+        self.data: bytes = data
+        self.reliable: bool = reliable
+        self.sn: int = sn
+        self.pos: int = 0
+
+
+class Waiting:
+    """One thing in a lane's queue: a closed batch, or a train."""
+
+    __slots__ = ("batch", "train")
+
+    def __init__(self, batch: bytes, train: Train | None) -> None:
+        """A batch ready to be written, or the train that still has to be cut."""
+        self.batch: bytes = batch
+        self.train: Train | None = train
+
+
+class Lane:
+    """The messages of one priority, in order."""
+
+    __slots__ = ("frame", "mark", "queue", "sn_best_effort", "sn_reliable", "writer")
+
+    def __init__(self, mark: bytes, initial_sn: int) -> None:
+        """`mark`: the extension that names the lane in its frames (empty for the data lane)."""
+        self.mark: bytes = mark
+        self.sn_reliable: int = initial_sn
+        self.sn_best_effort: int = initial_sn
+        self.writer: Writer = Writer()
+        #: What the open frame is: -1 none, 0 best effort, 1 reliable.
+        self.frame: int = -1
+        self.queue: list[Waiting] = []
+
+
+class Outbox:
+    """Everything that waits to be sent to one neighbour."""
+
+    __slots__ = (
+        "bytes_sent", "closed", "depth", "lanes", "limit", "mask", "messages_sent", "pending",
+        "prefix", "qos", "urgent",
+    )  # fmt: skip
+
+    def __init__(
+        self, batch_size: int, prefix: int, mask: int, initial_sn: int, qos: bool, depth: int
+    ) -> None:
+        """Under agreed terms: `prefix` bytes of length before each batch, `depth` batches a lane."""
+        self.limit: int = 0
+        self.prefix: int = prefix
+        self.mask: int = 0
+        self.qos: bool = False
+        self.depth: int = depth
+        self.lanes: list[Lane] = []
+        #: Batches that go before all others: keep-alives, closing words.
+        self.urgent: list[bytes] = []
+        #: How many messages were encoded and not yet taken as part of a batch.
+        self.pending: int = 0
+        self.messages_sent: int = 0
+        self.bytes_sent: int = 0
+        self.closed: bool = False
+        self.agree(batch_size, mask, initial_sn, qos)
+
+    def agree(self, batch_size: int, mask: int, initial_sn: int, qos: bool) -> None:
+        """Begin anew under the terms of a session that has opened."""
+        self.limit = batch_size - self.prefix
+        self.mask = mask
+        self.qos = qos
+        self.lanes = []
+        for priority in range(8 if qos else 1):
+            mark = b"" if not qos or priority == DATA else bytes((0x31, priority))
+            self.lanes.append(Lane(mark, initial_sn))
+
+    def lane(self, priority: int) -> Lane:
+        """The lane of a priority."""
+        return self.lanes[priority] if self.qos else self.lanes[0]
+
+    # ------------------------------------------------------------------------------- filling
+
+    def _open_frame(self, lane: Lane, reliable: bool) -> None:
+        """Begin a frame in the lane's open batch."""
+        w = lane.writer
+        if not w.parts:
+            w.parts.append(b"")  # the place of the length
+        header = 0x25 if reliable else 0x05
+        if lane.mark:
+            header |= 0x80
+        w.u8(header)
+        if reliable:
+            w.vle(lane.sn_reliable, 0xFFFF_FFFF)
+            lane.sn_reliable = (lane.sn_reliable + 1) & self.mask
+            lane.frame = 1
+        else:
+            w.vle(lane.sn_best_effort, 0xFFFF_FFFF)
+            lane.sn_best_effort = (lane.sn_best_effort + 1) & self.mask
+            lane.frame = 0
+        if lane.mark:
+            w.raw(lane.mark)
+
+    def _close_batch(self, lane: Lane) -> None:
+        """Queue the lane's open batch and begin another."""
+        w = lane.writer
+        if w.size:
+            lane.queue.append(Waiting(self._sealed(w), None))
+            lane.writer = Writer()
+        lane.frame = -1
+
+    def _sealed(self, w: Writer) -> bytes:
+        """A batch with its length in front."""
+        if self.prefix == 2:
+            w.parts[0] = bytes((w.size & 0xFF, w.size >> 8))
+        elif self.prefix == 4:
+            w.parts[0] = w.size.to_bytes(4, "little")
+        return b"".join(w.parts)
+
+    def push(self, head: bytes, payload: bytes, priority: int, reliable: bool) -> bool:
+        """Add a message that is `head`, the payload's length and the payload.
+
+        The way of ordinary publications: nothing is made but the pieces of the batch.
+        """
+        lane = self.lanes[priority] if self.qos else self.lanes[0]
+        length = len(payload)
+        prefix = _SMALL[length] if length < 0x4000 else vle(length)
+        need = len(head) + len(prefix) + length
+        if not self._room(lane, reliable, need):
+            if self.closed:
+                return False
+            if need + FRAGMENT_HEAD <= self.limit:
+                if len(lane.queue) >= self.depth:
+                    return False
+                self._close_batch(lane)
+                self._open_frame(lane, reliable)
+            else:
+                return self._train(lane, b"".join((head, prefix, payload)), reliable, False)
+        w = lane.writer
+        parts = w.parts
+        parts.append(head)
+        parts.append(prefix)
+        parts.append(payload)
+        w.size += need
+        self.pending += 1
+        return True
+
+    def offer(
+        self, head: bytes, payload: bytes, priority: int, reliable: bool, congestion: int,
+        express: bool,
+    ) -> bool:  # fmt: skip
+        """Add a publication; False if it was dropped.
+
+        What to do when there is no room (`congestion`: 0 drop, 1 block, 2 block the first) is
+        for the edge to decide, which can wait: here a full lane drops.
+        """
+        return self.push(head, payload, priority, reliable)
+
+    def offer_message(
+        self, message: Message, priority: int, reliable: bool, congestion: int, express: bool
+    ) -> bool:
+        """Add any publication or question; False if it was dropped."""
+        return self.send(message, priority, reliable, False)
+
+    def _room(self, lane: Lane, reliable: bool, need: int) -> bool:
+        """Whether the open batch takes `need` bytes more; begins a frame if it must."""
+        if self.closed:
+            return False
+        size = lane.writer.size
+        if lane.frame == (1 if reliable else 0):
+            return size + need <= self.limit
+        if size + need + FRAGMENT_HEAD > self.limit:
+            return False
+        self._open_frame(lane, reliable)
+        return True
+
+    def send(self, message: Message, priority: int, reliable: bool, force: bool = False) -> bool:
+        """Add any message; `force`: even beyond the lane's bound (what the node itself says)."""
+        w = Writer()
+        message.write(w)
+        return self.send_encoded(b"".join(w.parts), priority, reliable, force)
+
+    def send_encoded(self, data: bytes, priority: int, reliable: bool, force: bool) -> bool:
+        """Add a message that is encoded already."""
+        lane = self.lanes[priority] if self.qos else self.lanes[0]
+        need = len(data)
+        if not self._room(lane, reliable, need):
+            if self.closed:
+                return False
+            if need + FRAGMENT_HEAD > self.limit:
+                return self._train(lane, data, reliable, force)
+            if len(lane.queue) >= self.depth and not force:
+                return False
+            self._close_batch(lane)
+            self._open_frame(lane, reliable)
+        w = lane.writer
+        w.parts.append(data)
+        w.size += need
+        self.pending += 1
+        return True
+
+    def _train(self, lane: Lane, data: bytes, reliable: bool, force: bool) -> bool:
+        """Queue a message that must travel in fragments."""
+        if len(lane.queue) >= self.depth and not force:
+            return False
+        self._close_batch(lane)
+        chunk = self.limit - FRAGMENT_HEAD
+        count = (len(data) + chunk - 1) // chunk
+        if reliable:
+            sn = lane.sn_reliable
+            lane.sn_reliable = (sn + count) & self.mask
+        else:
+            sn = lane.sn_best_effort
+            lane.sn_best_effort = (sn + count) & self.mask
+        lane.queue.append(Waiting(b"", Train(data, reliable, sn)))
+        self.pending += 1
+        return True
+
+    def say(self, batch: bytes) -> None:
+        """Add transport messages that go before everything else, as one batch."""
+        if self.prefix:
+            batch = len(batch).to_bytes(self.prefix, "little") + batch
+        self.urgent.append(batch)
+
+    # ------------------------------------------------------------------------------- emptying
+
+    def waiting(self) -> bool:
+        """Whether there is anything to send."""
+        return self.pending > 0 or len(self.urgent) > 0
+
+    def full(self, priority: int) -> bool:
+        """Whether a lane has no room for another batch."""
+        return len(self.lane(priority).queue) >= self.depth
+
+    def take(self) -> bytes:
+        """The next bytes for the link: one batch, with its length; empty when there is nothing."""
+        if self.urgent:
+            batch = self.urgent.pop(0)
+            self.bytes_sent += len(batch)
+            return batch
+        for lane in self.lanes:
+            if lane.queue:
+                waiting = lane.queue[0]
+                train = waiting.train
+                if train is None:
+                    del lane.queue[0]
+                    batch = waiting.batch
+                else:
+                    batch = self._cut(lane, train)
+                    if train.pos >= len(train.data):
+                        del lane.queue[0]
+                self._emptied()
+                self.bytes_sent += len(batch)
+                return batch
+            if lane.writer.size:
+                batch = self._sealed(lane.writer)
+                lane.writer = Writer()
+                lane.frame = -1
+                self._emptied()
+                self.bytes_sent += len(batch)
+                return batch
+        self.pending = 0
+        return b""
+
+    def _emptied(self) -> None:
+        """Note when nothing is left."""
+        for lane in self.lanes:
+            if lane.queue or lane.writer.size:
+                return
+        self.messages_sent += self.pending
+        self.pending = 0
+
+    def _cut(self, lane: Lane, train: Train) -> bytes:
+        """The next fragment of a train, as a batch."""
+        w = Writer()
+        chunk = self.limit - FRAGMENT_HEAD
+        start = train.pos
+        stop = start + chunk
+        more = stop < len(train.data)
+        header = 0x06
+        if train.reliable:
+            header |= 0x20
+        if more:
+            header |= 0x40
+        if lane.mark or start == 0:
+            header |= 0x80
+        w.parts.append(b"")
+        w.u8(header)
+        w.vle(train.sn, 0xFFFF_FFFF)
+        train.sn = (train.sn + 1) & self.mask
+        if lane.mark:
+            w.u8(0x31 | (0x80 if start == 0 else 0))
+            w.u8(lane.mark[1])
+        if start == 0:
+            w.u8(0x02)
+        w.raw(train.data[start:stop])
+        train.pos = stop
+        return self._sealed(w)

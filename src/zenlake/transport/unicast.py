@@ -1,0 +1,348 @@
+"""One neighbour over one link: from the first word to the last.
+
+Bytes and time in, messages and bytes out:
+
+    talk = Unicast(offer, stream=True, listener=face)
+    talk.connect(now) | talk.listen(cookie)
+    talk.receive(data, now)        what the link brought
+    talk.outbox.take()             what the link should carry
+    talk.deadline                  when to call
+    talk.tick(now)
+    talk.close(reason) | talk.lost()
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
+from zenlake.transport.fragment import Reassembly
+from zenlake.transport.handshake import (
+    GENERIC,
+    INVALID,
+    REASONS,
+    Acceptor,
+    Initiator,
+    Offer,
+    Terms,
+)
+from zenlake.transport.outbox import Outbox
+from zenlake.transport.sequence import follows
+from zenlake.transport.stream import Deframer
+from zenlake.wire.codec_network import read_network, skip_network
+from zenlake.wire.codec_transport import Close, read_transport
+from zenlake.wire.cursor import Reader, Writer
+from zenlake.wire.message import Message
+
+OPENING: Final = 0
+OPEN: Final = 1
+CLOSED: Final = 2
+
+
+class Listener:
+    """Who is told what one neighbour says: the node's face towards it."""
+
+    def admit(self, terms: Terms) -> int:
+        """Whether this neighbour may open: -1, or the reason why not."""
+        return -1
+
+    def opened(self, terms: Terms, now: float) -> None:
+        """The session is open."""
+
+    def heard(self, message: Message, priority: int, reliable: bool) -> None:
+        """A network message came."""
+
+    def closed(self, error: Exception | None, now: float) -> None:
+        """The session is over; `error` says why if it was not our wish."""
+
+
+class Unicast:
+    """The conversation with one neighbour."""
+
+    def __init__(
+        self,
+        offer: Offer,
+        listener: Listener,
+        stream: bool,
+        outbox: Outbox,
+        keep_alive: int = 4,
+        max_message: int = 1 << 30,
+        open_timeout: float = 10.0,
+    ) -> None:
+        """`stream`: batches need a length in front; `outbox`: where what we say is put."""
+        self.offer = offer
+        self.listener: Listener = listener
+        self.stream: bool = stream
+        self.state: int = OPENING
+        self.terms: Terms | None = None
+        self.deframer: Deframer = Deframer(2)
+        self.outbox: Outbox = outbox
+        self.initiator: Initiator | None = None
+        self.acceptor: Acceptor | None = None
+        self.keep_alive: int = keep_alive
+        self.max_message: int = max_message
+        self.open_timeout: float = open_timeout
+        #: When `tick` wants to be called.
+        self.deadline: float = 0.0
+        self.last_heard: float = 0.0
+        self._bytes_seen: int = 0
+        self._period: float = 0.0
+        self._lease: float = 0.0
+        self._mask: int = 0x0FFF_FFFF
+        self._qos: bool = False
+        self._marked: bool = False
+        self._last: list[int] = []  # by priority * 2 + reliable
+        self._fragments: list[Reassembly] = []
+        #: Messages received, and what was not delivered, by reason.
+        self.received: int = 0
+        self.bytes_received: int = 0
+        self.duplicates: int = 0
+        self.undecodable: int = 0
+
+    # ------------------------------------------------------------------------------- opening
+
+    def connect(self, now: float, expected: bytes = b"") -> None:
+        """Say the first word."""
+        self.initiator = Initiator(self.offer, expected)
+        self.deadline = now + self.open_timeout
+        self._say(self.initiator.start())
+
+    def listen(self, now: float, cookie: bytes) -> None:
+        """Wait for the first word."""
+        self.acceptor = Acceptor(self.offer, cookie)
+        self.deadline = now + self.open_timeout
+
+    def _say(self, message: Message) -> None:
+        w = Writer()
+        message.write(w)
+        self.outbox.say(w.getvalue())
+
+    def _handshake(self, message: Message, now: float) -> None:
+        """One step of the opening."""
+        initiator = self.initiator
+        if initiator is not None:
+            reply = initiator.receive(message)
+            if reply is not None:
+                self._say(reply)
+            if initiator.done and initiator.terms is not None:
+                reason = self.listener.admit(initiator.terms)
+                if reason >= 0:
+                    raise HandshakeError(f"refused: {REASONS[reason]}", reason)
+                self._opened(initiator.terms, now)
+            return
+        acceptor = self.acceptor
+        if acceptor is None:
+            raise HandshakeError(f"{message.NAME} came before anybody listened", INVALID)
+        reply = acceptor.receive(message)
+        if reply is not None:
+            self._say(reply)
+        if acceptor.done and acceptor.terms is not None:
+            reason = self.listener.admit(acceptor.terms)
+            if reason >= 0:
+                raise HandshakeError(f"refused: {REASONS[reason]}", reason)
+            self._say(acceptor.accept())
+            self._opened(acceptor.terms, now)
+
+    def _opened(self, terms: Terms, now: float) -> None:
+        self.terms = terms
+        self.state = OPEN
+        self._mask = terms.mask
+        self._qos = terms.qos
+        self._marked = terms.patch >= 1
+        last = (terms.rx_initial_sn - 1) & terms.mask
+        self._last = [last] * 16
+        self._fragments = [Reassembly(self.max_message) for _ in range(16)]
+        self.outbox.agree(terms.batch_size, terms.mask, terms.tx_initial_sn, terms.qos)
+        self._period = terms.tx_lease / 1000.0 / self.keep_alive
+        self._lease = terms.rx_lease / 1000.0
+        self.last_heard = now
+        self._bytes_seen = self.outbox.bytes_sent
+        self.deadline = now + min(self._period, self._lease)
+        self.listener.opened(terms, now)
+
+    # ------------------------------------------------------------------------------ receiving
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take in what the link brought.
+
+        Raises `RemoteError` when the link must be closed; `fail` then says the last word.
+        """
+        if self.state == CLOSED:
+            return
+        self.last_heard = now
+        self.bytes_received += len(data)
+        if not self.stream:
+            self._batch(data, 0, len(data), now)
+            return
+        deframer = self.deframer
+        buffer = deframer.feed(data, 65535)
+        starts = deframer.starts
+        ends = deframer.ends
+        for index in range(len(starts)):
+            self._batch(buffer, starts[index], ends[index], now)
+            if self.state == CLOSED:
+                return
+
+    def _batch(self, data: bytes, start: int, end: int, now: float) -> None:
+        r = Reader(data, start, end)
+        while r.pos < r.end:
+            kind = r.data[r.pos] & 0x1F
+            if kind == 0x05 and self.state == OPEN:
+                self._frame(r)
+            elif kind == 0x06 and self.state == OPEN:
+                self._fragment(r)
+            elif kind == 0x04 and r.data[r.pos] == 0x04:
+                r.pos += 1
+            else:
+                self._other(read_transport(r), now)
+            if self.state == CLOSED:
+                return
+
+    def _other(self, message: Message, now: float) -> None:
+        """A transport message that is not data."""
+        if self.state == OPENING:
+            self._handshake(message, now)
+        elif isinstance(message, Close):
+            self.state = CLOSED
+            self.outbox.closed = True
+            why = REASONS.get(message.reason, f"reason {message.reason}")
+            error = ClosedError(f"the other side closed the session: {why}", message.reason)
+            self.listener.closed(error, now)
+
+    def _lane_of(self, r: Reader, header: int) -> int:
+        """The priority that a frame's extensions name."""
+        priority = 5
+        if header & 0x80:
+            while True:
+                tag = r.u8()
+                if tag & 0x7F == 0x31:
+                    priority = r.vle(0xFFFF_FFFF_FFFF_FFFF) & 7
+                    if not self._qos and priority != 5:
+                        raise DecodeError(f"a frame on lane {priority}: no lanes agreed", r.pos)
+                else:
+                    r.skip_extension(tag, "Frame")
+                if tag < 0x80:
+                    break
+        return priority
+
+    def _frame(self, r: Reader) -> None:
+        header = r.u8()
+        sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
+        priority = self._lane_of(r, header) if header & 0x80 else 5
+        mask = self._mask
+        if sn > mask:
+            raise DecodeError(f"sequence number {sn} is above {mask}", r.pos)
+        reliable = (header & 0x20) != 0
+        lane = priority * 2 + (1 if reliable else 0)
+        data = r.data
+        if not follows(self._last[lane], sn, mask):
+            self.duplicates += 1
+            while r.pos < r.end and data[r.pos] & 0x1F >= 0x19:
+                skip_network(r)
+            return
+        self._last[lane] = sn
+        listener = self.listener
+        while r.pos < r.end and data[r.pos] & 0x1F >= 0x19:
+            message = read_network(r)
+            self.received += 1
+            listener.heard(message, priority, reliable)
+
+    def _fragment(self, r: Reader) -> None:
+        header = r.u8()
+        sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
+        priority = 5
+        first = False
+        drop = False
+        if header & 0x80:
+            while True:
+                tag = r.u8()
+                kind = tag & 0x7F
+                if kind == 0x31:
+                    priority = r.vle(0xFFFF_FFFF_FFFF_FFFF) & 7
+                    if not self._qos and priority != 5:
+                        raise DecodeError(f"a fragment on lane {priority}: no lanes agreed", r.pos)
+                elif kind == 0x02:
+                    first = True
+                elif kind == 0x03:
+                    drop = True
+                else:
+                    r.skip_extension(tag, "Fragment")
+                if tag < 0x80:
+                    break
+        mask = self._mask
+        if sn > mask:
+            raise DecodeError(f"sequence number {sn} is above {mask}", r.pos)
+        reliable = (header & 0x20) != 0
+        lane = priority * 2 + (1 if reliable else 0)
+        payload = r.rest()
+        if not follows(self._last[lane], sn, mask):
+            self.duplicates += 1
+            return
+        self._last[lane] = sn
+        collected = self._fragments[lane]
+        if drop:
+            collected.clear()
+            return
+        whole = collected.add(sn, mask, payload, first, (header & 0x40) != 0, self._marked)
+        if whole is None:
+            return
+        try:
+            message = read_network(Reader(whole))
+        except DecodeError:
+            self.undecodable += 1  # costs this message, not the link
+            return
+        self.received += 1
+        self.listener.heard(message, priority, reliable)
+
+    # -------------------------------------------------------------------------------- ending
+
+    def tick(self, now: float) -> None:
+        """Keep the neighbour's lease alive, and look at ours; raises when it ran out."""
+        if self.state == CLOSED:
+            self.deadline = float("inf")
+            return
+        if self.state == OPENING:
+            if now >= self.deadline:
+                raise HandshakeError(f"no session after {self.open_timeout:g} s", EXPIRED_OPENING)
+            return
+        if now >= self.last_heard + self._lease:
+            raise RemoteError(f"nothing heard for its lease of {self._lease:g} s")
+        if self.outbox.bytes_sent == self._bytes_seen and not self.outbox.waiting():
+            self.outbox.say(b"\x04")
+        self._bytes_seen = self.outbox.bytes_sent
+        self.deadline = min(now + self._period, self.last_heard + self._lease)
+
+    def fail(self, error: Exception, now: float) -> None:
+        """The neighbour broke the protocol or fell silent: say so if the opening allows it."""
+        if self.state == CLOSED:
+            return
+        if self.state == OPENING:
+            # An established session is cut without a word, as other implementations do.
+            if isinstance(error, HandshakeError):
+                self._say(Close(reason=error.reason))
+            elif isinstance(error, DecodeError):
+                self._say(Close(reason=INVALID))
+        self.state = CLOSED
+        self.outbox.closed = True
+        self.listener.closed(error, now)
+
+    def close(self, now: float, reason: int = GENERIC) -> None:
+        """Say goodbye."""
+        if self.state == CLOSED:
+            return
+        self._say(Close(reason=reason))
+        self.state = CLOSED
+        self.outbox.closed = True
+        self.listener.closed(None, now)
+
+    def lost(self, error: Exception | None, now: float) -> None:
+        """The link is gone."""
+        if self.state == CLOSED:
+            return
+        self.state = CLOSED
+        self.outbox.closed = True
+        self.listener.closed(error, now)
+
+
+#: An opening that takes too long ends without a reason code of its own.
+EXPIRED_OPENING: Final = GENERIC
