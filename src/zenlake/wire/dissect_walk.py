@@ -160,10 +160,10 @@ class Walker:
             small = next(packed, None)
             if small is not None:
                 value = header >> 5 & 3
-                told = SHAPES[value]
+                name, told = "shape", f"of the body: {SHAPES[value]}"
                 if isinstance(small.kind, HeaderBits):
-                    told = dict(small.kind.names).get(value, "reserved")
-                rows.append(bit_node(found.offset, small.name, header, 0x60, value, told))
+                    name, told = small.name, dict(small.kind.names).get(value, "reserved")
+                rows.append(bit_node(found.offset, name, header, 0x60, value, told))
             for index, letter in enumerate(spec.flags):
                 bit = 0x20 << index
                 if small is not None and index < 2:
@@ -408,6 +408,7 @@ class Walker:
             self.whole(name)
             node.value, node.meaning = None, told
         except Broken as error:
+            node.children.clear()
             node.meaning = f"not {told}: {error} (at {error.offset})"
         self.c.pos, self.c.end, self.path = here, end, path
 
