@@ -348,7 +348,8 @@ def _points(value: int) -> str:
 
 
 def _scope(value: int) -> str:
-    return "a number declared before, for the first part of the key" if value else "none"
+    told = "a number declared before, for the first part of the key"
+    return told if value else "none: the suffix is the whole key"
 
 
 def _timeout(value: int) -> str:

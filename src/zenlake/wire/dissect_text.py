@@ -17,6 +17,8 @@ HEADS = ("at", "bytes", "field", "value", "meaning")
 LINE, MOST = 8, 16
 #: A longer value runs into the column of the meaning.
 VALUE_WIDTH = 12
+#: And one that is longer than this is cut: its bytes are there, and JSON has all of it.
+WIDEST = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def _value(value: object) -> str:
 
 
 def _cut(told: str) -> str:
-    return told if len(told) <= 64 else told[:63] + "…"
+    return told if len(told) <= WIDEST else told[: WIDEST - 1] + "…"
 
 
 def text(found: Dissection) -> str:
