@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +93,20 @@ class Note:
 
 
 @pytest.fixture(scope="module")
-def lesson() -> dict[str, Any]:
+def lesson() -> Iterator[dict[str, Any]]:
     """What the generated module of the page above defines."""
+    # An interpreted class cannot have a compiled one above it: it gets the source of `Message`.
+    source = SOURCE / "zenlake" / "wire" / "message.py"
+    spec = importlib.util.spec_from_file_location("lesson_message", source)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["lesson_message"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["lesson_message"])
+    text = codec_text(PAGE, "lessons", "lesson.py")
     defined: dict[str, Any] = {"__name__": "lesson"}
-    exec(codec_text(PAGE, "lessons", "lesson.py"), defined)
-    return defined
+    exec(text.replace("zenlake.wire.message", "lesson_message"), defined)
+    yield defined
+    del sys.modules["lesson_message"]
 
 
 def read(lesson: dict[str, Any], data: bytes) -> Any:
