@@ -349,7 +349,7 @@ def _points(value: int) -> str:
 
 def _scope(value: int) -> str:
     told = "a number declared before, for the first part of the key"
-    return told if value else "none: the suffix is the whole key"
+    return told if value else "none"
 
 
 def _timeout(value: int) -> str:
