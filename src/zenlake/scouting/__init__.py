@@ -1,0 +1,24 @@
+"""Who is there: scouting by datagrams, gossip through neighbours, and whom to connect to.
+
+Nothing here touches a socket, a clock or chance: datagrams, the time and a random number are
+arguments. A role is its flag, as in a matcher: router 1, peer 2, client 4.
+"""
+
+from __future__ import annotations
+
+from zenlake.scouting.autoconnect import DEFAULT_ROLES, Autoconnect, gossip_delay
+from zenlake.scouting.gossip import LINK_STATE, Gossip, Known
+from zenlake.scouting.scout import Answering, Found, Scouting, is_loopback
+
+__all__ = [
+    "DEFAULT_ROLES",
+    "LINK_STATE",
+    "Answering",
+    "Autoconnect",
+    "Found",
+    "Gossip",
+    "Known",
+    "Scouting",
+    "gossip_delay",
+    "is_loopback",
+]

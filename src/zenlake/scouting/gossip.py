@@ -1,0 +1,301 @@
+"""What neighbours tell each other about where nodes listen.
+
+A peer says to each new neighbour who it is and where it listens, and of its other neighbours the
+same. When a neighbour's own word arrives, it is passed on to the others: that is how peers find
+each other without multicast. Words are entries of link states (`Oam` messages with id 1):
+
+    psid   the number that the *sender* gave to the node; 0 is the sender itself
+    sn     the version of what is said; a greater one wins
+    P W L  the node's id, its role, its locators; each may be left out
+    links  the psids of the node's neighbours; a peer tells them to routers alone
+
+An entry without an id is about the node that the sender called by that psid before, so every
+link has a table of its own. A peer tells a router of each change of its links as well: the
+router needs them to choose which of several routers serves the peer.
+
+A client takes no part: it neither tells nor is told. The trees of routers are another matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
+
+from zenlake.values.whatami import WhatAmI
+from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
+
+__all__ = ["LINK_STATE", "MAX_NODES", "MAX_PSIDS", "Gossip", "Known"]
+
+LINK_STATE: Final = 1
+"""The id of `Oam` messages that carry link states."""
+MAX_PSIDS: Final = 4096
+"""The numbers that are remembered for one neighbour; entries with more are passed over."""
+MAX_NODES: Final = 4096
+"""The nodes beyond the neighbours that are remembered, with multihop."""
+MAX_LOCATORS: Final = 64
+"""The locators that are kept of one node."""
+
+_QOS: Final = 0x08  # control, block
+_ROUTER: Final = WhatAmI.ROUTER.value
+_PEER: Final = WhatAmI.PEER.value
+_CLIENT: Final = WhatAmI.CLIENT.value
+
+Outgoing = list[tuple[int, Oam]]
+
+
+class Known(NamedTuple):
+    """A node that a neighbour told of."""
+
+    zid: bytes
+    role: int
+    locators: tuple[str, ...]
+
+
+@final
+class _Node:
+    """What is known of a node, under the number this node gave it."""
+
+    __slots__ = ("locators", "psid", "role", "sn", "via", "zid")
+
+    def __init__(self, psid: int, zid: bytes, role: int, via: int) -> None:
+        self.psid = psid
+        self.zid = zid
+        self.role = role
+        self.via = via
+        self.sn = 0
+        self.locators: tuple[str, ...] | None = None
+
+
+@final
+class _Neighbour:
+    """A link to a node, and the numbers that the other side uses on it."""
+
+    __slots__ = ("names", "role", "zid")
+
+    def __init__(self, zid: bytes, role: int) -> None:
+        self.zid = zid
+        self.role = role
+        self.names: dict[int, bytes] = {}
+
+
+@final
+class Gossip:
+    """The gossip of one peer or client; each call says what to send to whom.
+
+    Args:
+        zid: this node.
+        role: its role; a client stays silent and learns nothing.
+        locators: gives the places it listens at now.
+        multihop: whether what neighbours tell of others is passed on, too.
+        targets: the roles of the neighbours that are told anything.
+    """
+
+    __slots__ = (
+        "_free",
+        "_locators",
+        "_neighbours",
+        "_nodes",
+        "_role",
+        "_sn",
+        "_zid",
+        "multihop",
+        "passed_over",
+        "targets",
+    )
+
+    def __init__(
+        self,
+        zid: bytes,
+        role: int,
+        locators: Callable[[], list[str]],
+        multihop: bool = False,
+        targets: int = _ROUTER | _PEER,
+    ) -> None:
+        self.multihop = multihop
+        self.targets = targets
+        self.passed_over = 0
+        """How many entries were about nobody known, or beyond what is remembered."""
+        self._zid = zid
+        self._role = role
+        self._locators = locators
+        self._sn = 1
+        self._neighbours: dict[int, _Neighbour] = {}
+        # In the order of arrival, which is the order in which they are told.
+        self._nodes: dict[bytes, _Node] = {}
+        # Numbers are used again: others may keep them in arrays, so they have to stay small.
+        self._free: list[int] = []
+
+    def added(self, neighbour: int, zid: bytes, role: int) -> Outgoing:
+        """A session with a node is open, known as `neighbour` until it is removed.
+
+        Must be called, and its messages sent, before anything is declared to the neighbour.
+        """
+        if _CLIENT in (self._role, role):
+            return []
+        self._neighbours[neighbour] = _Neighbour(zid, role)
+        node = self._nodes.get(zid)
+        new = node is None
+        if node is None:
+            node = self._add_node(zid, role, neighbour)
+        node.via = neighbour
+        self._sn += 1
+        update = [self._entry(node, told=False)] if new else []
+        update.append(self._self_entry(introduce=False, links=True))
+        out = self._to_routers(update, but=neighbour)
+        if role & self.targets:
+            everything = [self._self_entry(introduce=True, links=role == _ROUTER)]
+            everything += [
+                self._entry(each, told=True)
+                for each in sorted(self._nodes.values(), key=lambda known: known.psid)
+            ]
+            out.append((neighbour, _message(everything)))
+        return out
+
+    def received(self, neighbour: int, oam: Oam) -> tuple[list[Known], Outgoing]:
+        """Take what a neighbour tells: the nodes it made known, and what to pass on.
+
+        Nodes that are neighbours themselves are not made known again. Raises `DecodeError` when
+        the body is not made of link states.
+        """
+        source = self._neighbours.get(neighbour)
+        if source is None or oam.id != LINK_STATE or not isinstance(oam.body, bytes):
+            return [], []
+        known: dict[bytes, Known] = {}
+        news: dict[bytes, _Node] = {}
+        connected = {each.zid for each in self._neighbours.values()}
+        for entry in read_link_states(oam.body):
+            zid = self._named(source, entry)
+            if not zid or zid == self._zid:
+                continue
+            locators = None if entry.locators is None else entry.locators[:MAX_LOCATORS]
+            role = entry.whatami or _ROUTER
+            if locators and zid not in connected:
+                known[zid] = Known(zid, role, locators)
+            if zid != source.zid and (not self.multihop or zid in connected):
+                continue
+            node = self._heard(neighbour, zid, role, entry.sn, locators)
+            if node is not None:
+                news[zid] = node
+        return list(known.values()), self._passed_on(neighbour, list(news.values()))
+
+    def removed(self, neighbour: int) -> Outgoing:
+        """The session with a neighbour is over."""
+        gone = self._neighbours.pop(neighbour, None)
+        if gone is None:
+            return []
+        for node in [each for each in self._nodes.values() if each.via == neighbour]:
+            other = self._neighbour_of(node.zid)
+            if other is None:
+                del self._nodes[node.zid]
+                self._free.append(node.psid)
+            else:
+                node.via = other
+        # With a greater number than before: else the routers would take it for old news.
+        self._sn += 1
+        return self._to_routers([self._self_entry(introduce=False, links=True)], but=neighbour)
+
+    def relocated(self) -> Outgoing:
+        """This node listens elsewhere now: what to tell everyone."""
+        self._sn += 1
+        return [
+            (
+                number,
+                _message([self._self_entry(introduce=True, links=other.role == _ROUTER)]),
+            )
+            for number, other in self._neighbours.items()
+            if other.role & self.targets
+        ]
+
+    def _passed_on(self, source: int, news: list[_Node]) -> Outgoing:
+        """One message for each neighbour, with all that it should hear."""
+        out: Outgoing = []
+        for number, other in self._neighbours.items():
+            if number == source or not other.role & self.targets:
+                continue
+            entries = [self._entry(node, told=True) for node in news if node.zid != other.zid]
+            if entries:
+                out.append((number, _message(entries)))
+        return out
+
+    def _neighbour_of(self, zid: bytes) -> int | None:
+        for number, other in self._neighbours.items():
+            if other.zid == zid:
+                return number
+        return None
+
+    def _named(self, source: _Neighbour, entry: LinkState) -> bytes:
+        """The id of the node that an entry is about; empty if nobody knows."""
+        if entry.zid:
+            if len(source.names) < MAX_PSIDS or entry.psid in source.names:
+                source.names[entry.psid] = entry.zid
+            else:
+                self.passed_over += 1
+            return entry.zid
+        zid = source.names.get(entry.psid, b"")
+        if not zid:
+            self.passed_over += 1
+        return zid
+
+    def _heard(
+        self, neighbour: int, zid: bytes, role: int, sn: int, locators: tuple[str, ...] | None
+    ) -> _Node | None:
+        """Remember what an entry says; the node, if others should hear of it."""
+        node = self._nodes.get(zid)
+        if node is None:
+            if len(self._nodes) >= MAX_NODES + len(self._neighbours):
+                self.passed_over += 1
+                return None
+            node = self._add_node(zid, role, neighbour)
+        elif sn <= node.sn:
+            return None
+        node.sn = sn
+        if locators is None or locators == node.locators:
+            return None
+        node.locators = locators
+        return node
+
+    def _add_node(self, zid: bytes, role: int, via: int) -> _Node:
+        psid = self._free.pop() if self._free else len(self._nodes) + 1
+        node = _Node(psid, zid, role, via)
+        self._nodes[zid] = node
+        return node
+
+    def _to_routers(self, entries: list[LinkState], but: int) -> Outgoing:
+        if not _ROUTER & self.targets:
+            return []
+        message = _message(entries)
+        return [
+            (number, message)
+            for number, other in self._neighbours.items()
+            if number != but and other.role == _ROUTER
+        ]
+
+    def _self_entry(self, introduce: bool, links: bool) -> LinkState:
+        linked: tuple[int, ...] = ()
+        if links:
+            linked = tuple(self._nodes[each.zid].psid for each in self._neighbours.values())
+        return LinkState(
+            psid=0,
+            sn=self._sn,
+            zid=self._zid if introduce else b"",
+            whatami=self._role,
+            locators=tuple(self._locators()),
+            links=linked,
+        )
+
+    def _entry(self, node: _Node, told: bool) -> LinkState:
+        """A node by its id; `told` adds where it listens, if it has said so."""
+        return LinkState(
+            psid=node.psid,
+            sn=node.sn,
+            zid=node.zid,
+            whatami=node.role,
+            locators=node.locators if told else None,
+            links=(),
+            gateway=node.role == _ROUTER,
+        )
+
+
+def _message(entries: list[LinkState]) -> Oam:
+    body = write(LinkStates(entries=tuple(entries)))
+    return Oam(id=LINK_STATE, qos=_QOS, body=body)
