@@ -28,6 +28,12 @@ def test_importing_the_package_imports_no_room_and_no_library() -> None:
     assert not loaded & {"asyncio", "dataclasses", "enum", "re", "typing"}
 
 
+def test_every_folder_of_modules_is_a_package() -> None:
+    """Without an `__init__.py` a folder still imports, but no tool looks into it."""
+    folders = {path.parent for path in (ROOT / "src").rglob("*.py")}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
 def test_every_pattern_of_the_compiled_list_names_a_module() -> None:
     modules = compiled_modules(ROOT)
     for pattern in PYPROJECT["tool"]["zenlake"]["compiled"]:
