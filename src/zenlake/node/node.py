@@ -23,11 +23,12 @@ from zenlake.node.local import Local
 from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
 from zenlake.node.settings import NodeSettings
 from zenlake.routing.face import Face, InterestOut
+from zenlake.routing.home import Home
 from zenlake.routing.pubsub import destinations
-from zenlake.routing.queries import Answerer, Branch, Questions
+from zenlake.routing.queries import Branch, Questions
 from zenlake.routing.regions import CLIENT, LOCAL, PEER
 from zenlake.routing.resources import SUBSCRIBER
-from zenlake.routing.tables import Tables, Watcher
+from zenlake.routing.tables import Tables
 from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
 from zenlake.scouting.gossip import Gossip
 from zenlake.transport.handshake import (
@@ -46,7 +47,7 @@ from zenlake.wire.codec_zenoh import Query
 FOREVER: Final = float("inf")
 
 
-class Node(Watcher, Answerer):
+class Node(Home):
     """A client, a peer or a router."""
 
     def __init__(
@@ -80,8 +81,8 @@ class Node(Watcher, Answerer):
         )
         self.gossip: Gossip = Gossip(
             settings.zid,
-            settings.mode,
-            list(settings.locators),
+            1 << settings.mode,
+            self.locators,
             settings.gossip_multihop,
             settings.gossip_targets,
         )
@@ -97,6 +98,10 @@ class Node(Watcher, Answerer):
         self.closing: bool = False
         #: Told when sessions open and close: (neighbour, opened).
         self.on_session: Callable[[Neighbour, bool], None] | None = None
+
+    def locators(self) -> list[str]:
+        """Where others can connect to this node."""
+        return list(self.settings.locators)
 
     # -------------------------------------------------------------------------------- time
 
@@ -285,7 +290,7 @@ class Node(Watcher, Answerer):
         self.plan.opened(neighbour.attempt)
         self.wake_by(unicast.deadline)
         if self.settings.gossip and self.mode != CLIENT and terms.whatami != CLIENT:
-            self._say(self.gossip.added(face.id, terms.zid, terms.whatami))
+            self._say(self.gossip.added(face.id, terms.zid, 1 << terms.whatami))
         self.tables.add(face, now)
         self.local.neighbour_added(face, now)
         if self.mode == PEER and face.role == PEER:
@@ -337,8 +342,8 @@ class Node(Watcher, Answerer):
     def discover(
         self, zid: bytes, role: int, locators: list[str], autoconnect: Autoconnect, delay: float
     ) -> None:
-        """A node was found: connect to it if we want to, after `delay` seconds."""
-        if self.closing or not autoconnect.wants(zid, 1 << role, locators, self.by_zid):
+        """A node was found (`role` as a flag): connect to it if we want to, after `delay`."""
+        if self.closing or not autoconnect.wants(zid, role, locators, self.by_zid):
             return
         when = self.now + delay
         for locator in locators[:8]:

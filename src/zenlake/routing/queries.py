@@ -11,6 +11,7 @@ from typing import Final
 
 from zenlake.keys.matching import includes
 from zenlake.routing.face import Face
+from zenlake.routing.home import Home
 from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import QUERYABLE
 from zenlake.routing.tables import Tables, is_key
@@ -35,13 +36,6 @@ class Asker:
 
     def final(self) -> None:
         """There will be no more."""
-
-
-class Answerer:
-    """Our own programs, as those who are asked."""
-
-    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
-        """A question for the node's own queryables; each answer goes to `Questions.answer`."""
 
 
 class Question:
@@ -74,10 +68,10 @@ class Branch:
 class Questions:
     """All questions that pass through the node."""
 
-    def __init__(self, tables: Tables, answerer: Answerer, default_timeout: float) -> None:
+    def __init__(self, tables: Tables, home: Home, default_timeout: float) -> None:
         """`default_timeout` in seconds, for questions that bring none."""
         self.tables: Tables = tables
-        self.answerer: Answerer = answerer
+        self.home: Home = home
         self.default_timeout: float = default_timeout
         #: Open questions of neighbours, by (face, its id).
         self.open: dict[tuple[int, int], Question] = {}
@@ -169,7 +163,7 @@ class Questions:
         for branch in branches:
             face = branch.face
             if face.role == LOCAL:
-                self.answerer.ask(branch, key, body, message.target)
+                self.home.ask(branch, key, body, message.target)
                 continue
             scope, mine, suffix = face.wire_key(key, False)
             outbox = face.outbox

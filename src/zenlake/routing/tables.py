@@ -14,6 +14,7 @@ from zenlake.errors import KeyExprError, RemoteError
 from zenlake.keys.matching import check, includes, intersects
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.face import CONTROL_QOS, ENTITIES, Face, InterestIn, InterestOut
+from zenlake.routing.home import Home
 from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_pushed, is_south, may_flow
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
 from zenlake.wire.codec_declare import (
@@ -38,26 +39,13 @@ FUTURE: Final = 2
 INTERESTS: Final = 1 << 17
 
 
-class Watcher:
-    """Who is told that the tables changed: the node."""
-
-    def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
-        """Somebody declared or undeclared an entity."""
-
-    def interest_final(self, interest: InterestOut) -> None:
-        """An interest of our own programs has been answered."""
-
-    def token_present(self, interest: InterestOut, key: str) -> None:
-        """A token is alive now, says the answer to a question of our own programs."""
-
-
 class Tables:
     """The declarations and interests of all faces."""
 
-    def __init__(self, mode: int, watcher: Watcher) -> None:
+    def __init__(self, mode: int, home: Home) -> None:
         """For a node of `mode`."""
         self.mode: int = mode
-        self.watcher: Watcher = watcher
+        self.home: Home = home
         self.tree: KeyTree[Resource] = KeyTree()
         self.faces: dict[int, Face] = {}
         #: Grows with every change that may alter a route.
@@ -84,7 +72,7 @@ class Tables:
         self.version += 1
         self.spread(kind, resource)
         if first:
-            self.watcher.changed(kind, key, face, True)
+            self.home.changed(kind, key, face, True)
 
     def undeclare(self, face: Face, kind: int, id: int) -> None:
         """`face` undeclares an entity; an unknown id is nothing."""
@@ -98,7 +86,7 @@ class Tables:
         self.version += 1
         self.spread(kind, resource)
         if face not in resource.holders[kind]:
-            self.watcher.changed(kind, key, face, False)
+            self.home.changed(kind, key, face, False)
         self._prune(resource)
 
     def _prune(self, resource: Resource) -> None:
@@ -400,7 +388,7 @@ class Tables:
         self.version += 1
         owner = out.owner
         if owner is None:
-            self.watcher.interest_final(out)
+            self.home.interest_final(out)
             return
         interest = owner.interests_in.get(out.owner_id)
         if interest is not None:
@@ -420,7 +408,7 @@ class Tables:
         """Go on without the answer; what it has not told stays unknown."""
         owner = out.owner
         if owner is None:
-            self.watcher.interest_final(out)
+            self.home.interest_final(out)
             return
         interest = owner.interests_in.get(out.owner_id)
         if interest is not None and (face.id, out.id) in interest.waiting:
@@ -532,7 +520,7 @@ class Tables:
         """A token that is alive now, for whoever asked."""
         owner = out.owner
         if owner is None:
-            self.watcher.token_present(out, key)
+            self.home.token_present(out, key)
             return
         interest = owner.interests_in.get(out.owner_id)
         if interest is not None:

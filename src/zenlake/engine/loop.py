@@ -1,0 +1,89 @@
+"""The loop thread: one for the process, started with the first node and shared by all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+log = logging.getLogger("zenlake.engine")
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop: uvloop's if it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+class LoopThread:
+    """A thread that runs an event loop for as long as somebody uses it."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        self.loop = new_loop()
+        self.pid = os.getpid()
+        self._ready = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="zenlake-loop", daemon=True)
+        self.ident = 0
+        self.thread.start()
+        self._ready.wait()
+
+    def _run(self) -> None:
+        self.ident = threading.get_ident()
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self._ready.set)
+        self.loop.run_forever()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs in this very process (a fork leaves threads behind)."""
+        return self.pid == os.getpid() and self.thread.is_alive()
+
+    def is_current(self) -> bool:
+        """Whether the caller is the loop thread."""
+        return threading.get_ident() == self.ident
+
+    def soon(self, call: Callable[..., object], *arguments: object) -> None:
+        """Have the loop call something, from any thread; nothing happens after a fork."""
+        if self.alive:
+            self.loop.call_soon_threadsafe(call, *arguments)
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run a coroutine on the loop and wait for it."""
+        if self.is_current():
+            work.close()
+            raise RuntimeError("the loop thread cannot wait for itself")
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
+        return future.result(timeout)
+
+
+_lock = threading.Lock()
+_shared: LoopThread | None = None
+
+
+def shared_loop() -> LoopThread:
+    """The loop thread of this process."""
+    global _shared
+    with _lock:
+        if _shared is None or not _shared.alive:
+            _shared = LoopThread()
+        return _shared
+
+
+def _after_fork() -> None:
+    """A child has none of the threads, and perhaps a lock that nobody will release."""
+    global _lock, _shared
+    _lock = threading.Lock()
+    _shared = None
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,116 @@
+"""Between a link and a node: bytes in, bytes out, and the end of both."""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from zenlake.engine.shared import SharedOutbox
+from zenlake.links.link import Link
+from zenlake.node.neighbour import Neighbour
+from zenlake.transport.handshake import UNRESPONSIVE
+
+if TYPE_CHECKING:
+    from zenlake.engine.runtime import Runtime
+
+log = logging.getLogger("zenlake.engine")
+
+
+class Pump:
+    """Moves the bytes of one neighbour; lives on the loop thread."""
+
+    def __init__(self, runtime: Runtime, link: Link, neighbour: Neighbour) -> None:
+        """Nothing moves before `start`."""
+        self.runtime = runtime
+        self.link = link
+        self.neighbour = neighbour
+        assert neighbour.unicast is not None
+        self.unicast = neighbour.unicast
+        outbox = self.unicast.outbox
+        assert isinstance(outbox, SharedOutbox)
+        self.outbox = outbox
+        self.closed = False
+        self.pauses = 0
+
+    def start(self) -> None:
+        """Begin."""
+        outbox = self.outbox
+        outbox.write = self.link.send
+        outbox.direct = self.link.thread_safe
+        outbox.unresponsive = self._unresponsive
+        self.neighbour.finished = self._finished
+        self.link.start(self._received, self._lost)
+        self.flush()
+
+    def _received(self, data: bytes) -> None:
+        runtime = self.runtime
+        now = monotonic()
+        with runtime.lock:
+            runtime.node.receive(self.neighbour, data, now)
+            marked = runtime.take_marked()
+        for sink in marked:
+            sink.commit()
+            if sink.is_full() and sink.add_paused(self):
+                self.pause()
+        runtime.arm()
+
+    def _lost(self, error: Exception | None) -> None:
+        runtime = self.runtime
+        with runtime.lock:
+            runtime.node.lost(self.neighbour, error, monotonic())
+        runtime.commit_all()
+        self.shut()
+
+    def flush(self) -> None:
+        """Write what waits; comes again when the link can take more."""
+        if not self.closed and not self.outbox.flush():
+            self.link.when_writable(self.flush)
+
+    # -------------------------------------------------------------------------- back-pressure
+
+    def pause(self) -> None:
+        """Read no more until somebody has caught up."""
+        self.pauses += 1
+        if self.pauses == 1:
+            self.link.pause()
+
+    def resume(self) -> None:
+        """Somebody has caught up; on the loop thread."""
+        self.pauses -= 1
+        if self.pauses == 0 and not self.closed:
+            # Silence of our own making does not count against the neighbour.
+            self.unicast.last_heard = monotonic()
+            self.link.resume()
+
+    def resume_soon(self) -> None:
+        """Somebody has caught up; from any thread."""
+        self.runtime.loop.soon(self.resume)
+
+    # ------------------------------------------------------------------------------- the end
+
+    def _finished(self) -> None:
+        """The conversation is over: the last words are written, then the link is closed."""
+        self.outbox.closed = True
+        self.runtime.loop.soon(self.shut)
+
+    def _unresponsive(self) -> None:
+        """Somebody waited too long for room: this neighbour is given up."""
+        self.runtime.loop.soon(self._give_up)
+
+    def _give_up(self) -> None:
+        if not self.closed:
+            log.warning("%s does not take our data: closed", self.link.dst)
+            with self.runtime.lock:
+                self.unicast.close(monotonic(), UNRESPONSIVE)
+
+    def shut(self) -> None:
+        """Close the link."""
+        if self.closed:
+            return
+        self.outbox.flush()
+        self.closed = True
+        self.outbox.shut()
+        self.outbox.write = None
+        self.link.close()
+        self.runtime.forget(self)

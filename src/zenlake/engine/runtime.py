@@ -1,0 +1,431 @@
+"""A node that runs: its lock, its links, its timers, its scouting."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zenlake.clock import Hlc, Timestamp, ZenohId
+from zenlake.config import Config
+from zenlake.config.model import Settings
+from zenlake.engine.loop import LoopThread, shared_loop
+from zenlake.engine.pump import Pump
+from zenlake.engine.scouts import Scouts
+from zenlake.engine.settings import node_settings
+from zenlake.engine.shared import SharedOutbox
+from zenlake.errors import LinkError, ZError
+from zenlake.links.link import Link
+from zenlake.links.registry import Listening, connect, listen
+from zenlake.node.connect import Attempt
+from zenlake.node.neighbour import Neighbour
+from zenlake.node.node import Node
+from zenlake.transport.outbox import Outbox
+
+if TYPE_CHECKING:
+    from zenlake.engine.handlers import ChannelSink
+
+log = logging.getLogger("zenlake.engine")
+
+#: How long a closing node waits for its last words to be written.
+LAST_WORDS = 1.0
+
+
+class Runtime:
+    """A running node."""
+
+    def __init__(self, loop: LoopThread, config: Config) -> None:
+        """Not started yet: see `open`."""
+        self.loop = loop
+        self.config = config
+        self.settings: Settings = config.resolved
+        #: Guards the node. Publications need it only when the tables have changed.
+        self.lock = threading.RLock()
+        own = self.settings.id
+        self.zid: bytes = bytes(own) if own is not None else fresh_zid()
+        self.hlc = Hlc(ZenohId(self.zid))
+        self.node: Node
+        self.pumps: list[Pump] = []
+        self.closed = False
+        self._marked: list[ChannelSink] = []
+        self._dirty: list[SharedOutbox] = []
+        self._by_outbox: dict[int, Pump] = {}
+        self._listening: list[Listening] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_for = float("inf")
+        self._listeners: list[Callable[[Neighbour, bool], None]] = []
+        self._changed = threading.Condition(self.lock)
+        self._scouts: Scouts | None = None
+
+    # ------------------------------------------------------------------------------- opening
+
+    @classmethod
+    def open(cls, config: Config) -> Runtime:
+        """Start a node, and wait until it is connected as its configuration says."""
+        runtime = cls(shared_loop(), config)
+        try:
+            runtime.loop.run(runtime._start())
+            runtime._wait_until_open()
+        except BaseException:
+            runtime.close()
+            raise
+        return runtime
+
+    async def _start(self) -> None:
+        """Listen, then begin to connect; on the loop thread."""
+        settings = self.settings
+        early: list[Link] = []
+        for endpoint in settings.listen.endpoints:
+            try:
+                self._listening.append(
+                    await listen(str(endpoint), self.loop.loop, lambda link: self._accepted(link, early))
+                )
+            except LinkError as error:
+                if settings.listen.exit_on_failure:
+                    raise
+                log.warning("not listening on %s: %s", endpoint, error)
+        locators = tuple(text for listening in self._listening for text in listening.locators())
+        self.node = Node(
+            node_settings(settings, self.zid, locators),
+            lambda: secrets.token_bytes(32),
+            random.random,
+            self._make_outbox,
+        )
+        self.node.on_session = self._session_changed
+        self.node.start(time.monotonic())
+        for link in early:
+            self._accepted(link, None)
+        if settings.scouting.multicast.enabled:
+            self._scouts = Scouts(self)
+            await self._scouts.start()
+        self._tick()
+
+    def _make_outbox(self, stream: bool, depth: int) -> Outbox:
+        control = self.settings.transport.link.tx.queue.congestion_control
+        return SharedOutbox(
+            stream,
+            depth,
+            self._flush_soon,
+            self.loop.is_current,
+            control.drop.wait_before_drop / 1e6,
+            control.block.wait_before_close / 1e6,
+        )
+
+    def _wait_until_open(self) -> None:
+        """Wait for what the configuration says an open session is."""
+        settings = self.settings
+        if settings.mode == "client":
+            self._wait_for_router()
+            return
+        conditions = settings.open.return_conditions
+        patience = settings.scouting.delay / 1000
+        wanted = len(self.node.settings.connect)
+        scouting = self._scouts is not None and conditions.connect_scouted
+
+        def ready() -> bool:
+            opened = len(self.node.by_zid)
+            if opened < wanted or (scouting and not opened):
+                return False
+            return not conditions.declares or self.node.settled()
+
+        if wanted or scouting:
+            with self._changed:
+                self._changed.wait_for(ready, patience)
+        if settings.connect.exit_on_failure and len(self.node.by_zid) < wanted:
+            raise LinkError(self._failure())
+
+    def _wait_for_router(self) -> None:
+        settings = self.settings
+        patience = settings.connect.timeout_ms / 1000
+        configured = bool(self.node.settings.connect)
+        if not configured:
+            patience = settings.scouting.timeout / 1000
+        elif patience == 0:
+            patience = settings.transport.unicast.open_timeout / 1000
+
+        def ready() -> bool:
+            if self.node.by_zid:
+                return True
+            # With endpoints and no patience, one round through all of them is enough.
+            return (
+                configured
+                and settings.connect.timeout_ms == 0
+                and all(endpoint.error for endpoint in self.node.plan.endpoints)
+            )
+
+        with self._changed:
+            self._changed.wait_for(ready, None if patience < 0 else patience)
+            if not self.node.by_zid and settings.connect.exit_on_failure:
+                raise LinkError(self._failure())
+
+    def _failure(self) -> str:
+        """What was tried, and how it went."""
+        tried = [
+            f"{endpoint.text}: {endpoint.error or 'no answer yet'}"
+            for endpoint in self.node.plan.endpoints
+            if not endpoint.attempt or not self._is_open(endpoint.attempt)
+        ]
+        if tried:
+            return "no session could be opened; tried " + "; ".join(tried)
+        multicast = self.settings.scouting.multicast
+        if self._scouts is None:
+            return (
+                "nobody to connect to: no endpoint is configured and multicast scouting is off; "
+                "set connect/endpoints, e.g. ['tcp/localhost:7447']"
+            )
+        return (
+            f"nobody was found: scouted {multicast.address} on {self._scouts.where()} for "
+            f"{self.settings.scouting.timeout} ms; start a router or peer, or set connect/endpoints"
+        )
+
+    def _is_open(self, attempt: int) -> bool:
+        return any(n.attempt == attempt and n.is_open() for n in self.node.neighbours)
+
+    # --------------------------------------------------------------------------------- links
+
+    def _accepted(self, link: Link, early: list[Link] | None) -> None:
+        """Somebody connected; on the loop thread."""
+        if early is not None and not hasattr(self, "node"):
+            early.append(link)
+            return
+        if self.closed or self._pending() >= self.settings.transport.unicast.accept_pending:
+            link.close()
+            return
+        with self.lock:
+            neighbour = self.node.accepted(
+                link.src, link.dst, link.stream, link.mtu, time.monotonic()
+            )
+        self._pump(link, neighbour)
+
+    def _pending(self) -> int:
+        """How many handshakes of others are under way."""
+        return sum(
+            1 for n in self.node.neighbours if not n.attempt and n.face is None
+        )
+
+    def _pump(self, link: Link, neighbour: Neighbour) -> None:
+        pump = Pump(self, link, neighbour)
+        self.pumps.append(pump)
+        self._by_outbox[id(pump.outbox)] = pump
+        pump.start()
+        self.arm()
+
+    def forget(self, pump: Pump) -> None:
+        """A link is closed."""
+        if pump in self.pumps:
+            self.pumps.remove(pump)
+        self._by_outbox.pop(id(pump.outbox), None)
+        with self._changed:
+            self._changed.notify_all()
+
+    async def _connect(self, attempt: Attempt) -> None:
+        """Make a connection that the node wants."""
+        try:
+            link = await connect(
+                attempt.endpoint, self.loop.loop, self.settings.transport.unicast.open_timeout / 1000
+            )
+        except ZError as error:
+            log.info("%s: %s", attempt.endpoint, error)
+            with self._changed:
+                self.node.failed(attempt, str(error), time.monotonic())
+                self._changed.notify_all()
+            self.arm()
+            return
+        if self.closed:
+            link.close()
+            return
+        with self.lock:
+            neighbour = self.node.connected(
+                attempt, link.src, link.dst, link.stream, link.mtu, time.monotonic()
+            )
+        self._pump(link, neighbour)
+
+    def _session_changed(self, neighbour: Neighbour, opened: bool) -> None:
+        """A session opened or closed; the lock is held."""
+        face = neighbour.face
+        unicast = neighbour.unicast
+        if opened and unicast is not None:
+            pump = self._by_outbox.get(id(unicast.outbox))
+            if pump is not None:
+                pump.link.admit()
+        if face is not None:
+            log.info(
+                "session with %s %s over %s",
+                ZenohId(face.zid),
+                "opened" if opened else f"closed ({neighbour.error or 'goodbye'})",
+                neighbour.dst,
+            )
+        for listener in list(self._listeners):
+            listener(neighbour, opened)
+        self._changed.notify_all()
+
+    # ---------------------------------------------------------------------------------- time
+
+    def arm(self) -> None:
+        """Have the node's next deadline kept; on the loop thread."""
+        deadline = self.node.deadline
+        if deadline >= self._armed_for or self.closed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_for = deadline
+        delay = max(0.0, deadline - time.monotonic())
+        self._timer = self.loop.loop.call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._armed_for = float("inf")
+        if self.closed:
+            return
+        now = time.monotonic()
+        with self._changed:
+            for pump in self.pumps:
+                if pump.pauses:
+                    pump.unicast.last_heard = now
+            self.node.tick(now)
+            attempts = self.node.attempts(now)
+            self._changed.notify_all()
+        for attempt in attempts:
+            task = self.loop.loop.create_task(self._connect(attempt))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self.commit_all()
+        self.arm()
+
+    # ------------------------------------------------------------------------------ programs
+
+    @contextmanager
+    def turn(self) -> Iterator[Node]:
+        """Speak with the node: its lock is held and it knows what time it is."""
+        if self.closed:
+            raise ZError("the session is closed")
+        with self.lock:
+            node = self.node
+            node.now = time.monotonic()
+            deadline = node.deadline
+            yield node
+            later = node.deadline < deadline
+        if later:
+            self.loop.soon(self.arm)
+
+    def on_loop(self) -> bool:
+        """Whether the caller is the loop thread, which must not wait."""
+        return self.loop.is_current()
+
+    def new_timestamp(self) -> Timestamp:
+        """A timestamp later than all before it."""
+        with self.lock:
+            return self.hlc.new_timestamp(time.time_ns())
+
+    def neighbours(self) -> list[Neighbour]:
+        """The neighbours with an open session."""
+        with self.lock:
+            return [n for n in self.node.neighbours if n.is_open()]
+
+    def add_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
+        """Be told of sessions that open and close; the node's lock is held then."""
+        with self.lock:
+            self._listeners.append(listener)
+
+    def remove_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
+        """Be told no more."""
+        with self.lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+    # --------------------------------------------------------------------------------- sinks
+
+    def mark(self, sink: ChannelSink) -> None:
+        """A sink has something to hand over once the chunk is read."""
+        self._marked.append(sink)
+
+    def take_marked(self) -> list[ChannelSink]:
+        """The sinks that were marked; the lock is held."""
+        marked = self._marked
+        if marked:
+            self._marked = []
+        return marked
+
+    def commit_all(self) -> None:
+        """Let every marked sink hand over what it has."""
+        with self.lock:
+            marked = self.take_marked()
+        for sink in marked:
+            sink.commit()
+
+    # ------------------------------------------------------------------------------ flushing
+
+    def _flush_soon(self, outbox: SharedOutbox) -> None:
+        """Have an outbox flushed by the loop; from any thread."""
+        self._dirty.append(outbox)
+        if len(self._dirty) == 1:
+            if self.loop.is_current():
+                self.loop.loop.call_soon(self._flush_dirty)
+            else:
+                self.loop.soon(self._flush_dirty)
+
+    def _flush_dirty(self) -> None:
+        while self._dirty:
+            pump = self._by_outbox.get(id(self._dirty.pop()))
+            if pump is not None:
+                pump.flush()
+
+    # -------------------------------------------------------------------------------- ending
+
+    def close(self) -> None:
+        """Stop: say goodbye, write the last words, close every link. Never hangs."""
+        with self.lock:
+            if self.closed:
+                return
+            if hasattr(self, "node"):
+                self.node.close(time.monotonic())
+            self.closed = True
+            self._changed.notify_all()
+        self.commit_all()
+        if not self.loop.alive:
+            return
+        if self.loop.is_current():
+            self._stop_now()
+            return
+        try:
+            self.loop.run(self._stop(), LAST_WORDS * 2)
+        except TimeoutError:
+            log.warning("the loop did not stop a node in time")
+
+    async def _stop(self) -> None:
+        deadline = time.monotonic() + LAST_WORDS
+        while time.monotonic() < deadline:
+            if not any(p.outbox.leftover or p.outbox.waiting() for p in self.pumps):
+                break
+            for pump in list(self.pumps):
+                pump.outbox.flush()
+            await asyncio.sleep(0.001)
+        self._stop_now()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _stop_now(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._scouts is not None:
+            self._scouts.close()
+        for listening in self._listening:
+            listening.close()
+        for pump in list(self.pumps):
+            pump.shut()
+
+
+def fresh_zid() -> bytes:
+    """A new id for a node: sixteen random bytes, without high zeros."""
+    while True:
+        zid = secrets.token_bytes(16).rstrip(b"\0")
+        if zid:
+            return zid

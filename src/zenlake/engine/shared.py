@@ -1,0 +1,263 @@
+"""An outbox that any thread may fill.
+
+`put()` encodes in the caller's thread straight into the open batch. Then, in this order:
+
+* nothing was sent for a moment: the caller writes the batch to the socket itself (latency);
+* a batch is full: the caller writes the full ones (throughput);
+* otherwise the loop is asked once to flush (one wake for many messages).
+
+Only sockets that we own (tcp, unix) are written from the caller; other links are flushed by the
+loop. A lane without room makes the caller wait, as long as the message's congestion control says.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+from zenlake.errors import LinkError, LocalError
+from zenlake.transport.outbox import Outbox
+from zenlake.wire.cursor import Writer
+from zenlake.wire.message import Message
+
+DROP: Final = 0
+BLOCK: Final = 1
+BLOCK_FIRST: Final = 2
+
+#: A caller that comes this long after the last write of its kind writes the socket itself.
+IDLE: Final = 50e-6
+
+
+class SharedOutbox(Outbox):
+    """An outbox with a lock, and the link that it empties into."""
+
+    def __init__(
+        self,
+        stream: bool,
+        depth: int,
+        ask_flush: Callable[[SharedOutbox], None],
+        is_loop: Callable[[], bool],
+        wait_before_drop: float,
+        wait_before_close: float,
+    ) -> None:
+        """`ask_flush` has the loop call `flush` soon; it may be called from any thread."""
+        super().__init__(65535, 2 if stream else 0, 0x0FFF_FFFF, 0, False, depth)
+        self.lock: threading.Lock = threading.Lock()
+        self.room: threading.Condition = threading.Condition(self.lock)
+        self.waiters: int = 0
+        self.ask_flush: Callable[[SharedOutbox], None] = ask_flush
+        self.is_loop: Callable[[], bool] = is_loop
+        self.wait_before_drop: float = wait_before_drop
+        self.wait_before_close: float = wait_before_close
+        #: Writes to the link without waiting, and says how much was taken; None: no link.
+        self.write: Callable[[bytes], int] | None = None
+        #: Whether callers may write the link themselves.
+        self.direct: bool = False
+        #: The part of a batch that the link did not take.
+        self.leftover: bytes = b""
+        self.flush_asked: bool = False
+        self.last_direct: float = 0.0
+        #: By priority: nothing has left this lane since a message was dropped on it.
+        self.congested: list[bool] = [False] * 8
+        #: By priority: somebody who may block is blocking already.
+        self.blocking: list[bool] = [False] * 8
+        #: What was dropped because there was no room, by priority.
+        self.drops: list[int] = [0] * 8
+        #: Called when a message that may not be dropped found no room in time.
+        self.unresponsive: Callable[[], None] | None = None
+        self.broken: Exception | None = None
+
+    # ------------------------------------------------------------------------------- filling
+
+    def offer(
+        self,
+        head: bytes,
+        payload: bytes,
+        priority: int,
+        reliable: bool,
+        congestion: int,
+        express: bool,
+    ) -> bool:
+        """Add a publication, from any thread."""
+        self.lock.acquire()
+        try:
+            while not self.push(head, payload, priority, reliable):
+                if self.closed or not self._wait(priority, reliable, congestion):
+                    return False
+            self._moved(express)
+            return True
+        finally:
+            self.lock.release()
+
+    def offer_message(
+        self, message: Message, priority: int, reliable: bool, congestion: int, express: bool
+    ) -> bool:
+        """Add any publication or question, from any thread."""
+        w = Writer()
+        message.write(w)
+        data = b"".join(w.parts)
+        self.lock.acquire()
+        try:
+            while not self.send_encoded(data, priority, reliable, False):
+                if self.closed or not self._wait(priority, reliable, congestion):
+                    return False
+            self._moved(express)
+            return True
+        finally:
+            self.lock.release()
+
+    def send(self, message: Message, priority: int, reliable: bool, force: bool = False) -> bool:
+        """Say something of the node's own; never waits: the node's lock is held."""
+        w = Writer()
+        message.write(w)
+        data = b"".join(w.parts)
+        self.lock.acquire()
+        try:
+            taken = self.send_encoded(data, priority, reliable, force)
+            if taken:
+                self._ask()
+            else:
+                self.drops[priority] += 1
+            return taken
+        finally:
+            self.lock.release()
+
+    def say(self, batch: bytes) -> None:
+        """Add transport messages, before everything else."""
+        super().say(batch)
+        self._ask()
+
+    def _moved(self, express: bool) -> None:
+        """Something was added: write it now, or have it written soon. The lock is held."""
+        if self.direct and not self.leftover:
+            now = perf_counter()
+            if express or now - self.last_direct > IDLE:
+                self.last_direct = now
+                if not self._flush(False):
+                    self._ask()
+                return
+            for lane in self.lanes:
+                if lane.queue:
+                    self.last_direct = now
+                    self._flush(True)
+                    break
+        self._ask()
+
+    def _ask(self) -> None:
+        if not self.flush_asked:
+            self.flush_asked = True
+            self.ask_flush(self)
+
+    def _wait(self, priority: int, reliable: bool, congestion: int) -> bool:
+        """Wait for room, as long as the message may; False if it is dropped. The lock is held."""
+        if self.direct and not self.leftover:
+            self._flush(True)
+            if not self.full(priority):
+                return True
+        self._ask()
+        droppable = not reliable or congestion == DROP
+        if congestion == BLOCK_FIRST and not droppable:
+            droppable = self.blocking[priority]
+        if droppable:
+            if self.congested[priority] or self.is_loop():
+                self.drops[priority] += 1
+                return False
+            if self._room_within(priority, self.wait_before_drop):
+                return True
+            self.congested[priority] = True
+            self.drops[priority] += 1
+            return False
+        if self.is_loop():
+            raise LocalError(
+                "this message would have to wait for room, and the loop thread must not wait: "
+                "publish from another thread, or with congestion control DROP"
+            )
+        self.blocking[priority] = True
+        try:
+            if self._room_within(priority, self.wait_before_close):
+                return True
+        finally:
+            self.blocking[priority] = False
+        self.drops[priority] += 1
+        unresponsive = self.unresponsive
+        if unresponsive is not None and not self.closed:
+            unresponsive()
+        return False
+
+    def _room_within(self, priority: int, seconds: float) -> bool:
+        """Wait until the lane has room."""
+        deadline = perf_counter() + seconds
+        self.waiters += 1
+        try:
+            while self.full(priority):
+                left = deadline - perf_counter()
+                if left <= 0 or self.closed:
+                    return False
+                self.room.wait(left)
+            return not self.closed
+        finally:
+            self.waiters -= 1
+
+    # ------------------------------------------------------------------------------- emptying
+
+    def flush(self) -> bool:
+        """Write what there is, on the loop; False if the link must become writable first."""
+        self.lock.acquire()
+        try:
+            done = self._flush(False)
+            # While the link is not writable nobody needs to ask: it will call.
+            self.flush_asked = not done
+            return done
+        finally:
+            self.lock.release()
+
+    def _flush(self, closed_only: bool) -> bool:
+        """Write batches until the link takes no more; the lock is held."""
+        write = self.write
+        if write is None:
+            return True
+        try:
+            while True:
+                data = self.leftover
+                if not data:
+                    if closed_only and not self._has_closed():
+                        return True
+                    data = self.take()
+                    if not data:
+                        return True
+                taken = write(data)
+                if taken < len(data):
+                    self.leftover = data[taken:]
+                    return False
+                self.leftover = b""
+                self._freed()
+        except LinkError as error:
+            # Whoever reads the link will hear of it; here there is only nothing left to do.
+            self.broken = error
+            self.leftover = b""
+            return True
+
+    def _has_closed(self) -> bool:
+        for lane in self.lanes:
+            if lane.queue:
+                return True
+        return len(self.urgent) > 0
+
+    def _freed(self) -> None:
+        """A batch has left: lanes have room again."""
+        for priority in range(8):
+            if self.congested[priority] and not self.full(priority):
+                self.congested[priority] = False
+        if self.waiters:
+            self.room.notify_all()
+
+    def shut(self) -> None:
+        """Take nothing more; whoever waits is told."""
+        self.lock.acquire()
+        try:
+            self.closed = True
+            self.room.notify_all()
+        finally:
+            self.lock.release()

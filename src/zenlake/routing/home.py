@@ -1,0 +1,26 @@
+"""The node's own side of its tables: told what changes, asked what others ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zenlake.routing.face import Face, InterestOut
+    from zenlake.routing.queries import Branch
+    from zenlake.wire.codec_zenoh import Query
+
+
+class Home:
+    """Where the node's own programs live; by default it does not care."""
+
+    def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
+        """Somebody declared or undeclared an entity."""
+
+    def interest_final(self, interest: InterestOut) -> None:
+        """An interest of our own programs has been answered."""
+
+    def token_present(self, interest: InterestOut, key: str) -> None:
+        """A token is alive now, says the answer to a question of our own programs."""
+
+    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
+        """A question for our own queryables; each answer goes to `Questions.answer`."""
