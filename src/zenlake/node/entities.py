@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import mypyc_attr
+
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample
 from zenlake.routing.face import Face
@@ -20,6 +22,7 @@ REMOTE: Final = 1
 ANY: Final = 2
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SampleSink:
     """Where a subscriber's samples go."""
 
@@ -33,6 +36,7 @@ class SampleSink:
         """There will be no more."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class QuestionSink:
     """Where a queryable's questions go."""
 
@@ -43,6 +47,7 @@ class QuestionSink:
         """There will be no more."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AnswerSink:
     """Where the answers to a question go."""
 
@@ -53,6 +58,7 @@ class AnswerSink:
         """There will be no more."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class StatusSink:
     """Who is told whether anybody matches."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from zenlake.keys.matching import includes
 from zenlake.routing.face import Face
 from zenlake.routing.home import Home
@@ -28,6 +30,7 @@ QUESTIONS: Final = 1 << 16
 Answer = Reply | Err
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Asker:
     """One of our own programs that asked a question."""
 

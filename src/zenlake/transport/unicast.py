@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
 from zenlake.transport.fragment import Reassembly
 from zenlake.transport.handshake import (
@@ -39,6 +41,7 @@ OPEN: Final = 1
 CLOSED: Final = 2
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
     """Who is told what one neighbour says: the node's face towards it."""
 
