@@ -18,6 +18,7 @@ import pytest
 import zenlake
 
 ROOT = Path(__file__).resolve().parent.parent
+COLLECTED = pytest.StashKey[set[Path]]()
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # Properties have no deadline: two busy cores say nothing about an algorithm. In CI the examples
@@ -46,15 +47,15 @@ def pytest_configure(config: pytest.Config) -> None:
         _demand_extensions()
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m takes items away
+@pytest.hookimpl(tryfirst=True)  # before -m and -k take items away
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Fail a run of everything that passed over a file: a test nobody runs is always green."""
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or _narrowed(config):
-        return
-    passed_over = set((ROOT / "tests").rglob("test_*.py")) - {item.path for item in items}
-    if passed_over:
-        names = ", ".join(sorted(str(path.relative_to(ROOT)) for path in passed_over))
-        raise pytest.UsageError(f"no test was collected from {names}")
+    config.stash[COLLECTED] = {item.path for item in items}
+
+
+@pytest.fixture
+def collected(pytestconfig: pytest.Config) -> set[Path]:
+    """The files that tests were found in, those taken away by -m and -k too."""
+    return pytestconfig.stash[COLLECTED]
 
 
 def pytest_report_header() -> str:
@@ -78,11 +79,6 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
         report.outcome = "failed"
         report.longrepr = f"a module may not be skipped in CI: {_reason(report.longrepr)}"
     return report
-
-
-def _narrowed(config: pytest.Config) -> bool:
-    options = config.option
-    return bool(options.keyword or options.ignore or options.ignore_glob or options.deselect)
 
 
 def _reason(longrepr: object) -> object:
