@@ -17,16 +17,18 @@ from zenlake.config import Config
 from zenlake.config.model import Settings
 from zenlake.engine.loop import LoopThread, shared_loop
 from zenlake.engine.pump import Pump
-from zenlake.engine.scouts import Scouts
+from zenlake.engine.scouts import LooseScout, Scouts
 from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError, ZError
-from zenlake.links.link import Link
-from zenlake.links.registry import Listening, connect, listen
+from zenlake.links.link import Link, Listening
+from zenlake.links.registry import connect, listen
 from zenlake.node.connect import Attempt
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
+from zenlake.scouting.scout import Found
 from zenlake.transport.outbox import Outbox
+from zenlake.values.locator import EndPoint
 
 if TYPE_CHECKING:
     from zenlake.engine.handlers import ChannelSink
@@ -85,7 +87,7 @@ class Runtime:
         for endpoint in settings.listen.endpoints:
             try:
                 self._listening.append(
-                    await listen(str(endpoint), self.loop.loop, lambda link: self._accepted(link, early))
+                    await listen(endpoint, self.loop.loop, lambda link: self._accepted(link, early))
                 )
             except LinkError as error:
                 if settings.listen.exit_on_failure:
@@ -104,7 +106,7 @@ class Runtime:
             self._accepted(link, None)
         if settings.scouting.multicast.enabled:
             self._scouts = Scouts(self)
-            await self._scouts.start()
+            self._scouts.start()
         self._tick()
 
     def _make_outbox(self, stream: bool, depth: int) -> Outbox:
@@ -206,9 +208,7 @@ class Runtime:
 
     def _pending(self) -> int:
         """How many handshakes of others are under way."""
-        return sum(
-            1 for n in self.node.neighbours if not n.attempt and n.face is None
-        )
+        return sum(1 for n in self.node.neighbours if not n.attempt and n.face is None)
 
     def _pump(self, link: Link, neighbour: Neighbour) -> None:
         pump = Pump(self, link, neighbour)
@@ -229,7 +229,9 @@ class Runtime:
         """Make a connection that the node wants."""
         try:
             link = await connect(
-                attempt.endpoint, self.loop.loop, self.settings.transport.unicast.open_timeout / 1000
+                EndPoint.parse(attempt.endpoint),
+                self.loop.loop,
+                self.settings.transport.unicast.open_timeout / 1000,
             )
         except ZError as error:
             log.info("%s: %s", attempt.endpoint, error)
@@ -262,9 +264,21 @@ class Runtime:
                 "opened" if opened else f"closed ({neighbour.error or 'goodbye'})",
                 neighbour.dst,
             )
+        if self._scouts is not None:
+            client = self.node.mode == 2
+            if opened:
+                self._scouts.connected(client)
+            elif not self.node.by_zid and not self.closed:
+                self._scouts.disconnected(client)
         for listener in list(self._listeners):
             listener(neighbour, opened)
         self._changed.notify_all()
+
+    @staticmethod
+    def scout(config: Config, matcher: int, on_found: Callable[[Found], None]) -> LooseScout:
+        """Look who is there, without being a node."""
+        settings = config.resolved.scouting.multicast
+        return LooseScout(shared_loop(), settings, fresh_zid(), matcher, on_found)
 
     # ---------------------------------------------------------------------------------- time
 
