@@ -1,0 +1,348 @@
+"""What a program does with what it receives: take it from a channel, or be called.
+
+A handler is given in one of three shapes:
+
+    None, DefaultHandler(), FifoChannel(n), RingChannel(n)     the entity can be iterated
+    a callable, or Callback(fn, drop, indirect=...)            called on a thread of its own
+    (callable, object)                                         the same, beside any object
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast, final
+
+from zenlake.engine.channel import BYTES, END, ITEMS, Channel, live
+from zenlake.errors import ZError
+from zenlake.node.entities import AnswerSink, Incoming, QuestionSink, SampleSink, StatusSink
+from zenlake.node.sample import Sample
+from zenlake.wire.codec_network import Responder
+from zenlake.wire.codec_zenoh import Del, Err, Put
+
+__all__ = [
+    "Callback",
+    "ChannelSink",
+    "DefaultHandler",
+    "FifoChannel",
+    "Handler",
+    "RingChannel",
+    "Stats",
+]
+
+T = TypeVar("T")
+
+#: What the engine is given to commit and to hold up links for.
+ChannelSink = Channel
+
+
+class DefaultHandler(Generic[T]):
+    """A first-in, first-out channel of ordinary size."""
+
+    def __init__(self) -> None:
+        """Nothing to choose."""
+
+    def __repr__(self) -> str:
+        """How to write it."""
+        return "DefaultHandler()"
+
+
+class FifoChannel(Generic[T]):
+    """A first-in, first-out channel; when it is full, the links that feed it wait."""
+
+    def __init__(self, capacity: int) -> None:
+        """Hold up to `capacity` items."""
+        self._capacity: int = checked_capacity("FifoChannel", capacity)
+
+    @property
+    def capacity(self) -> int:
+        """How many items it holds."""
+        return self._capacity
+
+    def __repr__(self) -> str:
+        """How to write it."""
+        return f"FifoChannel({self._capacity})"
+
+
+class RingChannel(Generic[T]):
+    """A channel that drops its oldest item when it is full."""
+
+    def __init__(self, capacity: int) -> None:
+        """Hold the newest `capacity` items."""
+        self._capacity: int = checked_capacity("RingChannel", capacity)
+
+    @property
+    def capacity(self) -> int:
+        """How many items it holds."""
+        return self._capacity
+
+    def __repr__(self) -> str:
+        """How to write it."""
+        return f"RingChannel({self._capacity})"
+
+
+def checked_capacity(name: str, capacity: int) -> int:
+    """A number of items that makes sense."""
+    if isinstance(capacity, bool) or not isinstance(capacity, int):
+        raise TypeError(f"{name} takes a number of items, not {type(capacity).__name__}")
+    if capacity < 0:
+        raise ValueError(
+            f"{name}({capacity}): no channel holds fewer than no items; give 1 or more"
+        )
+    return capacity
+
+
+class Callback(Generic[T]):
+    """A function to call for each item, and one to call after the last.
+
+    With `indirect` (the default) it runs on a thread of its own and may take its time; without,
+    on the thread that hears: it must not wait, and everything else on that thread waits for it.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[T], object],
+        drop: Callable[[], object] | None = None,
+        *,
+        indirect: bool = True,
+    ) -> None:
+        """Call `callback` with each item, and `drop` with nothing at the end."""
+        if not callable(callback):
+            raise TypeError(f"a callback is called, and {type(callback).__name__} cannot be")
+        self._callback: Callable[[T], object] = callback
+        self._drop: Callable[[], object] | None = drop
+        self._indirect: bool = indirect
+
+    @property
+    def callback(self) -> Callable[[T], object]:
+        """What is called for each item."""
+        return self._callback
+
+    @property
+    def drop(self) -> Callable[[], object] | None:
+        """What is called after the last."""
+        return self._drop
+
+    @property
+    def indirect(self) -> bool:
+        """Whether it runs on a thread of its own."""
+        return self._indirect
+
+    def __call__(self, arg: T, /) -> object:
+        """Call the function."""
+        return self._callback(arg)
+
+    def __repr__(self) -> str:
+        """How to write it."""
+        return f"Callback({self._callback!r}, {self._drop!r}, indirect={self._indirect})"
+
+
+class Handler(Generic[T]):
+    """The end of a channel that a program takes from; iterating ends when it is closed."""
+
+    def __init__(self, channel: Channel, of: str) -> None:
+        """Take from `channel`; `of`: what it carries."""
+        self._channel: Channel = channel
+        self._of: str = of
+
+    def recv(self, /) -> T:
+        """The next item; waits for it, and raises `ZError` when there will be none."""
+        item = self._channel.take()
+        if item is END:
+            raise ZError("channel is empty and closed")
+        return cast(T, item)
+
+    def try_recv(self, /) -> T | None:
+        """The next item if it is here, else None; raises `ZError` when there will be none."""
+        item = self._channel.take(False)
+        if item is END:
+            raise ZError("channel is empty and closed")
+        return cast("T | None", item)
+
+    def __iter__(self) -> Handler[T]:
+        """Itself."""
+        return self
+
+    def __next__(self) -> T:
+        """The next item; stops when there will be none."""
+        item = self._channel.take()
+        if item is END:
+            raise StopIteration
+        return cast(T, item)
+
+    def __repr__(self) -> str:
+        """What it carries."""
+        return f"Handler[{self._of}]"
+
+
+@final
+class Stats:
+    """What became of everything that came for one entity, up to the moment it was asked."""
+
+    __slots__ = ("delivered", "dropped", "queued", "received")
+
+    def __init__(self, channel: Channel) -> None:
+        """As it is now."""
+        self.received: int = channel.received
+        self.delivered: int = channel.delivered
+        self.queued: int = len(channel.items)
+        self.dropped: dict[str, int] = {
+            "oldest": channel.dropped_oldest,
+            "full": channel.dropped_full,
+            "cancelled": channel.dropped_cancelled,
+        }
+
+    def __repr__(self) -> str:
+        """The numbers."""
+        return (
+            f"Stats(received={self.received}, delivered={self.delivered}, "
+            f"queued={self.queued}, dropped={self.dropped})"
+        )
+
+
+class Receiver:
+    """A channel made from what a program gave as handler, and what the program gets for it."""
+
+    __slots__ = ("channel", "handler", "is_callback")
+
+    def __init__(self, given: object, of: str, name: str) -> None:
+        """`of`: what the channel carries; `name`: for the thread, if there is one."""
+        self.is_callback: bool = False
+        self.handler: object = None
+        self.channel: Channel
+        if given is None or isinstance(given, DefaultHandler):
+            self.channel = Channel(ITEMS, False)
+            self.handler = Handler[object](self.channel, of)
+        elif isinstance(given, FifoChannel):
+            self.channel = Channel(given.capacity, False)
+            self.handler = Handler[object](self.channel, of)
+        elif isinstance(given, RingChannel):
+            self.channel = Channel(given.capacity, True)
+            self.handler = Handler[object](self.channel, of)
+        else:
+            self.channel = Channel(ITEMS, False)
+            self._call(given, name)
+        live(self.channel)
+
+    def _call(self, given: object, name: str) -> None:
+        callback = given
+        if isinstance(given, tuple) and len(given) == 2:
+            callback, self.handler = given
+        if not callable(callback):
+            raise ValueError(
+                f"{given!r} is no handler: give nothing, FifoChannel(n), RingChannel(n), "
+                "a function, or (function, object)"
+            )
+        self.is_callback = True
+        if isinstance(callback, Callback):
+            self.channel.deliver(callback.callback, callback.drop, not callback.indirect, name)
+        else:
+            self.channel.deliver(callback, None, False, name)
+
+    def attach(self, mark: Callable[[Channel], None], on_loop: Callable[[], bool]) -> None:
+        """Tell the channel of the engine that feeds it."""
+        self.channel.mark = mark
+        self.channel.on_loop = on_loop
+
+
+class SampleQueue(SampleSink):
+    """Samples into a channel, one wake for many."""
+
+    def __init__(self, channel: Channel) -> None:
+        """Committed by the engine, or by the publication if it is of this very node."""
+        self.channel: Channel = channel
+
+    def push(self, sample: Sample) -> None:
+        """One sample."""
+        body = sample._push.body
+        self.channel.push(sample, len(body.payload) if isinstance(body, Put) else 0)
+
+    def commit(self) -> None:
+        """Wake whoever waits; who feeds its own node faster than it takes waits a while."""
+        channel = self.channel
+        channel.commit()
+        if (len(channel.items) >= channel.capacity or channel.held >= BYTES) and channel.is_full():
+            channel.wait_for_room()
+
+    def end(self) -> None:
+        """There will be no more."""
+        self.channel.end()
+
+
+class TokenQueue(SampleSink):
+    """News of liveliness into a channel: rare, so that each one wakes."""
+
+    def __init__(self, channel: Channel) -> None:
+        """Any thread may bring news."""
+        self.channel: Channel = channel
+
+    def push(self, sample: Sample) -> None:
+        """One token came or went."""
+        self.channel.push(sample, 0)
+        self.channel.commit()
+
+    def commit(self) -> None:
+        """Nothing to do: `push` has woken already."""
+
+    def end(self) -> None:
+        """There will be no more."""
+        self.channel.end()
+
+
+class QuestionQueue(QuestionSink):
+    """Questions into a channel."""
+
+    def __init__(self, channel: Channel, make: Callable[[Incoming], object]) -> None:
+        """`make` gives a question the form that programs see."""
+        self.channel: Channel = channel
+        self.make: Callable[[Incoming], object] = make
+
+    def push(self, question: Incoming) -> None:
+        """One question."""
+        body = question.body.body
+        self.channel.push(self.make(question), 0 if body is None else len(body.payload))
+        self.channel.commit()
+
+    def end(self) -> None:
+        """There will be no more."""
+        self.channel.end()
+
+
+class AnswerQueue(AnswerSink):
+    """Answers into a channel."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        make: Callable[[str, Put | Del | Err, Responder | None, int], object],
+    ) -> None:
+        """`make` gives an answer the form that programs see."""
+        self.channel: Channel = channel
+        self.make: Callable[[str, Put | Del | Err, Responder | None, int], object] = make
+
+    def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
+        """One answer."""
+        weight = 0 if isinstance(body, Del) else len(body.payload)
+        self.channel.push(self.make(key, body, responder, qos), weight)
+        self.channel.commit()
+
+    def end(self) -> None:
+        """There will be no more."""
+        self.channel.end()
+
+
+class StatusQueue(StatusSink):
+    """Matching statuses into a channel."""
+
+    def __init__(self, channel: Channel, make: Callable[[bool], object]) -> None:
+        """`make` gives a status the form that programs see."""
+        self.channel: Channel = channel
+        self.make: Callable[[bool], object] = make
+
+    def push(self, matching: bool) -> None:
+        """The status has changed."""
+        self.channel.push(self.make(matching), 0)
+        self.channel.commit()
+
+    def end(self) -> None:
+        """There will be no more."""
+        self.channel.end()
