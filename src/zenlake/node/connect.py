@@ -2,7 +2,8 @@
 
 A router or a peer keeps a connection to every endpoint it was given. A client keeps one
 connection: it tries its endpoints in turn until one answers. Nodes that were found (by scouting
-or gossip) are tried once each time they are found.
+or gossip) are tried at each of their locators once, each time they are found. An endpoint where
+somebody answers whom the node is connected with already is left alone until that session ends.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class Attempt:
     endpoint: str
     expected: bytes = b""  # the id that must answer there (empty: any)
     found: bool = False  # found by scouting or gossip, not configured
+    others: tuple[str, ...] = ()  # where else it may be found
 
 
 @dataclass(slots=True)
@@ -29,6 +31,7 @@ class Endpoint:
     period: float = 0.0
     attempt: int = 0  # the attempt under way or in place; 0: none
     error: str = ""
+    taken: bytes = b""  # who answers there, connected by another link
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class ConnectPlan:
     retry_factor: float = 2.0
     endpoints: list[Endpoint] = field(default_factory=list)
     attempts: dict[int, Attempt] = field(default_factory=dict)
+    following: list[Attempt] = field(default_factory=list)  # other locators, to be tried now
     next_id: int = 1
     turn: int = 0
     stopped: bool = False
@@ -49,9 +53,15 @@ class ConnectPlan:
         """Take the configured endpoints, all due at once."""
         self.endpoints = [Endpoint(text, now) for text in texts]
 
+    def add(self, text: str, now: float) -> None:
+        """Take one more endpoint, due at once."""
+        self.endpoints.append(Endpoint(text, now))
+
     @property
     def deadline(self) -> float:
         """When somebody is due to be tried."""
+        if self.following:
+            return 0.0
         waiting = [e.due for e in self._idle()]
         return min(waiting) if waiting else float("inf")
 
@@ -63,14 +73,15 @@ class ConnectPlan:
             if any(e.attempt for e in self.endpoints) or self._found_busy():
                 return []
             return [self.endpoints[self.turn % len(self.endpoints)]]
-        return [e for e in self.endpoints if not e.attempt]
+        return [e for e in self.endpoints if not e.attempt and not e.taken]
 
     def _found_busy(self) -> bool:
         return any(attempt.found for attempt in self.attempts.values())
 
     def due(self, now: float) -> list[Attempt]:
         """The connections to try now."""
-        started: list[Attempt] = []
+        started = self.following
+        self.following = []
         for endpoint in self._idle():
             if endpoint.due <= now:
                 attempt = self._attempt(endpoint.text, b"", False)
@@ -78,13 +89,15 @@ class ConnectPlan:
                 started.append(attempt)
         return started
 
-    def find(self, endpoint: str, expected: bytes) -> Attempt | None:
+    def find(self, locators: tuple[str, ...], expected: bytes) -> Attempt | None:
         """A connection to a node that was found, unless a client has one already."""
         if self.stopped or (self.single and (self.attempts or self.endpoints)):
             return None
         if any(a.expected == expected for a in self.attempts.values()):
             return None
-        return self._attempt(endpoint, expected, True)
+        attempt = self._attempt(locators[0], expected, True)
+        attempt.others = locators[1:]
+        return attempt
 
     def _attempt(self, endpoint: str, expected: bytes, found: bool) -> Attempt:
         attempt = Attempt(self.next_id, endpoint, expected, found)
@@ -101,7 +114,11 @@ class ConnectPlan:
 
     def over(self, id: int, was_open: bool, error: str, now: float) -> None:
         """A connection failed or ended."""
-        self.attempts.pop(id, None)
+        attempt = self.attempts.pop(id, None)
+        if attempt is not None and attempt.others and not was_open and not self.stopped:
+            elsewhere = self._attempt(attempt.others[0], attempt.expected, True)
+            elsewhere.others = attempt.others[1:]
+            self.following.append(elsewhere)
         for index, endpoint in enumerate(self.endpoints):
             if endpoint.attempt != id:
                 continue
@@ -120,3 +137,20 @@ class ConnectPlan:
                     following = self.endpoints[self.turn % len(self.endpoints)]
                     if self.turn % len(self.endpoints):
                         following.due = min(following.due, now)
+
+    def taken(self, id: int, zid: bytes, now: float) -> None:
+        """Whoever answered is connected by another link: there is nothing to be done here."""
+        attempt = self.attempts.get(id)
+        if attempt is not None:
+            attempt.others = ()
+        for endpoint in self.endpoints:
+            if endpoint.attempt == id:
+                endpoint.taken = zid
+
+    def released(self, zid: bytes, now: float) -> None:
+        """A session has ended: endpoints that led to the same node are tried again."""
+        for endpoint in self.endpoints:
+            if endpoint.taken == zid:
+                endpoint.taken = b""
+                endpoint.due = now + 0.01
+                endpoint.period = 0.0

@@ -89,11 +89,10 @@ class Local:
             self._subscribers.insert(key, [subscriber])
         else:
             row.append(subscriber)
-        if origin == SESSION_LOCAL:
-            self.node.tables.version += 1
-            self._publishers_changed(key)
-        else:
+        self.node.tables.version += 1
+        if origin != SESSION_LOCAL:
             self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, key)
+        self._publishers_changed(key)
         return subscriber
 
     def unsubscribe(self, subscriber: LocalSubscriber) -> None:

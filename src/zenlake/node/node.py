@@ -91,7 +91,7 @@ class Node(Home):
         )
         self.local: Local = Local(self)
         #: Found nodes to connect to, and when (gossip waits a moment, so that not all jump).
-        self.found: list[tuple[float, str, bytes]] = []
+        self.found: list[tuple[float, tuple[str, ...], bytes]] = []
         self._started: list[Attempt] = []
         #: When `tick` wants to be called.
         self.deadline: float = FOREVER
@@ -137,8 +137,8 @@ class Node(Home):
         due = [item for item in self.found if item[0] <= now]
         if due:
             self.found = [item for item in self.found if item[0] > now]
-            for _, endpoint, zid in due:
-                self._connect_found(endpoint, zid)
+            for _, locators, zid in due:
+                self._connect_found(locators, zid)
         for when, _, _ in self.found:
             deadline = min(deadline, when)
         self.deadline = min(
@@ -159,10 +159,15 @@ class Node(Home):
         self.wake_by(self.plan.deadline)
         return started
 
-    def _connect_found(self, endpoint: str, zid: bytes) -> None:
+    def connect(self, endpoint: str, now: float) -> None:
+        """Keep a connection to one more endpoint."""
+        self.plan.add(endpoint, now)
+        self.wake_by(now)
+
+    def _connect_found(self, locators: tuple[str, ...], zid: bytes) -> None:
         if zid in self.by_zid or self.closing:
             return
-        attempt = self.plan.find(endpoint, zid)
+        attempt = self.plan.find(locators, zid)
         if attempt is not None:
             self._started.append(attempt)
 
@@ -193,6 +198,14 @@ class Node(Home):
         unicast.listen(now, self.cookie())
         self.wake_by(unicast.deadline)
         return neighbour
+
+    def may_accept(self) -> bool:
+        """Whether one more stranger may begin to open a session."""
+        pending = 0
+        for neighbour in self.neighbours:
+            if not neighbour.attempt and neighbour.face is None:
+                pending += 1
+        return pending < self.settings.accept_pending
 
     def _neighbour(
         self, src: str, dst: str, stream: bool, mtu: int, attempt: int, timeout: float
@@ -273,9 +286,9 @@ class Node(Home):
             unicast = neighbour.unicast
             if neighbour.attempt and unicast is not None and not neighbour.is_open():
                 initiator = unicast.initiator
-                if initiator is not None and initiator.terms is not None:
-                    if initiator.terms.zid == zid:
-                        return True
+                terms = None if initiator is None else initiator.terms
+                if terms is not None and terms.zid == zid:
+                    return True
         return False
 
     def opened(self, neighbour: Neighbour, terms: Terms, now: float) -> None:
@@ -285,6 +298,8 @@ class Node(Home):
         assert unicast is not None
         face = Face(self.next_face, terms.zid, terms.whatami, unicast.outbox)
         self.next_face += 1
+        # Only peers tell each other unasked when they have told all.
+        face.settled = not (self.mode == PEER and face.role == PEER)
         neighbour.face = face
         self.by_zid[terms.zid] = neighbour
         self.plan.opened(neighbour.attempt)
@@ -307,6 +322,7 @@ class Node(Home):
         if face is not None:
             if self.by_zid.get(face.zid) is neighbour:
                 del self.by_zid[face.zid]
+                self.plan.released(face.zid, now)
             face.closed = True
             self.questions.remove(face)
             self.tables.remove(face)
@@ -314,6 +330,12 @@ class Node(Home):
             if self.on_session is not None:
                 self.on_session(neighbour, False)
         if neighbour.attempt:
+            unicast = neighbour.unicast
+            initiator = None if unicast is None else unicast.initiator
+            if face is None and initiator is not None and initiator.terms is not None:
+                zid = initiator.terms.zid
+                if zid in self.by_zid:
+                    self.plan.taken(neighbour.attempt, zid, now)
             text = str(error) if error is not None else "closed"
             self.plan.over(neighbour.attempt, face is not None, text, now)
             self.wake_by(self.plan.deadline)
@@ -346,8 +368,7 @@ class Node(Home):
         if self.closing or not autoconnect.wants(zid, role, locators, self.by_zid):
             return
         when = self.now + delay
-        for locator in locators[:8]:
-            self.found.append((when, locator, zid))
+        self.found.append((when, tuple(locators[:8]), zid))
         del self.found[:-1024]
         self.wake_by(when)
 

@@ -29,6 +29,7 @@ class NodeSettings:
     max_message: int = 1 << 30
     open_timeout: float = 10.0
     accept_timeout: float = 10.0
+    accept_pending: int = 100
     query_timeout: float = 10.0
     interest_timeout: float = 10.0
     timestamping: bool = False

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 CONTROL_QOS: Final = 0x08
 
-#: All the keys that one neighbour may declare, in bytes.
+#: All the keys that one neighbour may declare numbers for, in bytes, and all that it may declare
+#: entities and interests on.
 KEY_BYTES: Final = 64 << 20
 #: All the entities that one neighbour may declare.
 ENTITIES: Final = 1 << 20
@@ -27,7 +28,7 @@ ENTITIES: Final = 1 << 20
 class InterestIn:
     """What a neighbour wants to be told."""
 
-    __slots__ = ("aggregate", "future", "id", "key", "kinds", "told", "waiting")
+    __slots__ = ("aggregate", "future", "id", "key", "kinds", "told", "told_info", "waiting")
 
     def __init__(self, id: int, kinds: int, key: str, future: bool, aggregate: bool) -> None:
         """`kinds`: bit 0 subscribers, 1 queryables, 2 tokens; `key` empty: all keys."""
@@ -38,6 +39,8 @@ class InterestIn:
         self.aggregate: bool = aggregate
         #: For an aggregate interest, by kind: the id announced for all that match, or 0.
         self.told: list[int] = [0, 0, 0]
+        #: For an aggregate interest in queryables: whether they were announced as complete.
+        self.told_info: int = 0
         #: Our own interests further north that must be answered first.
         self.waiting: set[tuple[int, int]] = set()
 
@@ -45,15 +48,23 @@ class InterestIn:
 class InterestOut:
     """What we want a neighbour to tell us."""
 
-    __slots__ = ("deadline", "final", "id", "key", "kinds", "owner", "owner_id")
+    __slots__ = ("deadline", "final", "future", "id", "key", "kinds", "owner", "owner_id")
 
     def __init__(
-        self, id: int, kinds: int, key: str, owner: Face | None, owner_id: int, deadline: float
+        self,
+        id: int,
+        kinds: int,
+        key: str,
+        future: bool,
+        owner: Face | None,
+        owner_id: int,
+        deadline: float,
     ) -> None:
         """On behalf of `owner` (None: one of our own programs) and its own interest."""
         self.id: int = id
         self.kinds: int = kinds
         self.key: str = key
+        self.future: bool = future
         self.owner: Face | None = owner
         self.owner_id: int = owner_id
         self.deadline: float = deadline
@@ -73,6 +84,9 @@ class Face:
         self.keys: KeyIds = KeyIds(KEY_BYTES)
         #: By kind: what it declared (its id → key).
         self.declared: list[dict[int, str]] = [{}, {}, {}]
+        #: What the keys of its entities and interests cost, and how many questions it has open.
+        self.key_bytes: int = 0
+        self.questions: int = 0
         #: By kind: what it was told (key → our id, and the information told).
         self.told: list[dict[str, int]] = [{}, {}, {}]
         self.told_info: dict[str, int] = {}
@@ -104,6 +118,17 @@ class Face:
         if outbox is not None and not self.closed:
             outbox.send(message, 0, True, True)
 
+    def charge(self, key: str) -> bool:
+        """Count a key that it wants kept; False if it has had too many."""
+        if self.key_bytes > KEY_BYTES and self.role != LOCAL:
+            return False
+        self.key_bytes += len(key) + 64
+        return True
+
+    def refund(self, key: str) -> None:
+        """A key is no longer kept."""
+        self.key_bytes -= len(key) + 64
+
     def fresh_id(self) -> int:
         """An id for an entity that is announced to it."""
         id = self.next_id
@@ -111,7 +136,7 @@ class Face:
         return id
 
     def wire_key(self, key: str, may_declare: bool) -> tuple[int, bool, str]:
-        """How to write a key to it: (scope, in my mapping, suffix); declares a prefix if allowed."""
+        """How to write a key to it: (scope, in my mapping, suffix); may declare a prefix."""
         scope, mine, suffix = self.keys.shortest(key)
         if not may_declare:
             return scope, mine, suffix
@@ -136,9 +161,10 @@ class Face:
 
     def knows_all(self, kind: int, key: str) -> bool:
         """Whether a finished interest of ours covers the key: what it did not tell is not there."""
-        from_key = 1 << kind
+        flag = 1 << kind
         for interest in self.interests_out.values():
-            if interest.final and interest.kinds & from_key:
-                if not interest.key or includes(interest.key, key):
-                    return True
+            if not interest.final or not interest.kinds & flag:
+                continue
+            if not interest.key or includes(interest.key, key):
+                return True
         return False

@@ -18,7 +18,7 @@ from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import QUERYABLE
 from zenlake.routing.tables import Tables, is_key
 from zenlake.wire.codec_network import Request, Responder, Response, ResponseFinal
-from zenlake.wire.codec_zenoh import Err, Query, Reply
+from zenlake.wire.codec_zenoh import Err, Reply
 
 BEST_MATCHING: Final = 0
 ALL: Final = 1
@@ -102,7 +102,8 @@ class Questions:
                         complete[face] = min(complete.get(face, distance), distance)
         for face in tables.faces.values():
             if face.role != LOCAL and tables.flows(source, face) and self._unknown(face, key):
-                known.setdefault(face, False)
+                # Whatever it has told so far, it may have more.
+                known[face] = False
         if target == ALL:
             return list(known)
         if target == ALL_COMPLETE:
@@ -140,12 +141,13 @@ class Questions:
         if (source.id, message.id) in self.open:
             source.ignored += 1
             return
-        if key is None or not is_key(key) or len(self.open) >= QUESTIONS:
+        if key is None or not is_key(key) or source.questions >= QUESTIONS:
             source.ignored += 1
             self._final(source, message.id, message.qos)
             return
         question = Question(source, message.id, message.qos, None)
         self.open[(source.id, message.id)] = question
+        source.questions += 1
         self.send(question, key, message, self.candidates(source, key, message.target), now)
 
     def send(
@@ -252,7 +254,8 @@ class Questions:
         if asker is not None:
             asker.final()
             return
-        self.open.pop((question.source.id, question.id), None)
+        if self.open.pop((question.source.id, question.id), None) is not None:
+            question.source.questions -= 1
         self._final(question.source, question.id, question.qos)
 
     def _final(self, face: Face, id: int, qos: int) -> None:
@@ -273,10 +276,10 @@ class Questions:
         """Answer for those who did not in time."""
         for face in list(self.tables.faces.values()):
             for branch in list(face.requests.values()):
-                if branch.deadline <= now:
-                    if branch.question.asker is None:
-                        body = Err(payload=b"Timeout")
-                        self.answer(branch, "", body, Responder(zid=face.zid, eid=0))
+                # Our own programs keep the time of their questions themselves.
+                if branch.deadline <= now and branch.question.asker is None:
+                    body = Err(payload=b"Timeout")
+                    self.answer(branch, "", body, Responder(zid=face.zid, eid=0))
                     self.close(branch)
 
     def deadline(self) -> float:
@@ -284,7 +287,7 @@ class Questions:
         found = float("inf")
         for face in self.tables.faces.values():
             for branch in face.requests.values():
-                if branch.deadline < found:
+                if branch.deadline < found and branch.question.asker is None:
                     found = branch.deadline
         return found
 

@@ -26,16 +26,16 @@ ROLE_NAMES: Final[tuple[str, ...]] = ("router", "peer", "client", "local")
 
 def is_south(mode: int, role: int) -> bool:
     """Whether a node of `mode` serves a neighbour of `role`."""
-    if role == LOCAL or role == CLIENT:
+    if role in (LOCAL, CLIENT):
         return True
     return mode == ROUTER and role == PEER
 
 
 def may_flow(mode: int, source: int, target: int) -> bool:
-    """Whether a node of `mode` passes on to a `target` neighbour what a `source` one has or says."""
-    if target == LOCAL or target == CLIENT:
+    """Whether a node of `mode` passes on to a `target` what a `source` has or says."""
+    if target in (LOCAL, CLIENT):
         return True
-    if source == LOCAL or source == CLIENT:
+    if source in (LOCAL, CLIENT):
         return True
     if mode == ROUTER:
         # Peers of one router mesh among themselves; routers are served by their own trees.

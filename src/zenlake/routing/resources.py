@@ -45,7 +45,7 @@ class Resource:
 
 
 def merged(infos: list[int]) -> int:
-    """What several queryables of one key amount to: complete if one is, at the distance of those."""
+    """What several queryables of a key amount to: complete if one is, as near as those are."""
     complete = 0
     distance = -1
     for info in infos:
@@ -66,10 +66,14 @@ def literal_prefix(key: str) -> str:
     return key[:cut] if cut > 0 else ""
 
 
+#: The longest key expression, in bytes: one that is longer cannot be written out.
+LONGEST: Final = 0xFFFF
+
+
 class KeyIds:
     """The numbers that two neighbours use for keys: those I declared, those it declared."""
 
-    __slots__ = ("limit", "mine", "mine_of", "size", "theirs", "theirs_of")
+    __slots__ = ("invented", "limit", "mine", "mine_of", "size", "theirs", "theirs_of")
 
     def __init__(self, limit: int) -> None:
         """`limit` bounds the bytes of all keys that the neighbour may declare."""
@@ -79,6 +83,8 @@ class KeyIds:
         self.theirs_of: dict[str, int] = {}
         self.limit: int = limit
         self.size: int = 0
+        #: Bytes of the keys that I declared.
+        self.invented: int = 0
 
     def learn(self, id: int, key: str) -> bool:
         """The neighbour declared an id; False if it has declared too much."""
@@ -103,8 +109,14 @@ class KeyIds:
         """The whole key that the neighbour meant, or None if its number means nothing."""
         if scope == 0:
             return suffix
-        key = (self.theirs if sender_mapping else self.mine).get(scope)
-        return None if key is None else key + suffix
+        prefix = (self.theirs if sender_mapping else self.mine).get(scope)
+        if prefix is None:
+            return None
+        key = prefix + suffix
+        # A byte a character at least: only long keys are worth counting.
+        if len(key) * 4 > LONGEST and len(key.encode()) > LONGEST:
+            return None
+        return key
 
     def shortest(self, key: str) -> tuple[int, bool, str]:
         """How to say a key with what both know: (scope, in my mapping, suffix)."""
@@ -123,13 +135,12 @@ class KeyIds:
 
     def invent(self, key: str) -> int:
         """A new id of mine for a key; 0 if all are used."""
-        id = 1
-        if self.mine or self.theirs:
-            id = len(self.mine) + 1
-            while id in self.mine or id in self.theirs:
-                id += 1
-                if id > 0xFFFF:
-                    return 0
+        id = len(self.mine) + 1
+        while id in self.mine or id in self.theirs:
+            id += 1
+        if id > 0xFFFF or self.invented + len(key) > self.limit:
+            return 0
+        self.invented += len(key)
         self.mine[id] = key
         self.mine_of[key] = id
         return id

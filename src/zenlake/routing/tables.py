@@ -60,8 +60,9 @@ class Tables:
         old = declared.get(id)
         if old is not None and old != key:
             self.undeclare(face, kind, id)
-        elif old is None and len(declared) >= ENTITIES:
-            raise RemoteError(f"more than {ENTITIES} entities declared by one neighbour")
+            old = None
+        if old is None and (len(declared) >= ENTITIES or not face.charge(key)):
+            raise RemoteError("one neighbour declared more entities than it may")
         declared[id] = key
         resource = self.tree.get(key)
         if resource is None:
@@ -70,7 +71,7 @@ class Tables:
         first = face not in resource.holders[kind]
         resource.hold(kind, face, id, info)
         self.version += 1
-        self.spread(kind, resource)
+        self.spread(kind, resource, True)
         if first:
             self.home.changed(kind, key, face, True)
 
@@ -79,12 +80,13 @@ class Tables:
         key = face.declared[kind].pop(id, None)
         if key is None:
             return
+        face.refund(key)
         resource = self.tree.get(key)
         if resource is None:
             return
         resource.release(kind, face, id)
         self.version += 1
-        self.spread(kind, resource)
+        self.spread(kind, resource, False)
         if face not in resource.holders[kind]:
             self.home.changed(kind, key, face, False)
         self._prune(resource)
@@ -108,17 +110,14 @@ class Tables:
 
     # ------------------------------------------------------------------------- who is told what
 
-    def spread(self, kind: int, resource: Resource) -> None:
-        """Tell every face what it should know of a key now."""
+    def spread(self, kind: int, resource: Resource, added: bool) -> None:
+        """Tell every face what it should know of a key now; `added`: somebody declared it."""
         for face in list(self.faces.values()):
             if face.role != LOCAL:
-                self._update(face, kind, resource)
+                self._update(face, kind, resource, added)
 
     def _visible(self, face: Face, kind: int, resource: Resource) -> bool:
-        for holder in resource.holders[kind]:
-            if self.flows(holder, face):
-                return True
-        return False
+        return any(self.flows(holder, face) for holder in resource.holders[kind])
 
     def info(self, face: Face, resource: Resource) -> int:
         """What the queryables of a key amount to, as `face` should see it."""
@@ -128,7 +127,7 @@ class Tables:
                 infos.extend(ids.values())
         return merged(infos) if infos else 0
 
-    def _update(self, face: Face, kind: int, resource: Resource) -> None:
+    def _update(self, face: Face, kind: int, resource: Resource, added: bool) -> None:
         key = resource.key
         told = face.told[kind]
         visible = self._visible(face, kind, resource)
@@ -142,7 +141,11 @@ class Tables:
                 if face.told_info.get(key, 0) != info:
                     face.told_info[key] = info
                     self._announce(face, kind, told[key], key, info, None)
-        elif visible and (is_pushed(self.mode, face.role) or face.wants_told(kind, key)):
+        elif (
+            added  # an interest in the future alone is not told of a key by its loss
+            and visible
+            and (is_pushed(self.mode, face.role) or face.wants_told(kind, key))
+        ):
             self._tell(face, kind, resource, None)
         if face.interests_in:
             self._aggregates(face, kind, key)
@@ -208,12 +211,16 @@ class Tables:
                     complete |= self.info(face, resource) & 1
         id = interest.told[kind]
         if matching and not id:
-            id = face.fresh_id() if interest.future else 0
+            id = face.fresh_id()
             interest.told[kind] = id
+            interest.told_info = complete
             self._announce(face, kind, id, interest.key, complete, answer)
         elif id and not matching:
             interest.told[kind] = 0
             self._retract(face, kind, id)
+        elif id and kind == QUERYABLE and interest.told_info != complete:
+            interest.told_info = complete
+            self._announce(face, kind, id, interest.key, complete, None)
 
     def interest(self, face: Face, message: Interest, now: float) -> None:
         """A neighbour says what it wants to know, or no longer wants to."""
@@ -233,7 +240,7 @@ class Tables:
         if message.mode == CURRENT and (kinds & 3 or not kinds):
             face.ignored += 1  # no current-only interests in subscribers and queryables
             return
-        if message.id in face.interests_in or len(face.interests_in) >= INTERESTS:
+        if message.id in face.interests_in:
             face.ignored += 1
             return
         key = ""
@@ -243,6 +250,8 @@ class Tables:
                 face.ignored += 1
                 return
             key = found
+        if len(face.interests_in) >= INTERESTS or not face.charge(key):
+            raise RemoteError("one neighbour has more interests than it may")
         aggregate = message.aggregate and not message.tokens and bool(key) and face.role != PEER
         if message.key_exprs:
             face.wants_keys = True
@@ -273,6 +282,7 @@ class Tables:
         interest = face.interests_in.pop(id, None)
         if interest is None:
             return
+        face.refund(interest.key)
         for kind in KINDS:
             if not interest.future or not interest.kinds & (1 << kind):
                 continue
@@ -330,8 +340,8 @@ class Tables:
     def _finish(self, face: Face, interest: InterestIn) -> None:
         """Say that all has been told."""
         face.send(Declare(interest_id=interest.id, qos=CONTROL_QOS, body=DeclareFinal()))
-        if not interest.future:
-            face.interests_in.pop(interest.id, None)
+        if not interest.future and face.interests_in.pop(interest.id, None) is not None:
+            face.refund(interest.key)
 
     # --------------------------------------------------------------------------- what we want
 
@@ -348,7 +358,8 @@ class Tables:
         """Show interest to a neighbour."""
         id = face.next_interest
         face.next_interest = id + 1
-        out = InterestOut(id, kinds, key, owner, owner_id, now + self.interest_timeout)
+        deadline = now + self.interest_timeout
+        out = InterestOut(id, kinds, key, bool(mode & FUTURE), owner, owner_id, deadline)
         face.interests_out[id] = out
         scope, mine, suffix = face.wire_key(key, True) if key else (0, True, "")
         face.send(
@@ -385,6 +396,8 @@ class Tables:
         if out is None or out.final:
             return
         out.final = True
+        if not out.future:
+            del face.interests_out[id]  # a question about the present has been answered
         self.version += 1
         owner = out.owner
         if owner is None:
@@ -402,6 +415,8 @@ class Tables:
             for out in list(face.interests_out.values()):
                 if not out.final and out.deadline <= now:
                     out.deadline = float("inf")
+                    if not out.future:
+                        face.interests_out.pop(out.id, None)
                     self._unanswered(face, out)
 
     def _unanswered(self, face: Face, out: InterestOut) -> None:
@@ -435,7 +450,7 @@ class Tables:
             return
         for entry in self.tree.entries():
             for kind in KINDS:
-                self._update(face, kind, entry.value)
+                self._update(face, kind, entry.value, True)
         if self.asks(face):
             for south in list(self.faces.values()):
                 for interest in list(south.interests_in.values()):

@@ -6,6 +6,12 @@ message and nothing else: the link stays up.
 
 from __future__ import annotations
 
+from typing import Final
+
+#: Below this many bytes a piece costs more to keep than it carries: so many pieces are kept on
+#: the average, and a stranger who sends a message byte by byte loses it.
+SMALLEST_PIECE: Final = 32
+
 
 class Reassembly:
     """The message that one lane is collecting."""
@@ -47,7 +53,7 @@ class Reassembly:
             return None
         self.next_sn = (sn + 1) & mask
         self.size += len(payload)
-        if self.size > self.limit:
+        if self.size > self.limit or len(self.parts) > self.limit // SMALLEST_PIECE:
             self.clear()
             return None
         self.parts.append(payload)

@@ -19,6 +19,10 @@ DATA: Final = 5
 #: The longest header of a fragment: id, sequence number, lane, first mark.
 FRAGMENT_HEAD: Final = 1 + 5 + 2 + 1
 
+#: What may wait in all lanes together, in bytes, when a message is not to be dropped: a neighbour
+#: that asks and asks and never reads must not fill our memory.
+FORCED: Final = 256 << 20
+
 
 def vle(value: int) -> bytes:
     """A variable-length integer as bytes."""
@@ -75,14 +79,27 @@ class Outbox:
     """Everything that waits to be sent to one neighbour."""
 
     __slots__ = (
-        "bytes_sent", "closed", "depth", "lanes", "limit", "mask", "messages_sent", "pending",
-        "prefix", "qos", "urgent",
+        "bytes_sent",
+        "closed",
+        "depth",
+        "forced",
+        "held",
+        "lanes",
+        "last",
+        "limit",
+        "mask",
+        "messages_sent",
+        "overflowed",
+        "pending",
+        "prefix",
+        "qos",
+        "urgent",
     )  # fmt: skip
 
     def __init__(
         self, batch_size: int, prefix: int, mask: int, initial_sn: int, qos: bool, depth: int
     ) -> None:
-        """Under agreed terms: `prefix` bytes of length before each batch, `depth` batches a lane."""
+        """`prefix`: bytes of length before each batch; `depth`: how many batches a lane holds."""
         self.limit: int = 0
         self.prefix: int = prefix
         self.mask: int = 0
@@ -91,6 +108,13 @@ class Outbox:
         self.lanes: list[Lane] = []
         #: Batches that go before all others: keep-alives, closing words.
         self.urgent: list[bytes] = []
+        #: The closing word: it goes when all else has gone.
+        self.last: bytes = b""
+        #: Bytes in the queues of all lanes, and how many there may be at most.
+        self.held: int = 0
+        self.forced: int = FORCED
+        #: Whether something that must not be dropped found no room: the session cannot go on.
+        self.overflowed: bool = False
         #: How many messages were encoded and not yet taken as part of a batch.
         self.pending: int = 0
         self.messages_sent: int = 0
@@ -138,7 +162,9 @@ class Outbox:
         """Queue the lane's open batch and begin another."""
         w = lane.writer
         if w.size:
-            lane.queue.append(Waiting(self._sealed(w), None))
+            batch = self._sealed(w)
+            self.held += len(batch)
+            lane.queue.append(Waiting(batch, None))
             lane.writer = Writer()
         lane.frame = -1
 
@@ -222,7 +248,7 @@ class Outbox:
                 return False
             if need + FRAGMENT_HEAD > self.limit:
                 return self._train(lane, data, reliable, force)
-            if len(lane.queue) >= self.depth and not force:
+            if len(lane.queue) >= self.depth and not self._beyond(force):
                 return False
             self._close_batch(lane)
             self._open_frame(lane, reliable)
@@ -234,7 +260,7 @@ class Outbox:
 
     def _train(self, lane: Lane, data: bytes, reliable: bool, force: bool) -> bool:
         """Queue a message that must travel in fragments."""
-        if len(lane.queue) >= self.depth and not force:
+        if len(lane.queue) >= self.depth and not self._beyond(force):
             return False
         self._close_batch(lane)
         chunk = self.limit - FRAGMENT_HEAD
@@ -246,20 +272,36 @@ class Outbox:
             sn = lane.sn_best_effort
             lane.sn_best_effort = (sn + count) & self.mask
         lane.queue.append(Waiting(b"", Train(data, reliable, sn)))
+        self.held += len(data)
         self.pending += 1
+        return True
+
+    def _beyond(self, force: bool) -> bool:
+        """Whether a message may wait beyond its lane's bound."""
+        if not force:
+            return False
+        if self.held > self.forced:
+            self.overflowed = True
+            return False
         return True
 
     def say(self, batch: bytes) -> None:
         """Add transport messages that go before everything else, as one batch."""
-        if self.prefix:
-            batch = len(batch).to_bytes(self.prefix, "little") + batch
-        self.urgent.append(batch)
+        self.urgent.append(self._prefixed(batch))
+
+    def say_last(self, batch: bytes) -> None:
+        """Add the closing word, behind all that waits; nothing is taken in after it."""
+        self.last = self._prefixed(batch)
+        self.closed = True
+
+    def _prefixed(self, batch: bytes) -> bytes:
+        return len(batch).to_bytes(self.prefix, "little") + batch if self.prefix else batch
 
     # ------------------------------------------------------------------------------- emptying
 
     def waiting(self) -> bool:
         """Whether there is anything to send."""
-        return self.pending > 0 or len(self.urgent) > 0
+        return self.pending > 0 or len(self.urgent) > 0 or len(self.last) > 0
 
     def full(self, priority: int) -> bool:
         """Whether a lane has no room for another batch."""
@@ -278,10 +320,12 @@ class Outbox:
                 if train is None:
                     del lane.queue[0]
                     batch = waiting.batch
+                    self.held -= len(batch)
                 else:
                     batch = self._cut(lane, train)
                     if train.pos >= len(train.data):
                         del lane.queue[0]
+                        self.held -= len(train.data)
                 self._emptied()
                 self.bytes_sent += len(batch)
                 return batch
@@ -293,7 +337,11 @@ class Outbox:
                 self.bytes_sent += len(batch)
                 return batch
         self.pending = 0
-        return b""
+        batch = self.last
+        if batch:
+            self.last = b""
+            self.bytes_sent += len(batch)
+        return batch
 
     def _emptied(self) -> None:
         """Note when nothing is left."""

@@ -96,6 +96,8 @@ class Unicast:
         self._marked: bool = False
         self._last: list[int] = []  # by priority * 2 + reliable
         self._fragments: list[Reassembly] = []
+        #: Bytes of unfinished messages in all lanes together.
+        self.collecting: int = 0
         #: Messages received, and what was not delivered, by reason.
         self.received: int = 0
         self.bytes_received: int = 0
@@ -125,13 +127,17 @@ class Unicast:
         initiator = self.initiator
         if initiator is not None:
             reply = initiator.receive(message)
-            if reply is not None:
-                self._say(reply)
-            if initiator.done and initiator.terms is not None:
-                reason = self.listener.admit(initiator.terms)
+            terms = initiator.terms
+            if terms is not None:
+                # As soon as we know who it is, and again at the end: of two links that both sides
+                # make at once, neither side may open one after it has accepted the other.
+                reason = self.listener.admit(terms)
                 if reason >= 0:
                     raise HandshakeError(f"refused: {REASONS[reason]}", reason)
-                self._opened(initiator.terms, now)
+            if reply is not None:
+                self._say(reply)
+            if initiator.done and terms is not None:
+                self._opened(terms, now)
             return
         acceptor = self.acceptor
         if acceptor is None:
@@ -284,9 +290,17 @@ class Unicast:
         self._last[lane] = sn
         collected = self._fragments[lane]
         if drop:
+            self.collecting -= collected.size
             collected.clear()
             return
+        former = collected.size
         whole = collected.add(sn, mask, payload, first, (header & 0x40) != 0, self._marked)
+        self.collecting += collected.size - former
+        if self.collecting > self.max_message:
+            # Sixteen lanes together may not collect more than one of them.
+            self.collecting -= collected.size
+            collected.clear()
+            return
         if whole is None:
             return
         try:
@@ -308,6 +322,8 @@ class Unicast:
             if now >= self.deadline:
                 raise HandshakeError(f"no session after {self.open_timeout:g} s", EXPIRED_OPENING)
             return
+        if self.outbox.overflowed:
+            raise RemoteError("it does not take what it is told")
         if now >= self.last_heard + self._lease:
             raise RemoteError(f"nothing heard for its lease of {self._lease:g} s")
         if self.outbox.bytes_sent == self._bytes_seen and not self.outbox.waiting():
@@ -333,9 +349,10 @@ class Unicast:
         """Say goodbye."""
         if self.state == CLOSED:
             return
-        self._say(Close(reason=reason))
         self.state = CLOSED
-        self.outbox.closed = True
+        w = Writer()
+        Close(reason=reason).write(w)
+        self.outbox.say_last(w.getvalue())
         self.listener.closed(None, now)
 
     def lost(self, error: Exception | None, now: float) -> None:
