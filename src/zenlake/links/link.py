@@ -1,0 +1,118 @@
+"""What the engine knows of any link.
+
+A link carries bytes to one neighbour and back. It is an edge with no opinion: it does not know
+batches, sessions or leases. Its life:
+
+    connect() ──► Link ──► start(on_data, on_lost) ──► send … when_writable … ──► close()
+    listen()  ──► Listening ──► on_link(Link) for each neighbour that comes
+
+Everything is called on the thread of the loop, but for `send` of a link that is `thread_safe`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from zenlake.errors import LinkError
+
+__all__ = ["MAX_BATCH", "Link", "Listening", "OnData", "OnLink", "OnLost", "reason"]
+
+MAX_BATCH: Final = 65535
+
+OnData = Callable[[bytes], None]
+OnLost = Callable[[Exception | None], None]
+
+
+class Link(ABC):
+    """A way to one neighbour."""
+
+    stream: bool
+    """Whether bytes arrive without boundaries; else each `send` is one datagram."""
+    reliable: bool
+    """Whether what was accepted arrives, in order, or the link breaks."""
+    thread_safe: bool
+    """Whether `send` may be called from any thread."""
+    mtu: int
+    """The largest batch to offer, with its length prefix on a stream."""
+
+    def __init__(self, src: str, dst: str) -> None:
+        self.src = src
+        """The locator of this side."""
+        self.dst = dst
+        """The locator of the other side."""
+
+    @property
+    @abstractmethod
+    def interfaces(self) -> list[str]:
+        """The network interfaces it runs over."""
+
+    @abstractmethod
+    def start(self, on_data: OnData, on_lost: OnLost) -> None:
+        """Begin to read.
+
+        `on_data` gets what arrives; on a datagram link each call is one datagram. `on_lost` is
+        called once when the link breaks: with None if the other side closed it in order, else
+        with a `LinkError`. Neither is called after `close`.
+        """
+
+    @abstractmethod
+    def send(self, data: bytes) -> int:
+        """Hand bytes to the network, without waiting; how many it took.
+
+        0 means that nothing fits now: try again when writable. A stream may take a part, a
+        datagram is taken whole or not at all. Raises `LinkError` when the link is broken.
+        """
+
+    @abstractmethod
+    def when_writable(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once, on the loop, when `send` may take bytes; it replaces an earlier."""
+
+    @abstractmethod
+    def pause(self) -> None:
+        """Read no more for now, so that the other side comes to wait."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Read again."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the link at once and without a word; never raises, a second time does nothing."""
+
+    def admit(self) -> None:  # noqa: B027 - most links have no use for it
+        """Say that a session runs over it: it no longer counts among those that only knocked."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.src} => {self.dst}>"
+
+
+OnLink = Callable[[Link], None]
+
+
+class Listening(ABC):
+    """A place where neighbours may come."""
+
+    @abstractmethod
+    def locators(self) -> list[str]:
+        """Where to reach it, with `0.0.0.0` and `[::]` replaced by the addresses they stand for."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Take nobody new; links that came before live on. A second time does nothing."""
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed, in the words of the system and without its numbers."""
+    if isinstance(error, LinkError):
+        return str(error)
+    if isinstance(error, TimeoutError) and not error.args:
+        return "no answer in time"
+    if isinstance(error, OSError) and not isinstance(error, socket.gaierror) and error.errno:
+        return os.strerror(error.errno)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__

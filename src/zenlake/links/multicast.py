@@ -1,0 +1,301 @@
+"""The sockets of scouting.
+
+    receivers    bound to the group, joined on each interface: hear the SCOUTs of others
+    senders      one for each interface, at a free port: ask the group, hear the HELLOs, answer
+
+What the datagrams mean is decided elsewhere; these sockets only carry them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from typing import Final, final
+
+from zenlake.errors import LinkError
+from zenlake.links.inet import host_of
+from zenlake.links.interfaces import Interface, interfaces, local_addresses
+from zenlake.links.link import reason
+from zenlake.values.locator import split_host_port
+
+__all__ = ["DEFAULT_GROUP", "Multicast", "OnDatagram", "is_loopback_address"]
+
+DEFAULT_GROUP: Final = "224.0.0.224:7446"
+READ_SIZE: Final = 65536
+READS_AT_ONCE: Final = 32
+MAX_INTERFACES: Final = 64
+
+OnDatagram = Callable[[bytes, tuple[str, int], str], None]
+"""Gets the datagram, where it came from, and the name of the interface it belongs to."""
+
+log = logging.getLogger("zenlake.links")
+
+
+@final
+class _Sender:
+    """A socket that asks and answers by way of one interface."""
+
+    def __init__(self, sock: socket.socket, name: str, host: str) -> None:
+        self.sock = sock
+        self.name = name
+        self.host = host
+        self.port = int(sock.getsockname()[1])
+
+
+@final
+class Multicast:
+    """Asks a group over chosen interfaces, hears its answers and the questions of others.
+
+    Args:
+        loop: where it lives.
+        group: the address and port of the group, IPv4 or IPv6.
+        interface: `auto` for every interface that is up and can do it, but for loopback; or
+            names and addresses, separated by commas.
+        ttl: how many routers of the network a question may cross.
+        listen: whether the questions of others are heard.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        group: str = DEFAULT_GROUP,
+        interface: str = "auto",
+        ttl: int = 1,
+        listen: bool = True,
+    ) -> None:
+        self._loop = loop
+        host, self._port = split_host_port(group)
+        try:
+            self._group = ipaddress.ip_address(host)
+        except ValueError as error:
+            raise LinkError(f"'{group}' is not the address of a multicast group") from error
+        if not self._group.is_multicast:
+            raise LinkError(f"'{group}' is no multicast group; write such as '{DEFAULT_GROUP}'")
+        self._wanted = interface
+        self._ttl = min(ttl, 255)
+        self._listen = listen
+        self._receivers: list[socket.socket] = []
+        self._senders: list[_Sender] = []
+        self._own: frozenset[str] = frozenset()
+        self._on_question: OnDatagram | None = None
+        self._on_answer: OnDatagram | None = None
+
+    def open(self, on_question: OnDatagram, on_answer: OnDatagram) -> None:
+        """Make the sockets and begin to read.
+
+        `on_question` gets what was sent to the group, but for one's own; `on_answer` what was
+        sent to a sender. An interface that refuses is passed over with a warning; `LinkError`
+        is raised when none is left.
+        """
+        chosen = self._chosen()
+        self._on_question = on_question
+        self._on_answer = on_answer
+        self._own = frozenset(str(address) for address in local_addresses(self._group.version))
+        try:
+            for interface in chosen:
+                self._open_sender(*interface)
+            if not self._senders:
+                raise LinkError(
+                    f"no interface of '{self._wanted}' can reach the group {self._group}"
+                )
+            if self._listen and self._group.version == 4:
+                self._open_receiver(chosen)
+            elif self._listen:
+                # A group of IPv6 may be one of a single link, and a socket is then bound to it
+                # on one interface.
+                for interface in chosen:
+                    self._open_receiver([interface])
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, datagram: bytes) -> int:
+        """Send to the group over every interface; how many took it."""
+        sent = 0
+        for sender in self._senders:
+            try:
+                sender.sock.sendto(datagram, (str(self._group), self._port))
+                sent += 1
+            except OSError as error:
+                log.debug("cannot scout over %s: %s", sender.name, reason(error))
+        return sent
+
+    def answer(self, datagram: bytes, address: tuple[str, int]) -> None:
+        """Send to one who asked, by way of the interface that is nearest to it."""
+        sender = self._nearest(address[0])
+        if sender is None:
+            return
+        try:
+            sender.sock.sendto(datagram, address)
+        except OSError as error:
+            log.debug("cannot answer %s: %s", address[0], reason(error))
+
+    def close(self) -> None:
+        """End it; a second time does nothing."""
+        self._on_question = None
+        self._on_answer = None
+        sockets = [sender.sock for sender in self._senders]
+        self._senders.clear()
+        sockets.extend(self._receivers)
+        self._receivers.clear()
+        for sock in sockets:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(sock.fileno())
+            sock.close()
+
+    def _chosen(self) -> list[tuple[str, int, str]]:
+        """Name, number and address of each interface to use."""
+        present = interfaces()
+        if self._wanted.strip() == "auto":
+            found = [
+                (each.name, each.number, address)
+                for each in present
+                if each.up and each.multicast and not each.loopback
+                for address in self._addresses(each)[:1]
+            ]
+            return found[:MAX_INTERFACES] or [("any", 0, str(_unspecified(self._group.version)))]
+        chosen: list[tuple[str, int, str]] = []
+        for word in self._wanted.split(",")[:MAX_INTERFACES]:
+            one = self._named(word.strip(), present)
+            if one is None:
+                log.warning("no interface is '%s', by name or by IPv%d address", word.strip(),
+                            self._group.version)  # fmt: skip
+            else:
+                chosen.append(one)
+        return chosen
+
+    def _named(self, word: str, present: tuple[Interface, ...]) -> tuple[str, int, str] | None:
+        for each in present:
+            addresses = self._addresses(each)
+            if each.name == word and addresses:
+                return each.name, each.number, addresses[0]
+            if word in addresses:
+                return each.name, each.number, word
+        return None
+
+    def _addresses(self, interface: Interface) -> list[str]:
+        return [
+            str(address)
+            for address in interface.addresses
+            if address.version == self._group.version
+        ]
+
+    def _open_sender(self, name: str, number: int, host: str) -> None:
+        sock = socket.socket(self._family(), socket.SOCK_DGRAM)
+        try:
+            sock.setblocking(False)
+            if self._group.version == 4:
+                packed = socket.inet_aton(host)
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, packed)
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, self._ttl)
+            else:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, number)
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, self._ttl)
+            sock.bind((str(_unspecified(self._group.version)), 0))
+        except OSError as error:
+            sock.close()
+            log.warning("cannot scout over %s (%s): %s", name, host, reason(error))
+            return
+        sender = _Sender(sock, name, host)
+        self._senders.append(sender)
+        self._loop.add_reader(sock.fileno(), self._answered, sender)
+
+    def _open_receiver(self, chosen: list[tuple[str, int, str]]) -> None:
+        sock = socket.socket(self._family(), socket.SOCK_DGRAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform != "linux" and hasattr(socket, "SO_REUSEPORT"):
+                # The BSDs let processes share a multicast port only with this one.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            here = str(
+                _unspecified(self._group.version) if sys.platform == "win32" else self._group
+            )
+            if self._group.version == 4:
+                sock.bind((here, self._port))
+            else:
+                sock.bind((here, self._port, 0, chosen[0][1]))
+        except OSError as error:
+            sock.close()
+            log.warning("cannot hear the group %s: %s", self._group, reason(error))
+            return
+        for name, number, host in chosen:
+            try:
+                self._join(sock, number, host)
+            except OSError as error:
+                log.warning("cannot join %s over %s: %s", self._group, name, reason(error))
+        self._receivers.append(sock)
+        self._loop.add_reader(sock.fileno(), self._asked, sock)
+
+    def _join(self, sock: socket.socket, number: int, host: str) -> None:
+        packed = self._group.packed
+        if self._group.version == 4:
+            request = packed + socket.inet_aton(host)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+        else:
+            request = packed + struct.pack("@I", number)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, request)
+
+    def _family(self) -> socket.AddressFamily:
+        return socket.AF_INET if self._group.version == 4 else socket.AF_INET6
+
+    def _answered(self, sender: _Sender) -> None:
+        for _ in range(READS_AT_ONCE):
+            if self._on_answer is None:
+                return
+            try:
+                datagram, address = sender.sock.recvfrom(READ_SIZE)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                continue  # an answer of ours found nobody
+            self._on_answer(datagram, address, sender.name)
+
+    def _asked(self, receiver: socket.socket) -> None:
+        for _ in range(READS_AT_ONCE):
+            if self._on_question is None:
+                return
+            try:
+                datagram, address = receiver.recvfrom(READ_SIZE)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                continue
+            if self._is_own(address):
+                continue
+            nearest = self._nearest(address[0])
+            self._on_question(datagram, address, nearest.name if nearest else "")
+
+    def _is_own(self, address: tuple[str, int]) -> bool:
+        ports = [sender.port for sender in self._senders]
+        return address[1] in ports and host_of(address).partition("%")[0] in self._own
+
+    def _nearest(self, host: str) -> _Sender | None:
+        """The sender whose address has the longest beginning in common."""
+        best: _Sender | None = None
+        most = -1
+        with contextlib.suppress(ValueError):
+            wanted = int(ipaddress.ip_address(host.partition("%")[0]))
+            for sender in self._senders:
+                apart = (wanted ^ int(ipaddress.ip_address(sender.host))).bit_length()
+                if 128 - apart > most:
+                    best, most = sender, 128 - apart
+        return best
+
+
+def is_loopback_address(address: tuple[str, int]) -> bool:
+    """Whether a datagram came from this very machine, over loopback."""
+    try:
+        return ipaddress.ip_address(host_of(address).partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _unspecified(version: int) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.IPv4Address(0) if version == 4 else ipaddress.IPv6Address(0)

@@ -1,0 +1,160 @@
+"""What may be written behind the address of an endpoint, and what it means.
+
+    tcp/192.168.0.1:7447?rel=1#iface=eth0;so_sndbuf=65536
+
+Each protocol names the options it honours. One that it does not honour is refused by name, with
+those that it does: a setting that is silently without effect is worse than an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from zenlake.errors import LocatorError
+from zenlake.values.locator import EndPoint, split_host_port
+
+__all__ = ["BIND", "DSCP", "IFACE", "RETRY", "SO_RCVBUF", "SO_SNDBUF", "Metadata", "Option", "Side"]
+
+Side = Literal["connect", "listen"]
+Kind = Literal["whole", "factor", "flag", "class", "text", "address"]
+
+MAX_INT: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One key that may stand behind the `#` of an endpoint."""
+
+    name: str
+    kind: Kind
+    effect: str
+    sides: tuple[Side, ...] = ("connect", "listen")
+
+    def check(self, value: str) -> None:
+        """Refuse a value that is none."""
+        fault = _FAULTS[self.kind](value)
+        if fault:
+            raise LocatorError(f"'{self.name}={value}': {fault}")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """One key that may stand behind the `?` of an endpoint, with the values it may have."""
+
+    name: str
+    values: tuple[str, ...]
+    effect: str
+
+
+IFACE = Option("iface", "text", "Uses this network interface alone (Linux).")
+BIND = Option("bind", "address", "Connects from this local address.", ("connect",))
+SO_SNDBUF = Option("so_sndbuf", "whole", "The size of the system's send buffer, in bytes.")
+SO_RCVBUF = Option("so_rcvbuf", "whole", "The size of the system's receive buffer, in bytes.")
+DSCP = Option(
+    "dscp", "class", "The traffic class byte of packets: 0 to 255, `0x` allowed, joined by a bar."
+)
+RETRY: Final = (
+    Option("retry_period_init_ms", "whole", "The first pause before trying again."),
+    Option("retry_period_max_ms", "whole", "The longest pause before trying again."),
+    Option("retry_period_increase_factor", "factor", "How much each pause grows."),
+    Option("exit_on_failure", "flag", "Whether opening the session fails when this does."),
+)
+"""Read by whoever decides when to connect again; every protocol allows them."""
+
+
+def check_options(endpoint: EndPoint, known: Iterable[Option], side: Side) -> None:
+    """Refuse an option that is not honoured on this side, or has a value that is none."""
+    by_name = {option.name: option for option in known if side in option.sides}
+    for name, value in endpoint.config:
+        option = by_name.get(name)
+        if option is None:
+            raise LocatorError(
+                f"'{endpoint}': the option '{name}' is not honoured when {side}ing over "
+                f"{endpoint.protocol}; these are: {', '.join(sorted(by_name))}"
+            )
+        option.check(value)
+    if endpoint.get("iface") is not None and endpoint.get("bind") is not None:
+        raise LocatorError(f"'{endpoint}': write either 'iface' or 'bind', not both")
+
+
+def check_metadata(endpoint: EndPoint, known: Iterable[Metadata]) -> None:
+    """Refuse metadata that is not honoured, or has a value that is not."""
+    by_name = {metadata.name: metadata for metadata in known}
+    for name, value in endpoint.metadata:
+        metadata = by_name.get(name)
+        if metadata is None:
+            names = ", ".join(sorted(by_name)) or "none"
+            raise LocatorError(
+                f"'{endpoint}': the metadata '{name}' is not honoured over {endpoint.protocol}; "
+                f"these are: {names}"
+            )
+        if value not in metadata.values:
+            raise LocatorError(
+                f"'{endpoint}': '{name}={value}' is not honoured over {endpoint.protocol}; "
+                f"write {' or '.join(f'{name}={each}' for each in metadata.values)}"
+            )
+
+
+def whole(text: str) -> int | None:
+    """The whole number that `text` spells, if it is one that a socket can be told."""
+    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT:
+        return int(text)
+    return None
+
+
+def traffic_class(text: str) -> int | None:
+    """The byte that `text` spells, such as `0x20` or `4|16`."""
+    found = 0
+    for part in text.split("|"):
+        try:
+            number = int(part, 16 if part[:2] in ("0x", "0X") else 10)
+        except ValueError:
+            return None
+        if not 0 <= number <= 255:
+            return None
+        found |= number
+    return found
+
+
+def _whole_fault(value: str) -> str:
+    return "" if whole(value) else f"write a whole number from 1 to {MAX_INT}"
+
+
+def _factor_fault(value: str) -> str:
+    try:
+        fine = 1.0 <= float(value) < float("inf")
+    except ValueError:
+        fine = False
+    return "" if fine else "write a number of at least 1"
+
+
+def _flag_fault(value: str) -> str:
+    return "" if value in ("true", "false") else "write true or false"
+
+
+def _class_fault(value: str) -> str:
+    return "" if traffic_class(value) is not None else "write a number up to 255, such as 0x20"
+
+
+def _text_fault(value: str) -> str:
+    return "" if value else "write a name"
+
+
+def _address_fault(value: str) -> str:
+    try:
+        split_host_port(value)
+    except LocatorError as error:
+        return str(error)
+    return ""
+
+
+_FAULTS: Final = {
+    "whole": _whole_fault,
+    "factor": _factor_fault,
+    "flag": _flag_fault,
+    "class": _class_fault,
+    "text": _text_fault,
+    "address": _address_fault,
+}

@@ -1,0 +1,230 @@
+"""A link over a connected stream socket, and the socket that takes such connections.
+
+The socket is ours, not an asyncio transport: so any thread may write to it, and a read takes all
+that has arrived, up to a quarter of a megabyte, with one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from typing import Final, final
+
+from zenlake.errors import LinkError
+from zenlake.links.interfaces import interfaces_at
+from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost, reason
+
+__all__ = ["READ_SIZE", "StreamAcceptor", "StreamLink"]
+
+READ_SIZE: Final = 262144
+LAST_READS: Final = 8
+BACKLOG: Final = 128
+ACCEPTS_AT_ONCE: Final = 32
+"""How many connections are taken before others on the loop have their turn."""
+BREATH: Final = 0.2
+"""How many seconds to wait when the process has no more descriptors for connections."""
+
+log = logging.getLogger("zenlake.links")
+
+
+@final
+class StreamLink(Link):
+    """A connected stream socket, which the link owns from now on."""
+
+    stream = True
+    reliable = True
+    thread_safe = True
+    mtu = MAX_BATCH
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        src: str,
+        dst: str,
+        host: str = "",
+    ) -> None:
+        super().__init__(src, dst)
+        sock.setblocking(False)
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._loop = loop
+        self._host = host
+        # Closing waits for a `send` of another thread: its descriptor must not become another
+        # connection's while the system call is under way.
+        self._lock = threading.Lock()
+        self._closed = False
+        self._reading = False
+        self._paused = False
+        self._on_data: OnData | None = None
+        self._on_lost: OnLost | None = None
+        self._on_writable: Callable[[], None] | None = None
+
+    @property
+    def interfaces(self) -> list[str]:
+        """The interfaces that have this side's address."""
+        return interfaces_at(self._host) if self._host else []
+
+    def start(self, on_data: OnData, on_lost: OnLost) -> None:
+        """Begin to read."""
+        self._on_data = on_data
+        self._on_lost = on_lost
+        self._read_if_wanted()
+
+    def send(self, data: bytes) -> int:
+        """Hand bytes to the network, without waiting; how many it took."""
+        with self._lock:
+            if self._closed:
+                raise LinkError(f"{self.dst}: the link is closed")
+            try:
+                return self._sock.send(data)
+            except (BlockingIOError, InterruptedError):
+                return 0
+            except OSError as error:
+                raise LinkError(f"{self.dst}: cannot send: {reason(error)}") from error
+
+    def when_writable(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when `send` may take bytes."""
+        if self._closed:
+            return
+        if self._on_writable is None:
+            self._loop.add_writer(self._fd, self._writable)
+        self._on_writable = callback
+
+    def pause(self) -> None:
+        """Read no more for now."""
+        self._paused = True
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        """Read again."""
+        self._paused = False
+        self._read_if_wanted()
+
+    def close(self) -> None:
+        """End the link, at once."""
+        if self._closed:
+            return
+        self._closed = True
+        self._stop_waiting()
+        self._on_data = None
+        self._on_lost = None
+        with self._lock, contextlib.suppress(OSError):
+            # A socket closed over unread bytes resets the connection, and the other side may
+            # then lose our last words. So what has arrived is read, within reason.
+            with contextlib.suppress(OSError):
+                for _ in range(LAST_READS):
+                    if not self._sock.recv(READ_SIZE):
+                        break
+            self._sock.close()
+
+    def _read_if_wanted(self) -> None:
+        if self._on_data is None or self._paused or self._reading or self._closed:
+            return
+        self._reading = True
+        self._loop.add_reader(self._fd, self._readable)
+
+    def _readable(self) -> None:
+        try:
+            data = self._sock.recv(READ_SIZE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lost(LinkError(f"{self.dst}: the link broke: {reason(error)}"))
+            return
+        if not data:
+            self._lost(None)
+        elif self._on_data is not None:
+            self._on_data(data)
+
+    def _writable(self) -> None:
+        callback = self._on_writable
+        self._on_writable = None
+        self._loop.remove_writer(self._fd)
+        if callback is not None:
+            callback()
+
+    def _lost(self, error: LinkError | None) -> None:
+        on_lost = self._on_lost
+        self._on_data = None
+        self._on_lost = None
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+        if on_lost is not None:
+            on_lost(error)
+
+    def _stop_waiting(self) -> None:
+        # The loop may be closed already when a process ends in disorder.
+        if self._loop.is_closed():
+            return
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+        if self._on_writable is not None:
+            self._on_writable = None
+            self._loop.remove_writer(self._fd)
+
+
+@final
+class StreamAcceptor:
+    """A bound socket that takes connections and hands them over, until it is closed."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        on_socket: Callable[[socket.socket, object], None],
+    ) -> None:
+        sock.setblocking(False)
+        sock.listen(BACKLOG)
+        self.sock = sock
+        self._loop = loop
+        self._on_socket = on_socket
+        self._closed = False
+        self._rest: asyncio.TimerHandle | None = None
+        loop.add_reader(sock.fileno(), self._acceptable)
+
+    def close(self) -> None:
+        """Take no more connections; those that wait in the system are refused."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._loop.is_closed():
+            if self._rest is None:
+                self._loop.remove_reader(self.sock.fileno())
+            else:
+                self._rest.cancel()
+        self._rest = None
+        self.sock.close()
+
+    def _acceptable(self) -> None:
+        for _ in range(ACCEPTS_AT_ONCE):
+            try:
+                accepted, address = self.sock.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    log.warning("cannot take a connection: %s", reason(error))
+                    return
+                log.warning("no connection can be taken for now: %s", reason(error))
+                self._loop.remove_reader(self.sock.fileno())
+                self._rest = self._loop.call_later(BREATH, self._rested)
+                return
+            self._on_socket(accepted, address)
+            if self._closed:
+                return
+
+    def _rested(self) -> None:
+        self._rest = None
+        self._loop.add_reader(self.sock.fileno(), self._acceptable)

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from tests.links.conftest import Run
+from tests.links.watching import PATIENCE
+from zenlake.errors import LinkError
+from zenlake.links import Multicast, is_loopback_address
+from zenlake.links.interfaces import Interface, interfaces
+from zenlake.scouting import Answering, Found, Scouting
+
+Heard = tuple[bytes, tuple[str, int], str]
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+class Ears:
+    """Sockets of scouting on loopback, with all they heard."""
+
+    def __init__(self, port: int, host: str = "224.0.0.224", interface: str = "127.0.0.1") -> None:
+        loop = asyncio.get_running_loop()
+        self.sockets = Multicast(loop, f"{host}:{port}", interface)
+        self.questions: list[Heard] = []
+        self.answers: list[Heard] = []
+        self._changed = asyncio.Event()
+        self.sockets.open(self._question, self._answer)
+
+    def _question(self, data: bytes, address: tuple[str, int], interface: str) -> None:
+        self.questions.append((data, address, interface))
+        self._changed.set()
+
+    def _answer(self, data: bytes, address: tuple[str, int], interface: str) -> None:
+        self.answers.append((data, address, interface))
+        self._changed.set()
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not happened():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@pytest.mark.parametrize(
+    ("group", "interface"),
+    [("224.0.0.224", "127.0.0.1"), ("224.0.0.224", "lo")],
+)
+def test_a_question_is_heard_and_answered(run: Run, group: str, interface: str) -> None:
+    async def scene() -> None:
+        port = free_port()
+        asker, other = Ears(port, group, interface), Ears(port, group, interface)
+        assert asker.sockets.ask(b"anybody?") == 1
+        await other.until(lambda: bool(other.questions))
+        data, address, name = other.questions[0]
+        assert (data, name) == (b"anybody?", "lo")
+        assert is_loopback_address(address)
+        other.sockets.answer(b"me", address)
+        await asker.until(lambda: bool(asker.answers))
+        assert asker.answers[0][0] == b"me"
+        assert asker.answers[0][1][1] != port  # not from the port of the group
+        assert asker.answers[0][2] == "lo"
+        assert asker.questions == []  # its own
+        for ears in (asker, other):
+            ears.sockets.close()
+            ears.sockets.close()
+
+    run(scene())
+
+
+def test_a_group_of_ipv6_is_asked_where_there_is_a_way(run: Run) -> None:
+    # Loopback usually has no route for it; an interface that has an address of IPv6 does.
+    six = [
+        each.name
+        for each in interfaces()
+        if each.up and each.multicast and any(one.version == 6 for one in each.addresses)
+    ]
+
+    async def scene() -> None:
+        port = free_port()
+        interface = six[0] if six else "lo"
+        asker, other = Ears(port, "[ff02::224]", interface), Ears(port, "[ff02::224]", interface)
+        if asker.sockets.ask(b"anybody?"):
+            await other.until(lambda: bool(other.questions))
+            data, address, name = other.questions[0]
+            assert (data, name) == (b"anybody?", interface)
+            other.sockets.answer(b"me", address)
+            await asker.until(lambda: bool(asker.answers))
+            assert asker.questions == []
+        asker.sockets.close()
+        other.sockets.close()
+
+    run(scene())
+
+
+def test_two_nodes_find_each_other(run: Run) -> None:
+    async def scene() -> None:
+        port = free_port()
+        asker, other = Ears(port), Ears(port)
+        scouting = Scouting(b"\x01", 2, 7)
+        answering = Answering(b"\x02", 1, lambda: ["tcp/127.0.0.1:7447"])
+        scouting.start(0.0)
+        asker.sockets.ask(scouting.tick(0.0) or b"")
+        await other.until(lambda: bool(other.questions))
+        question, address, _ = other.questions[0]
+        hello = answering.received(question, is_loopback_address(address))
+        assert hello is not None
+        other.sockets.answer(hello, address)
+        await asker.until(lambda: bool(asker.answers))
+        found = scouting.received(asker.answers[0][0], 0.0)
+        assert found == [Found(b"\x02", 1, ("tcp/127.0.0.1:7447",))]
+        asker.sockets.close()
+        other.sockets.close()
+
+    run(scene())
+
+
+def test_who_does_not_listen_still_asks(run: Run) -> None:
+    async def scene() -> None:
+        port = free_port()
+        other = Ears(port)
+        quiet = Multicast(
+            asyncio.get_running_loop(), f"224.0.0.224:{port}", "127.0.0.1", listen=False
+        )
+        quiet.open(lambda *_: pytest.fail("it does not listen"), lambda *_: None)
+        other.sockets.ask(b"anybody?")
+        quiet.ask(b"you?")
+        await other.until(lambda: [each[0] for each in other.questions] == [b"you?"])
+        quiet.close()
+        other.sockets.close()
+        assert quiet.ask(b"after the end") == 0
+        quiet.answer(b"after the end", ("127.0.0.1", port))
+
+    run(scene())
+
+
+def test_unknown_interfaces_are_passed_over(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        port = free_port()
+        with caplog.at_level(logging.WARNING, "zenlake.links"):
+            ears = Ears(port, interface="nosuch0, 127.0.0.1,::1")
+        assert ears.sockets.ask(b"x") == 1
+        assert "'nosuch0'" in caplog.text
+        assert "'::1'" in caplog.text  # a group of IPv4 has no use for it
+        ears.sockets.close()
+        with pytest.raises(LinkError, match="no interface of 'nosuch0'"):
+            Ears(port, interface="nosuch0")
+
+    run(scene())
+
+
+@pytest.mark.parametrize("group", ["127.0.0.1:7446", "somewhere:7446"])
+def test_what_is_no_group_is_refused(run: Run, group: str) -> None:
+    async def scene() -> None:
+        with pytest.raises(LinkError, match="multicast group"):
+            Multicast(asyncio.get_running_loop(), group)
+
+    run(scene())
+
+
+def test_a_failed_join_is_a_warning(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(19, "No such device")
+
+    monkeypatch.setattr(Multicast, "_join", refuse)
+
+    async def scene() -> None:
+        with caplog.at_level(logging.WARNING, "zenlake.links"):
+            ears = Ears(free_port())
+        assert "cannot join 224.0.0.224 over lo: No such device" in caplog.text
+        assert ears.sockets.ask(b"x") == 1
+        ears.sockets.close()
+
+    run(scene())
+
+
+def test_auto_takes_what_is_up_and_can_do_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at(text: str) -> tuple[ipaddress.IPv4Address, ...]:
+        return (ipaddress.IPv4Address(text),)
+
+    machine = (
+        Interface("lo", 1, True, True, True, at("127.0.0.1")),
+        Interface("down0", 2, False, False, True, at("10.0.0.1")),
+        Interface("tun0", 3, True, False, False, at("10.0.0.2")),
+        Interface("eth0", 4, True, False, True, at("10.0.0.3") + at("10.0.0.4")),
+        Interface("bare0", 5, True, False, True, ()),
+        Interface("wlan0", 6, True, False, True, at("10.1.0.3")),
+    )
+    present = list(machine)
+    monkeypatch.setattr("zenlake.links.multicast.interfaces", lambda: tuple(present))
+
+    async def scene() -> None:
+        sockets = Multicast(asyncio.get_running_loop())
+        assert sockets._chosen() == [("eth0", 4, "10.0.0.3"), ("wlan0", 6, "10.1.0.3")]
+        present.clear()
+        assert sockets._chosen() == [("any", 0, "0.0.0.0")]
+
+    run(scene())
+
+
+def test_the_nearest_interface_answers(run: Run) -> None:
+    async def scene() -> None:
+        port = free_port()
+        ears = Ears(port, interface="127.0.0.1,eth0,nosuch0")
+        near = ears.sockets._nearest("127.0.0.9")
+        assert near is not None
+        assert near.host == "127.0.0.1"
+        assert ears.sockets._nearest("no address") is None
+        ears.sockets.answer(b"x", ("255.255.255.255", port))  # not allowed, and not raised
+        ears.sockets.close()
+
+    run(scene())
+
+
+def test_a_host_is_on_loopback_or_not() -> None:
+    assert is_loopback_address(("127.0.0.1", 1))
+    assert is_loopback_address(("::1", 1))
+    assert is_loopback_address(("::ffff:127.0.0.1", 1))
+    assert not is_loopback_address(("192.168.0.1", 1))
+    assert not is_loopback_address(("name", 1))
