@@ -53,6 +53,8 @@ class Pump:
             sink.commit()
             if sink.is_full() and sink.add_paused(self):
                 self.pause()
+        if runtime.opening:
+            runtime.progress()
         runtime.arm()
 
     def _lost(self, error: Exception | None) -> None:

@@ -65,6 +65,8 @@ class Runtime:
         self._listeners: list[Callable[[Neighbour, bool], None]] = []
         self._changed = threading.Condition(self.lock)
         self._scouts: Scouts | None = None
+        #: Whether somebody still waits for the node to be open.
+        self.opening = True
 
     # ------------------------------------------------------------------------------- opening
 
@@ -75,6 +77,7 @@ class Runtime:
         try:
             runtime.loop.run(runtime._start())
             runtime._wait_until_open()
+            runtime.opening = False
         except BaseException:
             runtime.close()
             raise
@@ -279,6 +282,11 @@ class Runtime:
         """Look who is there, without being a node."""
         settings = config.resolved.scouting.multicast
         return LooseScout(shared_loop(), settings, fresh_zid(), matcher, on_found)
+
+    def progress(self) -> None:
+        """Something was heard: whoever waits for the node to open looks again."""
+        with self._changed:
+            self._changed.notify_all()
 
     # ---------------------------------------------------------------------------------- time
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import mypyc_attr
 
 from zenlake.keys.keyexpr import KeyExpr
-from zenlake.node.sample import Sample
+from zenlake.node.sample import Sample, sample_of
 from zenlake.routing.face import Face
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_network import Push, Responder
@@ -240,7 +240,7 @@ class Publication:
 
     def deliver(self, push: Push) -> None:
         """Hand it to the subscribers of this very node."""
-        sample = Sample(self.key_expr, push, self.reliable)
+        sample = sample_of(self.key_expr, push, self.reliable)
         for subscriber in self.locals:
             subscriber.sink.push(sample)
             subscriber.sink.commit()

@@ -25,7 +25,7 @@ from zenlake.node.entities import (
     Token,
 )
 from zenlake.node.gets import AUTO, LATEST, NONE, Get
-from zenlake.node.sample import Sample
+from zenlake.node.sample import Sample, sample_of
 from zenlake.routing.face import Face, InterestOut
 from zenlake.routing.queries import Answer, Branch, Question
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
@@ -543,4 +543,4 @@ class Local:
 def token_sample(key: str, alive: bool) -> Sample:
     """The news that a token came alive or died."""
     body: Put | Del = Put() if alive else Del()
-    return Sample(KeyExpr.trusted(key), Push(scope=0, suffix=key, body=body), True)
+    return sample_of(KeyExpr.trusted(key), Push(scope=0, suffix=key, body=body), True)

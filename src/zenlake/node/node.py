@@ -22,6 +22,7 @@ from zenlake.node.entities import Publication, Remote
 from zenlake.node.local import Local
 from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
 from zenlake.node.settings import NodeSettings
+from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face, InterestOut
 from zenlake.routing.home import Home
 from zenlake.routing.pubsub import destinations
@@ -397,7 +398,14 @@ class Node(Home):
         """Find out anew who hears what a neighbour says under a key."""
         face = neighbour.face
         inbound.version = self.tables.version
-        inbound.subscribers = self.local.subscribers_of(inbound.key, False)
+        inbound.subscribers = []
+        inbound.frames = []
+        for subscriber in self.local.subscribers_of(inbound.key, False):
+            sink = subscriber.sink
+            if isinstance(sink, FrameSink):
+                inbound.frames.append(sink)
+            else:
+                inbound.subscribers.append(subscriber)
         inbound.faces = [] if face is None else destinations(self.tables, face, inbound.key)
 
     def forward(self, push: Push, inbound: Inbound, reliable: bool) -> None:

@@ -1,6 +1,6 @@
-"""A sample as programs see it: a window on the message that brought it.
+"""A sample as programs see it.
 
-Nothing is made until it is asked for: a subscriber that only counts pays for one small object.
+Its parts are made when they are asked for: a subscriber that only counts pays for one object.
 """
 
 from __future__ import annotations
@@ -32,13 +32,46 @@ _BYTES = Encoding.from_wire(0, None)
 class Sample:
     """A value that was published under a key, or the news that it was removed."""
 
-    __slots__ = ("_key_expr", "_push", "_reliable")
+    __slots__ = (
+        "_encoding",
+        "_fraction",
+        "_key_expr",
+        "_payload",
+        "_push",
+        "_put",
+        "_qos",
+        "_reliable",
+        "_schema",
+        "_seconds",
+        "_stamp_id",
+    )
 
-    def __init__(self, key_expr: KeyExpr, push: Push, reliable: bool) -> None:
-        """What `push` brought under the key that it meant."""
+    def __init__(
+        self,
+        key_expr: KeyExpr,
+        payload: bytes,
+        put: bool,
+        encoding: int,
+        schema: bytes,
+        seconds: int,
+        fraction: int,
+        stamp_id: bytes,
+        qos: int,
+        reliable: bool,
+        push: Push | None,
+    ) -> None:
+        """The fields that nearly every message has; `push` only if it has others too."""
         self._key_expr: KeyExpr = key_expr
-        self._push: Push = push
+        self._payload: bytes = payload
+        self._put: bool = put
+        self._encoding: int = encoding
+        self._schema: bytes = schema
+        self._seconds: int = seconds
+        self._fraction: int = fraction
+        self._stamp_id: bytes = stamp_id
+        self._qos: int = qos
         self._reliable: bool = reliable
+        self._push: Push | None = push
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -48,31 +81,31 @@ class Sample:
     @property
     def payload(self) -> ZBytes:
         """The value; empty when it was removed."""
-        body = self._push.body
-        return ZBytes(body.payload) if isinstance(body, Put) else ZBytes(b"")
+        return ZBytes(self._payload)
 
     @property
     def kind(self) -> SampleKind:
         """Whether the value was put or deleted."""
-        return SampleKind.PUT if isinstance(self._push.body, Put) else SampleKind.DELETE
+        return SampleKind.PUT if self._put else SampleKind.DELETE
 
     @property
     def encoding(self) -> Encoding:
         """What the payload is."""
-        body = self._push.body
-        if isinstance(body, Put) and (body.encoding or body.schema):
-            return Encoding.from_wire(body.encoding, body.schema or None)
+        if self._encoding or self._schema:
+            return Encoding.from_wire(self._encoding, self._schema or None)
         return _BYTES
 
     @property
     def timestamp(self) -> Timestamp | None:
         """When it was published, if its publisher or a router on the way said so."""
-        return timestamp_of(self._push.body.timestamp)
+        if not self._stamp_id:
+            return None
+        return Timestamp(self._seconds, self._stamp_id, self._fraction)
 
     @property
     def qos(self) -> QoS:
         """How it was treated on the way."""
-        return QoS.from_byte(self._push.qos)
+        return QoS.from_byte(self._qos)
 
     @property
     def congestion_control(self) -> CongestionControl:
@@ -97,18 +130,48 @@ class Sample:
     @property
     def attachment(self) -> ZBytes | None:
         """What the publisher added beside the value."""
-        attachment = self._push.body.attachment
+        push = self._push
+        attachment = None if push is None else push.body.attachment
         return None if attachment is None else ZBytes(attachment)
 
     @property
     def source_info(self) -> SourceInfo | None:
         """Who published it, if they said so."""
-        return source_info_of(self._push.body.source_info)
+        push = self._push
+        return None if push is None else source_info_of(push.body.source_info)
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
         """Times taken along its way, if the publisher asked for them."""
-        return timestamp_stack_of(self._push.timestamp_stack)
+        push = self._push
+        return None if push is None else timestamp_stack_of(push.timestamp_stack)
+
+    def size(self) -> int:
+        """How many bytes it brought."""
+        size = len(self._payload)
+        push = self._push
+        if push is not None:
+            attachment = push.body.attachment
+            if attachment is not None:
+                size += len(attachment)
+        return size
+
+    def _said(self) -> tuple[object, ...]:
+        """All that was said, for comparing."""
+        return (
+            str(self._key_expr),
+            self._payload,
+            self._put,
+            self._encoding,
+            self._schema,
+            self._seconds,
+            self._fraction,
+            self._stamp_id,
+            self._qos,
+            self._reliable,
+            self.attachment,
+            self.source_info,
+        )
 
     def __repr__(self) -> str:
         """The sample in one line."""
@@ -120,21 +183,55 @@ class Sample:
         """Equal if the same was said under the same key."""
         if not isinstance(other, Sample):
             return NotImplemented
-        mine, theirs = self._push, other._push
-        return (
-            self._key_expr == other._key_expr
-            and mine.body == theirs.body
-            and mine.qos == theirs.qos
-            and self._reliable == other._reliable
-        )
+        return self._said() == other._said()
 
     def __hash__(self) -> int:
         """Equal samples have equal hashes."""
-        return hash((str(self._key_expr), self._push.body, self._push.qos))
+        return hash(self._said())
 
     def __reduce__(self) -> tuple[object, ...]:
         """How to pickle it."""
-        return Sample, (self._key_expr, self._push, self._reliable)
+        fields = (
+            self._key_expr,
+            self._payload,
+            self._put,
+            self._encoding,
+            self._schema,
+            self._seconds,
+            self._fraction,
+            self._stamp_id,
+            self._qos,
+            self._reliable,
+            self._push,
+        )
+        return Sample, fields
+
+
+def sample_of(key_expr: KeyExpr, push: Push, reliable: bool) -> Sample:
+    """What a message brought under the key that it meant."""
+    body = push.body
+    seconds = 0
+    fraction = 0
+    stamp_id = b""
+    stamp = body.timestamp
+    if stamp is not None:
+        seconds = stamp.seconds
+        fraction = stamp.fraction
+        stamp_id = stamp.id
+    rare = (
+        body.attachment is not None
+        or body.source_info is not None
+        or push.timestamp_stack is not None
+    )
+    kept = push if rare else None
+    if isinstance(body, Put):
+        return Sample(
+            key_expr, body.payload, True, body.encoding, body.schema, seconds, fraction, stamp_id,
+            push.qos, reliable, kept,
+        )  # fmt: skip
+    return Sample(
+        key_expr, b"", False, 0, b"", seconds, fraction, stamp_id, push.qos, reliable, kept
+    )
 
 
 def timestamp_of(found: WireTimestamp | None) -> Timestamp | None:

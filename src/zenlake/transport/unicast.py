@@ -55,6 +55,10 @@ class Listener:
     def heard(self, message: Message, priority: int, reliable: bool) -> None:
         """A network message came."""
 
+    def heard_push(self, r: Reader, reliable: bool) -> bool:
+        """A Push begins at the reader's position: take it from there, or leave it (False)."""
+        return False
+
     def closed(self, error: Exception | None, now: float) -> None:
         """The session is over; `error` says why if it was not our wish."""
 
@@ -251,10 +255,14 @@ class Unicast:
             return
         self._last[lane] = sn
         listener = self.listener
-        while r.pos < r.end and data[r.pos] & 0x1F >= 0x19:
-            message = read_network(r)
+        while r.pos < r.end:
+            kind = data[r.pos] & 0x1F
+            if kind < 0x19:
+                break
             self.received += 1
-            listener.heard(message, priority, reliable)
+            if kind == 0x1D and listener.heard_push(r, reliable):
+                continue
+            listener.heard(read_network(r), priority, reliable)
 
     def _fragment(self, r: Reader) -> None:
         header = r.u8()
