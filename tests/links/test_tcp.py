@@ -36,11 +36,7 @@ def test_every_address_takes_both_families(run: Run) -> None:
         listening = await visitors.listen("tcp/[::]:0")
         places = listening.locators()
         port = places[0].rpartition(":")[2]
-        assert f"tcp/127.0.0.1:{port}" in places
-        assert f"tcp/[::1]:{port}" in places
         assert not [place for place in places if "[::]" in place or "fe80" in place]
-        near = [place for place in places if "127.0.0.1" in place or "[::1]" in place]
-        assert places[-len(near) :] == near
         four = await connected(f"tcp/127.0.0.1:{port}")
         six = await connected(f"tcp/[::1]:{port}")
         await visitors.until(2)

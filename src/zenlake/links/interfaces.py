@@ -63,9 +63,10 @@ def interfaces() -> Interfaces:
 
 
 def local_addresses(version: int | None = None) -> list[Address]:
-    """The addresses under which others may reach this machine; those of loopback come last.
+    """The addresses under which others may reach this machine; loopback if there are no others.
 
-    Link-local addresses of IPv6 are left out: they mean nothing without the name that *this*
+    Told to another machine, a loopback address names that machine itself. Link-local addresses
+    of IPv6 are left out for the same reason: they mean nothing without the name that *this*
     machine gives to an interface.
     """
     far: list[Address] = []
@@ -82,7 +83,7 @@ def local_addresses(version: int | None = None) -> list[Address]:
                 far.append(address)
     far.sort(key=_version)
     near.sort(key=_version)
-    return far + near
+    return far or near
 
 
 def interfaces_at(host: str) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Final, final
 
 from zenlake.errors import LinkError
 from zenlake.links.inet import host_of
-from zenlake.links.interfaces import Interface, interfaces, local_addresses
+from zenlake.links.interfaces import Interface, interfaces
 from zenlake.links.link import reason
 from zenlake.values.locator import split_host_port
 
@@ -96,7 +96,7 @@ class Multicast:
         chosen = self._chosen()
         self._on_question = on_question
         self._on_answer = on_answer
-        self._own = frozenset(str(address) for address in local_addresses(self._group.version))
+        self._own = frozenset(str(address) for each in interfaces() for address in each.addresses)
         try:
             for interface in chosen:
                 self._open_sender(*interface)
