@@ -334,9 +334,12 @@ class Unicast:
             raise RemoteError("it does not take what it is told")
         if now >= self.last_heard + self._lease:
             raise RemoteError(f"nothing heard for its lease of {self._lease:g} s")
-        if self.outbox.bytes_sent == self._bytes_seen and not self.outbox.waiting():
-            self.outbox.say(b"\x04")
-        self._bytes_seen = self.outbox.bytes_sent
+        outbox = self.outbox
+        quiet = outbox.bytes_sent == self._bytes_seen and not outbox.waiting()
+        self._bytes_seen = outbox.bytes_sent
+        if quiet:
+            outbox.say(b"\x04")
+            self._bytes_seen += outbox.prefix + 1  # which itself is nothing to rest on
         self.deadline = min(now + self._period, self.last_heard + self._lease)
 
     def fail(self, error: Exception, now: float) -> None:

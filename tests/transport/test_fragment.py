@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.transport.fragment import Reassembly
+
+MASK = 0x7F
+
+
+def test_a_train_becomes_one_message() -> None:
+    lane = Reassembly(100)
+    assert lane.add(126, MASK, b"one ", True, True, True) is None
+    assert lane.add(127, MASK, b"two ", False, True, True) is None
+    assert lane.add(0, MASK, b"three", False, False, True) == b"one two three"
+    assert (lane.size, lane.parts, lane.dropped) == (0, [], 0)
+
+
+def test_a_gap_costs_the_message_and_the_rest_of_its_train() -> None:
+    lane = Reassembly(100)
+    lane.add(1, MASK, b"a", True, True, True)
+    assert lane.add(3, MASK, b"c", False, True, True) is None
+    assert lane.add(4, MASK, b"d", False, False, True) is None
+    assert lane.dropped == 1
+    assert lane.add(5, MASK, b"new", True, False, True) == b"new"
+
+
+def test_a_train_without_its_first_piece_is_dropped_where_first_pieces_are_marked() -> None:
+    lane = Reassembly(100)
+    assert lane.add(1, MASK, b"tail", False, False, True) is None
+
+
+def test_an_unmarked_train_begins_anywhere() -> None:
+    lane = Reassembly(100)
+    assert lane.add(1, MASK, b"a", False, True, False) is None
+    assert lane.add(2, MASK, b"b", False, False, False) == b"ab"
+
+
+def test_a_new_first_piece_gives_up_the_old_train() -> None:
+    lane = Reassembly(100)
+    lane.add(1, MASK, b"old", True, True, True)
+    lane.add(2, MASK, b"new", True, True, True)
+    assert lane.add(3, MASK, b"er", False, False, True) == b"newer"
+    assert lane.dropped == 1
+
+
+def test_a_message_beyond_the_limit_is_given_up_and_forgotten() -> None:
+    lane = Reassembly(1000)
+    lane.add(1, MASK, b"x" * 600, True, True, True)
+    assert lane.add(2, MASK, b"x" * 600, False, True, True) is None
+    assert (lane.size, lane.parts, lane.collecting) == (0, [], False)
+    assert lane.add(3, MASK, b"x", False, False, True) is None
+
+
+def test_a_message_byte_by_byte_is_given_up_before_its_pieces_cost_more_than_it() -> None:
+    lane = Reassembly(3200)
+    lane.add(0, MASK, b"x", True, True, True)
+    for sn in range(1, 3000):
+        lane.add(sn & MASK, MASK, b"x", False, True, True)
+        assert len(lane.parts) <= 101
+    assert lane.dropped == 1
+
+
+@given(st.lists(st.binary(max_size=50), min_size=1, max_size=20), st.integers(0, MASK))
+def test_any_train_in_order_arrives_whole(pieces: list[bytes], first: int) -> None:
+    lane = Reassembly(10_000)
+    results = [
+        lane.add((first + i) & MASK, MASK, piece, i == 0, i < len(pieces) - 1, True)
+        for i, piece in enumerate(pieces)
+    ]
+    assert results == [None] * (len(pieces) - 1) + [b"".join(pieces)]

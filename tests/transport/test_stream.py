@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.errors import DecodeError
+from zenlake.transport.stream import Deframer
+
+
+def fed(deframer: Deframer, data: bytes, limit: int = 65535) -> list[bytes]:
+    buffer = deframer.feed(data, limit)
+    return [buffer[start:end] for start, end in zip(deframer.starts, deframer.ends, strict=True)]
+
+
+def framed(batches: list[bytes], prefix: int = 2) -> bytes:
+    return b"".join(len(batch).to_bytes(prefix, "little") + batch for batch in batches)
+
+
+def test_whole_batches_are_cut_without_a_copy() -> None:
+    data = framed([b"one", b"", b"three"])
+    deframer = Deframer()
+    assert deframer.feed(data, 65535) is data
+    assert (deframer.starts, deframer.ends) == ([2, 7, 9], [5, 7, 14])
+
+
+@pytest.mark.parametrize("prefix", [2, 4])
+@given(data=st.data())
+def test_chunking_never_changes_the_batches(prefix: int, data: st.DataObject) -> None:
+    batches = data.draw(st.lists(st.binary(max_size=300), max_size=8))
+    stream = framed(batches, prefix)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
+    deframer = Deframer(prefix)
+    found: list[bytes] = []
+    for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += fed(deframer, stream[start:stop])
+    assert found == batches
+
+
+def test_a_stream_may_come_byte_by_byte() -> None:
+    deframer = Deframer()
+    stream = framed([b"a" * 300, b"b"])
+    found = [batch for byte in stream for batch in fed(deframer, bytes((byte,)))]
+    assert found == [b"a" * 300, b"b"]
+
+
+def test_a_batch_longer_than_agreed_is_refused_before_it_comes() -> None:
+    with pytest.raises(DecodeError, match="2000 bytes announced, 1022 agreed"):
+        Deframer().feed((2000).to_bytes(2, "little"), 1022)
+
+
+def test_a_long_length_of_low_latency_mode_is_refused_too() -> None:
+    with pytest.raises(DecodeError, match="4294967295 bytes announced"):
+        Deframer(4).feed(b"\xff" * 4, 65535)
