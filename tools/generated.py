@@ -20,7 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "docs", "tests", "pyproject.toml", "README.md")
 
-GENERATORS = ("zenlake.wire.generate", "zenlake.wire.document", "zenlake.config.document")
+GENERATORS = (
+    "zenlake.wire.generate",
+    "zenlake.wire.document",
+    "zenlake.config.document",
+    "zenlake.links.document",
+)
 """Modules that write files when they are run; each knows where its files belong."""
 
 

@@ -1,0 +1,1 @@
+"""Everything a node decides, with no socket, clock or thread."""
