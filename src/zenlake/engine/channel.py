@@ -167,10 +167,10 @@ class Channel:
             if self.gates:
                 self._wake()
             elif not self.started and self.callback is not None:
-                self._start()
+                self.start()
 
     def _wake(self) -> None:
-        try:
+        try:  # noqa: SIM105  (this is hot, and compiled)
             self.gates.popleft().release()
         except IndexError:
             pass  # they were woken by somebody else
@@ -186,7 +186,7 @@ class Channel:
             self._finish()
         elif self.callback is not None and not self.started:
             if self.items or self.drop is not None:
-                self._start()
+                self.start()
             else:
                 self.done = True
         while self.gates:
@@ -327,7 +327,8 @@ class Channel:
 
     # ----------------------------------------------------------------------------- delivering
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Have the channel's own thread running."""
         with self.guard:
             if self.started:
                 return
@@ -374,7 +375,7 @@ class Channel:
         gate.acquire()
         self.gates.append(gate)
         if self.items or self.ended:
-            try:
+            try:  # noqa: SIM105
                 self.gates.remove(gate)
             except ValueError:
                 pass  # woken already

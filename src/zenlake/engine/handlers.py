@@ -139,10 +139,11 @@ class Callback(Generic[T]):
 class Handler(Generic[T]):
     """The end of a channel that a program takes from; iterating ends when it is closed."""
 
-    def __init__(self, channel: Channel, of: str) -> None:
-        """Take from `channel`; `of`: what it carries."""
+    def __init__(self, channel: Channel, of: str, owner: object = None) -> None:
+        """Take from `channel`; `of`: what it carries; `owner`: lives as long as this does."""
         self._channel: Channel = channel
         self._of: str = of
+        self._owner: object = owner
 
     def recv(self, /) -> T:
         """The next item; waits for it, and raises `ZError` when there will be none."""
@@ -202,10 +203,11 @@ class Stats:
 class Receiver:
     """A channel made from what a program gave as handler, and what the program gets for it."""
 
-    __slots__ = ("channel", "handler", "is_callback")
+    __slots__ = ("channel", "handler", "is_callback", "of")
 
     def __init__(self, given: object, of: str, name: str) -> None:
         """`of`: what the channel carries; `name`: for the thread, if there is one."""
+        self.of: str = of
         self.is_callback: bool = False
         self.handler: object = None
         self.channel: Channel
@@ -253,8 +255,7 @@ class SampleQueue(SampleSink):
 
     def push(self, sample: Sample) -> None:
         """One sample."""
-        body = sample._push.body
-        self.channel.push(sample, len(body.payload) if isinstance(body, Put) else 0)
+        self.channel.push(sample, len(sample._payload))
 
     def commit(self) -> None:
         """Wake whoever waits; who feeds its own node faster than it takes waits a while."""

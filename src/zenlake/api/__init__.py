@@ -1,0 +1,1 @@
+"""WHAT PROGRAMMERS CALL: sessions, and everything that is declared on them."""

@@ -1,0 +1,144 @@
+"""What is declared on a session: how it ends, and how its handler is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+
+from zenlake.api.release import later
+from zenlake.clock import ZenohId
+from zenlake.engine.handlers import (
+    Callback,
+    DefaultHandler,
+    FifoChannel,
+    Handler,
+    Receiver,
+    RingChannel,
+    Stats,
+)
+from zenlake.errors import ZError
+from zenlake.keys import KeyExpr
+from zenlake.values import EntityGlobalId
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from zenlake.api.session import Session
+    from zenlake.engine.runtime import Runtime
+    from zenlake.node.local import Local
+
+__all__ = ["Declared", "Receiving"]
+
+T = TypeVar("T")
+H = TypeVar("H")
+
+#: The three shapes of a handler.
+Queued: TypeAlias = DefaultHandler[T] | FifoChannel[T] | RingChannel[T] | None
+Called: TypeAlias = Callable[[T], object] | Callback[T]
+Beside: TypeAlias = tuple[Callable[[T], object], H]
+
+
+class Declared:
+    """Something that is declared until it is undeclared, forgotten, or its session closes."""
+
+    WHAT: ClassVar[str] = "entity"
+
+    def __init__(self, session: Session, background: bool = False) -> None:
+        """`background`: it lives on when the program forgets it."""
+        self._session: Session = session
+        self._runtime: Runtime = session._runtime
+        self._gone: bool = False
+        if background:
+            session._keep(self)
+
+    def _check(self) -> None:
+        if self._gone:
+            raise ZError(f"Undeclared {self.WHAT}: it was undeclared before; declare another")
+
+    def _withdraw(self, local: Local) -> None:
+        """Undo the declaration; the node's lock is held."""
+
+    def undeclare(self, /) -> None:
+        """Undeclare it now; what has come already is still delivered."""
+        self._check()
+        self._end()
+
+    def _end(self) -> None:
+        if self._gone:
+            return
+        self._gone = True
+        self._session._forget(self)
+        runtime = self._runtime
+        if runtime.closed:
+            return
+        try:
+            with runtime.turn() as node:
+                self._withdraw(node.local)
+        except ZError:
+            if not runtime.closed:
+                raise
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        self._check()
+        return self
+
+    def __exit__(self, /, *_args: object, **_kwargs: object) -> None:
+        """Undeclare it."""
+        self._end()
+
+    def __del__(self) -> None:
+        """Undeclared with its last reference, like a file that is closed."""
+        if not getattr(self, "_gone", True) and not self._runtime.closed:
+            later(self._end)
+
+
+class Receiving(Declared, Generic[H]):
+    """Something declared that has a handler."""
+
+    def __init__(self, session: Session, receiver: Receiver) -> None:
+        """The handler in the form that the program gave it."""
+        super().__init__(session, receiver.is_callback)
+        self._receiver: Receiver = receiver
+
+    @property
+    def handler(self) -> H:
+        """The channel to take from, or the object given beside a callback; None for a callback."""
+        self._check()
+        handler: Any = self._receiver.handler
+        return handler  # type: ignore[no-any-return]
+
+    @property
+    def stats(self) -> Stats:
+        """What was received, delivered and dropped so far."""
+        return Stats(self._receiver.channel)
+
+    def _handler(self) -> Any:
+        self._check()
+        return self._receiver.handler
+
+    def _iterate(self) -> Iterator[Any]:
+        self._check()
+        receiver = self._receiver
+        if not receiver.is_callback:
+            # `for sample in session.declare_subscriber(key)`: the loop is all that holds it.
+            return Handler[Any](receiver.channel, receiver.of, self)
+        handler: Any = receiver.handler
+        return iter(handler)
+
+
+def entity_id(zid: bytes, eid: int) -> EntityGlobalId:
+    """The id of an entity of this node, for programs."""
+    return EntityGlobalId(ZenohId(zid), eid)
+
+
+def receiver_of(session: Session, handler: object, of: str, key: KeyExpr | str = "") -> Receiver:
+    """A receiver that the session's engine feeds."""
+    name = f"zenlake {of.lower()} {key}"
+    receiver = Receiver(handler, of, name)
+    runtime = session._runtime
+    receiver.attach(runtime.mark, runtime.on_loop)
+    return receiver
+
+
+__all__ += ["Beside", "Called", "Handler", "Queued", "entity_id", "receiver_of"]

@@ -1,0 +1,427 @@
+"""What a session knows of the network: ids, transports, links, and their coming and going."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, overload
+
+from zenlake.api.entity import Beside, Called, H, Queued, Receiving, receiver_of
+from zenlake.clock import ZenohId
+from zenlake.engine.handlers import Receiver
+from zenlake.node.neighbour import Neighbour
+from zenlake.routing.regions import PEER, ROUTER
+from zenlake.values import Reliability, SampleKind, WhatAmI
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.engine.handlers import Handler
+
+__all__ = [
+    "Link",
+    "LinkEvent",
+    "LinkEventsListener",
+    "SessionInfo",
+    "Transport",
+    "TransportEvent",
+    "TransportEventsListener",
+]
+
+E = TypeVar("E")
+
+
+class Described:
+    """A value that is told from others by its parts, and sorted by them."""
+
+    __slots__ = ()
+
+    def _parts(self) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by all parts."""
+        if type(other) is not type(self) or not isinstance(other, Described):
+            return NotImplemented
+        return self._parts() == other._parts()
+
+    def __lt__(self, other: object) -> bool:
+        """In the order of the parts."""
+        if type(other) is not type(self) or not isinstance(other, Described):
+            return NotImplemented
+        return _sortable(self._parts()) < _sortable(other._parts())
+
+    def __le__(self, other: object) -> bool:
+        """In the order of the parts."""
+        return self == other or self < other
+
+    def __gt__(self, other: object) -> bool:
+        """In the order of the parts."""
+        return not self <= other
+
+    def __ge__(self, other: object) -> bool:
+        """In the order of the parts."""
+        return not self < other
+
+    def __hash__(self) -> int:
+        """Equal ones have equal hashes."""
+        return hash(str(self._parts()))
+
+
+def _sortable(parts: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(str(part) for part in parts)
+
+
+@final
+class Transport(Described):
+    """A session with another node."""
+
+    __slots__ = ("_is_qos", "_whatami", "_zid")
+
+    def __init__(self, zid: ZenohId, whatami: WhatAmI, is_qos: bool) -> None:
+        """With whom."""
+        self._zid: ZenohId = zid
+        self._whatami: WhatAmI = whatami
+        self._is_qos: bool = is_qos
+
+    @property
+    def zid(self) -> ZenohId:
+        """The other node."""
+        return self._zid
+
+    @property
+    def whatami(self) -> WhatAmI:
+        """What the other node is."""
+        return self._whatami
+
+    @property
+    def is_qos(self) -> bool:
+        """Whether priorities are kept apart."""
+        return self._is_qos
+
+    @property
+    def is_multicast(self) -> bool:
+        """Whether it is with a whole group."""
+        return False
+
+    @property
+    def is_shm(self) -> bool:
+        """Whether memory is shared: never."""
+        return False
+
+    def _parts(self) -> tuple[object, ...]:
+        return (self._zid, self._whatami, self._is_qos)
+
+    def __repr__(self) -> str:
+        """With whom."""
+        return f"<Transport {self._whatami} {self._zid}{' qos' if self._is_qos else ''}>"
+
+
+@final
+class Link(Described):
+    """What a transport runs over."""
+
+    __slots__ = ("_dst", "_is_qos", "_mtu", "_src", "_stream", "_zid")
+
+    def __init__(
+        self, zid: ZenohId, src: str, dst: str, mtu: int, stream: bool, is_qos: bool
+    ) -> None:
+        """From here to there."""
+        self._zid: ZenohId = zid
+        self._src: str = src
+        self._dst: str = dst
+        self._mtu: int = mtu
+        self._stream: bool = stream
+        self._is_qos: bool = is_qos
+
+    @property
+    def zid(self) -> ZenohId:
+        """The other node."""
+        return self._zid
+
+    @property
+    def src(self) -> str:
+        """This end."""
+        return self._src
+
+    @property
+    def dst(self) -> str:
+        """The other end."""
+        return self._dst
+
+    @property
+    def group(self) -> str | None:
+        """The multicast group, if it is one."""
+        return None
+
+    @property
+    def mtu(self) -> int:
+        """How many bytes fit into one batch."""
+        return self._mtu
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether bytes flow without borders, as in TCP."""
+        return self._stream
+
+    @property
+    def interfaces(self) -> list[str]:
+        """The network interfaces it uses, where they are known."""
+        return []
+
+    @property
+    def auth_identifier(self) -> str | None:
+        """The name that the other side proved."""
+        return None
+
+    @property
+    def priorities(self) -> tuple[int, int] | None:
+        """The first and the last priority it carries."""
+        return (0, 7) if self._is_qos else None
+
+    @property
+    def reliability(self) -> Reliability | None:
+        """Whether it repeats what was lost."""
+        return Reliability.RELIABLE if self._stream else Reliability.BEST_EFFORT
+
+    def _parts(self) -> tuple[object, ...]:
+        return (self._zid, self._src, self._dst, self._mtu, self._stream)
+
+    def __repr__(self) -> str:
+        """From here to there."""
+        return f"<Link {self._src} -> {self._dst} ({self._zid})>"
+
+
+def transport_of(neighbour: Neighbour) -> Transport | None:
+    """The session with a neighbour, once it is open."""
+    face, unicast = neighbour.face, neighbour.unicast
+    if face is None or unicast is None:
+        return None
+    terms = unicast.terms
+    return Transport(ZenohId(face.zid), WhatAmI(1 << face.role), terms is not None and terms.qos)
+
+
+def link_of(neighbour: Neighbour) -> Link | None:
+    """The link to a neighbour, once its session is open."""
+    face, unicast = neighbour.face, neighbour.unicast
+    if face is None or unicast is None:
+        return None
+    terms = unicast.terms
+    mtu = neighbour.mtu if terms is None else min(neighbour.mtu, terms.batch_size)
+    return Link(
+        ZenohId(face.zid),
+        neighbour.src,
+        neighbour.dst,
+        mtu,
+        neighbour.stream,
+        terms is not None and terms.qos,
+    )
+
+
+@final
+class TransportEvent:
+    """A session with another node opened (PUT) or closed (DELETE)."""
+
+    __slots__ = ("_kind", "_transport")
+
+    def __init__(self, kind: SampleKind, transport: Transport) -> None:
+        """What happened to what."""
+        self._kind: SampleKind = kind
+        self._transport: Transport = transport
+
+    @property
+    def kind(self) -> SampleKind:
+        """PUT: it opened; DELETE: it closed."""
+        return self._kind
+
+    @property
+    def transport(self) -> Transport:
+        """The session."""
+        return self._transport
+
+    def __repr__(self) -> str:
+        """What happened."""
+        return f"<TransportEvent {self._kind.name} {self._transport!r}>"
+
+
+@final
+class LinkEvent:
+    """A link came up (PUT) or went down (DELETE)."""
+
+    __slots__ = ("_kind", "_link")
+
+    def __init__(self, kind: SampleKind, link: Link) -> None:
+        """What happened to what."""
+        self._kind: SampleKind = kind
+        self._link: Link = link
+
+    @property
+    def kind(self) -> SampleKind:
+        """PUT: it came up; DELETE: it went down."""
+        return self._kind
+
+    @property
+    def link(self) -> Link:
+        """The link."""
+        return self._link
+
+    def __repr__(self) -> str:
+        """What happened."""
+        return f"<LinkEvent {self._kind.name} {self._link!r}>"
+
+
+class EventsListener(Receiving[H], Generic[E, H]):
+    """Tells of neighbours that come and go."""
+
+    def __init__(
+        self,
+        session: Session,
+        receiver: Receiver,
+        make: Callable[[SampleKind, Neighbour], E | None],
+        history: bool,
+    ) -> None:
+        """`make` gives what happened the form that programs see."""
+        super().__init__(session, receiver)
+        channel = receiver.channel
+        kinds = {True: SampleKind.PUT, False: SampleKind.DELETE}
+
+        def told(neighbour: Neighbour, opened: bool) -> None:
+            event = make(kinds[opened], neighbour)
+            if event is not None:
+                channel.push(event, 0)
+                channel.commit()
+
+        self._told: Callable[[Neighbour, bool], None] = told
+        session._channels.add(channel)
+        runtime = session._runtime
+        with runtime.turn() as node:
+            if history:
+                for neighbour in node.neighbours:
+                    if neighbour.is_open():
+                        told(neighbour, True)
+            runtime.add_session_listener(told)
+
+    def recv(self, /) -> E:
+        """The next event; waits for it."""
+        event: E = self._handler().recv()
+        return event
+
+    def try_recv(self, /) -> E | None:
+        """The next event if it is here, else None."""
+        event: E | None = self._handler().try_recv()
+        return event
+
+    def __iter__(self) -> Iterator[E]:
+        """All events, until it is undeclared."""
+        return self._iterate()
+
+    def _end(self) -> None:
+        if not self._gone:
+            super()._end()
+            self._runtime.remove_session_listener(self._told)
+            self._session._channels.discard(self._receiver.channel)
+            self._receiver.channel.end()
+
+
+class TransportEventsListener(EventsListener[TransportEvent, H]):
+    """Tells of sessions with other nodes that open and close."""
+
+    WHAT: ClassVar[str] = "transport events listener"
+
+
+class LinkEventsListener(EventsListener[LinkEvent, H]):
+    """Tells of links that come up and go down."""
+
+    WHAT: ClassVar[str] = "link events listener"
+
+
+def _transport_event(kind: SampleKind, neighbour: Neighbour) -> TransportEvent | None:
+    transport = transport_of(neighbour)
+    return None if transport is None else TransportEvent(kind, transport)
+
+
+def _link_event(kind: SampleKind, neighbour: Neighbour) -> LinkEvent | None:
+    link = link_of(neighbour)
+    return None if link is None else LinkEvent(kind, link)
+
+
+class SessionInfo:
+    """What a session knows of the network right now."""
+
+    def __init__(self, session: Session) -> None:
+        """Made by `Session.info`."""
+        self._session: Session = session
+
+    def zid(self, /) -> ZenohId:
+        """The session's own id."""
+        return self._session.zid()
+
+    def _neighbours(self) -> list[Neighbour]:
+        runtime = self._session._runtime
+        return [] if runtime.closed else runtime.neighbours()
+
+    def _of_role(self, role: int) -> list[ZenohId]:
+        faces = [neighbour.face for neighbour in self._neighbours()]
+        return [ZenohId(face.zid) for face in faces if face is not None and face.role == role]
+
+    def routers_zid(self, /) -> list[ZenohId]:
+        """The routers it has a session with."""
+        return self._of_role(ROUTER)
+
+    def peers_zid(self, /) -> list[ZenohId]:
+        """The peers it has a session with."""
+        return self._of_role(PEER)
+
+    def transports(self, /) -> list[Transport]:
+        """Its sessions with other nodes."""
+        found = [transport_of(neighbour) for neighbour in self._neighbours()]
+        return [transport for transport in found if transport is not None]
+
+    def links(self, /) -> list[Link]:
+        """Its links."""
+        found = [link_of(neighbour) for neighbour in self._neighbours()]
+        return [link for link in found if link is not None]
+
+    @overload
+    def declare_transport_events_listener(
+        self, /, handler: Queued[TransportEvent] = None, *, history: bool | None = None
+    ) -> TransportEventsListener[Handler[TransportEvent]]: ...
+    @overload
+    def declare_transport_events_listener(
+        self, /, handler: Beside[TransportEvent, H], *, history: bool | None = None
+    ) -> TransportEventsListener[H]: ...
+    @overload
+    def declare_transport_events_listener(
+        self, /, handler: Called[TransportEvent], *, history: bool | None = None
+    ) -> TransportEventsListener[None]: ...
+    def declare_transport_events_listener(
+        self, /, handler: object = None, *, history: bool | None = None
+    ) -> TransportEventsListener[Any]:
+        """Be told of sessions that open and close; with `history`, of those that are open."""
+        session = self._session
+        session._open()
+        receiver = receiver_of(session, handler, "TransportEvent")
+        return TransportEventsListener(session, receiver, _transport_event, bool(history))
+
+    @overload
+    def declare_link_events_listener(
+        self, /, handler: Queued[LinkEvent] = None, *, history: bool | None = None
+    ) -> LinkEventsListener[Handler[LinkEvent]]: ...
+    @overload
+    def declare_link_events_listener(
+        self, /, handler: Beside[LinkEvent, H], *, history: bool | None = None
+    ) -> LinkEventsListener[H]: ...
+    @overload
+    def declare_link_events_listener(
+        self, /, handler: Called[LinkEvent], *, history: bool | None = None
+    ) -> LinkEventsListener[None]: ...
+    def declare_link_events_listener(
+        self, /, handler: object = None, *, history: bool | None = None
+    ) -> LinkEventsListener[Any]:
+        """Be told of links that come up and go down; with `history`, of those that are up."""
+        session = self._session
+        session._open()
+        receiver = receiver_of(session, handler, "LinkEvent")
+        return LinkEventsListener(session, receiver, _link_event, bool(history))
+
+    def __repr__(self) -> str:
+        """Whose it is."""
+        return f"<SessionInfo of {self._session!r}>"

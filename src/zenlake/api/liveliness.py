@@ -1,0 +1,145 @@
+"""Liveliness: being alive under a key, and knowing who is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+from zenlake.api.entity import Beside, Called, Declared, H, Queued, receiver_of
+from zenlake.api.options import seconds
+from zenlake.api.query import CancellationToken, Reply, refuse_cancelled, watch
+from zenlake.api.subscribe import Subscriber
+from zenlake.engine.handlers import AnswerQueue, TokenQueue
+from zenlake.keys import IntoKeyExpr, KeyExpr
+from zenlake.node.entities import Token
+from zenlake.node.sample import Sample
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.engine.handlers import Handler
+    from zenlake.node.local import Local
+
+__all__ = ["Liveliness", "LivelinessToken"]
+
+
+class LivelinessToken(Declared):
+    """Says that somebody is alive, until it is undeclared or the session ends in any way."""
+
+    WHAT: ClassVar[str] = "liveliness token"
+
+    def __init__(self, session: Session, entity: Token) -> None:
+        """Made by `Liveliness.declare_token`."""
+        super().__init__(session)
+        self._entity: Token = entity
+
+    def _withdraw(self, local: Local) -> None:
+        local.untoken(self._entity)
+
+    def __repr__(self) -> str:
+        """What it is alive under."""
+        self._check()
+        return f"<LivelinessToken {self._entity.key}>"
+
+
+class Liveliness:
+    """What a session can do about liveliness."""
+
+    def __init__(self, session: Session) -> None:
+        """Made by `Session.liveliness`."""
+        self._session: Session = session
+
+    def declare_token(self, /, key_expr: IntoKeyExpr) -> LivelinessToken:
+        """Be alive under a key."""
+        key = KeyExpr.of(key_expr)
+        with self._session._open().turn() as node:
+            return LivelinessToken(self._session, node.local.token(str(key)))
+
+    @overload
+    def get(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Queued[Reply] = None,
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> Handler[Reply]: ...
+    @overload
+    def get(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Beside[Reply, H],
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> H: ...
+    @overload
+    def get(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Called[Reply],
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> None: ...
+    def get(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: object = None,
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> object:
+        """Ask who is alive now."""
+        key = KeyExpr.of(key_expr)
+        refuse_cancelled(cancellation_token)
+        session = self._session
+        runtime = session._open()
+        patience = seconds(timeout, runtime.node.settings.query_timeout)
+        receiver = receiver_of(session, handler, "Reply", key)
+        sink = AnswerQueue(receiver.channel, Reply)
+        with runtime.turn() as node:
+            get = node.local.liveliness_get(str(key), sink, patience)
+        watch(session, receiver, cancellation_token, lambda local: local.cancel_liveliness(get))
+        return receiver.handler
+
+    @overload
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Queued[Sample] = None,
+        *,
+        history: bool | None = None,
+    ) -> Subscriber[Handler[Sample]]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Beside[Sample, H],
+        *,
+        history: bool | None = None,
+    ) -> Subscriber[H]: ...
+    @overload
+    def declare_subscriber(
+        self, /, key_expr: IntoKeyExpr, handler: Called[Sample], *, history: bool | None = None
+    ) -> Subscriber[None]: ...
+    def declare_subscriber(
+        self, /, key_expr: IntoKeyExpr, handler: object = None, *, history: bool | None = None
+    ) -> Subscriber[Any]:
+        """Be told who comes alive (PUT) and who dies (DELETE); with `history`, who is already."""
+        key = KeyExpr.of(key_expr)
+        session = self._session
+        runtime = session._open()
+        receiver = receiver_of(session, handler, "Sample", key)
+        with runtime.turn() as node:
+            sink = TokenQueue(receiver.channel)
+            entity = node.local.watch_liveliness(str(key), sink, bool(history))
+            return Subscriber(session, receiver, entity)
+
+    def __repr__(self) -> str:
+        """Whose it is."""
+        return f"<Liveliness of {self._session!r}>"

@@ -1,0 +1,68 @@
+"""Turning on the log, by the variable that Zenoh's programs know."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+__all__ = ["init_log_from_env_or", "try_init_log_from_env"]
+
+#: The level of each word; Python has none below DEBUG of its own.
+LEVELS = {
+    "trace": 5,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "off": logging.CRITICAL + 10,
+}
+VARIABLE = "RUST_LOG"
+
+
+def try_init_log_from_env() -> None:
+    """Log as the variable RUST_LOG says; if it is not set, change nothing."""
+    text = os.environ.get(VARIABLE)
+    if text:
+        _apply(text)
+
+
+def init_log_from_env_or(level: str) -> None:
+    """Log as the variable RUST_LOG says, or at `level`: off, error, warn, info, debug, trace."""
+    _apply(os.environ.get(VARIABLE) or level)
+
+
+def levels_of(text: str) -> dict[str, int]:
+    """The levels that `info,zenoh::net=debug` asks for, by logger; what has no level is traced."""
+    found: dict[str, int] = {}
+    for directive in text.split(","):
+        target, equals, word = directive.strip().partition("=")
+        if not equals:
+            if target.lower() in LEVELS:
+                found["zenlake"] = LEVELS[target.lower()]
+                continue
+            word = "trace"
+        if target and word.strip().lower() in LEVELS:
+            found[logger_of(target)] = LEVELS[word.strip().lower()]
+    return found
+
+
+def logger_of(target: str) -> str:
+    """The logger for a target: `zenoh::net` and `zenlake.engine` alike."""
+    name = target.strip().replace("::", ".")
+    head, _, rest = name.partition(".")
+    if head.startswith("zenoh") or head == "zenlake":
+        # Their rooms are not ours: a target within Zenoh means all of it.
+        return f"zenlake.{rest}" if head == "zenlake" and rest else "zenlake"
+    return name
+
+
+def _apply(text: str) -> None:
+    logging.addLevelName(LEVELS["trace"], "TRACE")
+    for name, level in levels_of(text).items():
+        logging.getLogger(name).setLevel(level)
+    root = logging.getLogger()
+    if not root.handlers and not logging.getLogger("zenlake").handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logging.getLogger("zenlake").addHandler(handler)

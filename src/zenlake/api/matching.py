@@ -1,0 +1,100 @@
+"""Whether anybody listens or answers, and being told when that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from zenlake.api.entity import H, Receiving, receiver_of
+from zenlake.engine.handlers import Receiver, StatusQueue
+from zenlake.node.entities import LocalQuerier, Publication
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.node.local import Local
+
+__all__ = ["MatchingListener", "MatchingStatus"]
+
+
+@final
+class MatchingStatus:
+    """Whether anybody matches."""
+
+    __slots__ = ("_matching",)
+
+    def __init__(self, matching: bool) -> None:
+        """True: somebody does."""
+        self._matching: bool = matching
+
+    @property
+    def matching(self) -> bool:
+        """Whether somebody matches."""
+        return self._matching
+
+    def __bool__(self) -> bool:
+        """Whether somebody matches."""
+        return self._matching
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to the same status."""
+        return isinstance(other, MatchingStatus) and self._matching == other._matching
+
+    def __hash__(self) -> int:
+        """Equal statuses have equal hashes."""
+        return hash(self._matching)
+
+    def __repr__(self) -> str:
+        """How to write it."""
+        return f"MatchingStatus({self._matching})"
+
+
+class MatchingListener(Receiving[H]):
+    """Tells when the first that matches comes, and when the last one leaves."""
+
+    WHAT: ClassVar[str] = "matching listener"
+
+    def __init__(
+        self,
+        session: Session,
+        receiver: Receiver,
+        entity: Publication | LocalQuerier,
+        sink: StatusQueue,
+    ) -> None:
+        """Made by `declare_matching_listener`."""
+        super().__init__(session, receiver)
+        self._entity: Publication | LocalQuerier = entity
+        self._sink: StatusQueue = sink
+
+    @classmethod
+    def watch(
+        cls, session: Session, entity: Publication | LocalQuerier, handler: object
+    ) -> MatchingListener[Any]:
+        """Begin to listen; told at once if somebody matches already."""
+        receiver = receiver_of(session, handler, "MatchingStatus", entity.key)
+        sink = StatusQueue(receiver.channel, MatchingStatus)
+        with session._runtime.turn() as node:
+            listener: MatchingListener[Any] = cls(session, receiver, entity, sink)
+            node.local.watch(entity, sink)
+        return listener
+
+    def recv(self, /) -> MatchingStatus:
+        """The next change; waits for it."""
+        status: MatchingStatus = self._handler().recv()
+        return status
+
+    def try_recv(self, /) -> MatchingStatus | None:
+        """The next change if it is here."""
+        status: MatchingStatus | None = self._handler().try_recv()
+        return status
+
+    def __iter__(self) -> Iterator[MatchingStatus]:
+        """All changes, until it is undeclared."""
+        return self._iterate()
+
+    def _withdraw(self, local: Local) -> None:
+        local.unwatch(self._entity, self._sink)
+
+    def __repr__(self) -> str:
+        """What it watches."""
+        self._check()
+        return f"<MatchingListener {self._entity.key}>"

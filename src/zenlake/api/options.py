@@ -1,0 +1,177 @@
+"""Options as programs write them, turned into what the node takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from zenlake.clock import Timestamp
+from zenlake.errors import ZError
+from zenlake.node.sample import wire_timestamp
+from zenlake.values import (
+    CongestionControl,
+    Encoding,
+    InterceptionPoint,
+    IntoZBytes,
+    Locality,
+    Priority,
+    QoS,
+    SourceInfo,
+    TimestampContext,
+    TimestampInstrumentation,
+    ZBytes,
+)
+from zenlake.wire.codec_network import Push, TimestampRecord
+from zenlake.wire.codec_network import TimestampStack as WireTimestampStack
+from zenlake.wire.codec_zenoh import Del, Put
+from zenlake.wire.codec_zenoh import SourceInfo as WireSourceInfo
+from zenlake.wire.cursor import Writer
+
+if TYPE_CHECKING:
+    from zenlake.engine.runtime import Runtime
+
+IntoEncoding = Encoding | str
+StampCallback = Callable[[TimestampContext], bytes]
+
+#: A stamp in a form of its own has this bit.
+_CUSTOM: Final = 0x80
+
+
+def payload_bytes(payload: IntoZBytes) -> bytes:
+    """The bytes of a payload; copied only if they are not `bytes` already."""
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, ZBytes):
+        return payload.to_bytes()
+    return ZBytes(payload).to_bytes()
+
+
+def optional_bytes(payload: IntoZBytes | None) -> bytes | None:
+    """The bytes of an attachment, if there is one."""
+    return None if payload is None else payload_bytes(payload)
+
+
+def qos_byte(
+    congestion_control: CongestionControl | None,
+    priority: Priority | None,
+    express: bool | None,
+    default: CongestionControl = CongestionControl.DROP,
+) -> int:
+    """The byte of the wire for what was asked."""
+    if congestion_control is None and priority is None and not express:
+        return 13 if default is CongestionControl.BLOCK else 5
+    return QoS(
+        Priority.DEFAULT if priority is None else priority,
+        default if congestion_control is None else congestion_control,
+        bool(express),
+    ).byte
+
+
+def encoding_parts(encoding: IntoEncoding | None) -> tuple[int, bytes]:
+    """The id and the schema of an encoding."""
+    if encoding is None:
+        return 0, b""
+    found = Encoding.of(encoding)
+    return found.id, found.schema or b""
+
+
+def locality(given: Locality | None) -> int:
+    """Whom it may reach, or come from."""
+    return Locality.ANY.value if given is None else given.value
+
+
+def seconds(timeout: float | None, default: float) -> float:
+    """How long to wait."""
+    if timeout is None:
+        return default
+    if timeout < 0:
+        raise ValueError(f"negative timeout: {timeout} seconds; give 0 or more")
+    return float(timeout)
+
+
+def source_on_wire(source: SourceInfo | None) -> WireSourceInfo | None:
+    """Who published it, for the wire."""
+    if source is None:
+        return None
+    id = source.source_id
+    return WireSourceInfo(zid=bytes(id.zid), eid=id.eid, sn=source.source_sn)
+
+
+class Stamps:
+    """Takes times where a session sends, if it is asked to."""
+
+    def __init__(
+        self, runtime: Runtime, context: TimestampContext, callback: StampCallback | None
+    ) -> None:
+        """`callback` tells the time in a form of its own."""
+        self._runtime = runtime
+        self._context = context
+        self._callback = callback
+
+    def begin(self, asked: TimestampInstrumentation | None) -> WireTimestampStack | None:
+        """The stack of a message that leaves."""
+        if asked is None:
+            return None
+        records: tuple[TimestampRecord, ...] = ()
+        if asked.is_instrumented(InterceptionPoint.SEND):
+            point = InterceptionPoint.SEND.value
+            callback = self._callback
+            if callback is not None:
+                stamp = bytes(callback(self._context))
+                records = (TimestampRecord(point=point | _CUSTOM, stamp=stamp),)
+            else:
+                w = Writer()
+                wire_timestamp(self._runtime.new_timestamp()).write(w)
+                records = (TimestampRecord(point=point, stamp=b"".join(w.parts)),)
+        return WireTimestampStack(points=asked.flags, records=records)
+
+
+def put_message(
+    payload: bytes,
+    qos: int,
+    encoding: int,
+    schema: bytes,
+    attachment: IntoZBytes | None,
+    timestamp: Timestamp | None,
+    stack: WireTimestampStack | None,
+    source_info: SourceInfo | None,
+) -> Push:
+    """A value to publish; its key is filled in on the way."""
+    return Push(
+        scope=0,
+        qos=qos,
+        timestamp_stack=stack,
+        body=Put(
+            timestamp=None if timestamp is None else wire_timestamp(timestamp),
+            encoding=encoding,
+            schema=schema,
+            source_info=source_on_wire(source_info),
+            attachment=optional_bytes(attachment),
+            payload=payload,
+        ),
+    )
+
+
+def delete_message(
+    qos: int,
+    attachment: IntoZBytes | None,
+    timestamp: Timestamp | None,
+    stack: WireTimestampStack | None,
+    source_info: SourceInfo | None,
+) -> Push:
+    """The removal of a value; its key is filled in on the way."""
+    return Push(
+        scope=0,
+        qos=qos,
+        timestamp_stack=stack,
+        body=Del(
+            timestamp=None if timestamp is None else wire_timestamp(timestamp),
+            source_info=source_on_wire(source_info),
+            attachment=optional_bytes(attachment),
+        ),
+    )
+
+
+def closed_error() -> ZError:
+    """What everything says on a session that is closed."""
+    return ZError("session closed: open another with zenlake.open()")

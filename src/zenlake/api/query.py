@@ -1,0 +1,415 @@
+"""Asking: `get`, declared queriers, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final, overload
+
+from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
+from zenlake.api.matching import MatchingListener, MatchingStatus
+from zenlake.api.options import (
+    IntoEncoding,
+    closed_error,
+    encoding_parts,
+    optional_bytes,
+    payload_bytes,
+    source_on_wire,
+)
+from zenlake.clock import ZenohId
+from zenlake.engine.channel import Channel
+from zenlake.engine.handlers import AnswerQueue, Receiver
+from zenlake.errors import ZError
+from zenlake.keys import KeyExpr, Parameters
+from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters
+from zenlake.node.entities import LocalQuerier
+from zenlake.node.sample import Sample, sample_of
+from zenlake.values import (
+    ConsolidationMode,
+    Encoding,
+    EntityGlobalId,
+    IntoZBytes,
+    ReplyKeyExpr,
+    SourceInfo,
+    TimestampInstrumentation,
+    TimestampStack,
+    ZBytes,
+)
+from zenlake.wire.codec_network import Push, Responder
+from zenlake.wire.codec_zenoh import Del, Err, Put, QueryBody
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from zenlake.api.get_options import AskOptions
+    from zenlake.api.session import Session
+    from zenlake.engine.handlers import Handler
+    from zenlake.node.local import Local
+
+__all__ = ["CancellationToken", "Querier", "QueryConsolidation", "Reply", "ReplyError"]
+
+
+@final
+class QueryConsolidation:
+    """What becomes of several answers for one key."""
+
+    __slots__ = ("_mode",)
+
+    AUTO: ClassVar[QueryConsolidation]
+    DEFAULT: ClassVar[QueryConsolidation]
+
+    def __init__(self, mode: ConsolidationMode, /) -> None:
+        """Wrap a mode."""
+        self._mode: ConsolidationMode = mode
+
+    @property
+    def mode(self) -> ConsolidationMode:
+        """The mode."""
+        return self._mode
+
+    def __eq__(self, other: object) -> bool:
+        """Equal by mode."""
+        return isinstance(other, QueryConsolidation) and self._mode is other._mode
+
+    def __hash__(self) -> int:
+        """Equal ones have equal hashes."""
+        return hash(self._mode)
+
+    def __repr__(self) -> str:
+        """How to write it."""
+        return f"QueryConsolidation({self._mode})"
+
+
+QueryConsolidation.AUTO = QueryConsolidation(ConsolidationMode.AUTO)
+QueryConsolidation.DEFAULT = QueryConsolidation.AUTO
+
+IntoQueryConsolidation = ConsolidationMode | QueryConsolidation
+
+
+@final
+class ReplyError:
+    """An answer that says what went wrong."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: Err) -> None:
+        """As it came."""
+        self._body: Err = body
+
+    @property
+    def payload(self) -> ZBytes:
+        """What went wrong."""
+        return ZBytes(self._body.payload)
+
+    @property
+    def encoding(self) -> Encoding:
+        """What the payload is."""
+        return Encoding.from_wire(self._body.encoding, self._body.schema or None)
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the way; None: the node does not pass them on with answers."""
+        return None
+
+    def __repr__(self) -> str:
+        """What went wrong."""
+        return f"<ReplyError {self.payload!r} {self.encoding}>"
+
+
+@final
+class Reply:
+    """One answer: a sample, or an error."""
+
+    __slots__ = ("_body", "_key", "_qos", "_responder")
+
+    def __init__(
+        self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int
+    ) -> None:
+        """As it came; made into a sample when it is looked at."""
+        self._key: str = key
+        self._body: Put | Del | Err = body
+        self._responder: Responder | None = responder
+        self._qos: int = qos
+
+    @property
+    def result(self) -> Sample | ReplyError:
+        """The sample or the error."""
+        body = self._body
+        if isinstance(body, Err):
+            return ReplyError(body)
+        key = KeyExpr.trusted(self._key)
+        return sample_of(key, Push(scope=0, suffix=self._key, qos=self._qos, body=body), True)
+
+    @property
+    def ok(self) -> Sample | None:
+        """The sample, unless it is an error."""
+        result = self.result
+        return result if isinstance(result, Sample) else None
+
+    @property
+    def err(self) -> ReplyError | None:
+        """The error, if it is one."""
+        body = self._body
+        return ReplyError(body) if isinstance(body, Err) else None
+
+    @property
+    def replier_id(self) -> EntityGlobalId | None:
+        """Who answered, if they said so."""
+        responder = self._responder
+        if responder is None or not responder.zid:
+            return None
+        return EntityGlobalId(ZenohId(responder.zid), responder.eid)
+
+    def __repr__(self) -> str:
+        """What it says."""
+        return f"<Reply {self.result!r}>"
+
+
+@final
+class CancellationToken:
+    """Ends questions before their time; one token may be given to many."""
+
+    def __init__(self) -> None:
+        """Not cancelled."""
+        self._lock = Lock()
+        self._cancelled = False
+        self._asked: list[tuple[Callable[[], None], Channel, bool]] = []
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._cancelled
+
+    def cancel(self, /) -> None:
+        """End all questions it was given to; waits for callbacks that are running.
+
+        From inside such a callback it does not wait: it would wait for itself.
+        """
+        with self._lock:
+            self._cancelled = True
+            asked = self._asked
+            self._asked = []
+        for end, channel, is_callback in asked:
+            end()
+            if is_callback:
+                channel.discard()
+        for _, channel, _ in asked:
+            channel.join()
+
+    def _add(self, end: Callable[[], None], channel: Channel, is_callback: bool) -> None:
+        with self._lock:
+            self._asked = [one for one in self._asked if not one[1].ended]
+            self._asked.append((end, channel, is_callback))
+            cancelled = self._cancelled
+        if cancelled:
+            self.cancel()
+
+    def __repr__(self) -> str:
+        """Whether it was cancelled."""
+        return f"<CancellationToken {'cancelled' if self._cancelled else 'not cancelled'}>"
+
+
+def refuse_cancelled(token: CancellationToken | None) -> None:
+    """A question that is cancelled before it is asked is not asked."""
+    if token is not None and token.is_cancelled:
+        raise ZError("Query was cancelled: its token is; make a new CancellationToken")
+
+
+#: What a question is made of, with what an ordinary one has.
+_LATEST: Final = ConsolidationMode.DEFAULT
+
+
+class Asking:
+    """How questions are asked: what `get` and a declared querier have in common."""
+
+    def __init__(
+        self,
+        session: Session,
+        target: int,
+        consolidation: IntoQueryConsolidation | None,
+        accept_replies: ReplyKeyExpr | None,
+        timeout: float,
+        qos: int,
+        destination: int,
+    ) -> None:
+        """Everything but the question itself."""
+        if isinstance(consolidation, QueryConsolidation):
+            consolidation = consolidation.mode
+        self.session = session
+        self.target = target
+        self.consolidation = (consolidation or _LATEST).value
+        self.any_key = accept_replies is ReplyKeyExpr.ANY
+        self.timeout = timeout
+        self.qos = qos
+        self.destination = destination
+
+    def ask(
+        self,
+        key: str,
+        parameters: Parameters,
+        handler: object,
+        payload: IntoZBytes | None,
+        encoding: IntoEncoding | None,
+        attachment: IntoZBytes | None,
+        source_info: SourceInfo | None,
+        token: CancellationToken | None,
+        instrumentation: TimestampInstrumentation | None,
+    ) -> Any:
+        """Ask, and give the handler that the answers come to."""
+        refuse_cancelled(token)
+        session = self.session
+        runtime = session._open()
+        any_key = self.any_key or ANY_KEY_EXPR in parameters
+        if any_key and ANY_KEY_EXPR not in parameters:
+            parameters.insert(ANY_KEY_EXPR, "")
+        body: QueryBody | None = None
+        if payload is not None or encoding is not None:
+            id, schema = encoding_parts(encoding)
+            value = b"" if payload is None else payload_bytes(payload)
+            body = QueryBody(encoding=id, schema=schema, payload=value)
+        receiver = receiver_of(session, handler, "Reply", key)
+        sink = AnswerQueue(receiver.channel, Reply)
+        with runtime.turn() as node:
+            get = node.local.get(
+                key,
+                str(parameters),
+                sink,
+                target=self.target,
+                consolidation=self.consolidation,
+                any_key=any_key,
+                timeout=self.timeout,
+                qos=self.qos,
+                body=body,
+                attachment=optional_bytes(attachment),
+                source_info=source_on_wire(source_info),
+                timestamp_stack=session._stamps.begin(instrumentation),
+                destination=self.destination,
+                timed=TIME in parameters,
+            )
+        watch(session, receiver, token, lambda local: local.cancel(get))
+        return receiver.handler
+
+
+def watch(
+    session: Session,
+    receiver: Receiver,
+    token: CancellationToken | None,
+    cancel: Callable[[Local], None],
+) -> None:
+    """Have a question ended with its token."""
+    if token is None:
+        return
+    runtime = session._runtime
+
+    def end() -> None:
+        if not runtime.closed:
+            with runtime.turn() as node:
+                cancel(node.local)
+
+    token._add(end, receiver.channel, receiver.is_callback)
+
+
+class Querier(Declared):
+    """A declared question: neighbours know of it, so that it is asked of the right ones at once."""
+
+    WHAT: ClassVar[str] = "querier"
+
+    def __init__(
+        self,
+        session: Session,
+        entity: LocalQuerier,
+        asking: Asking,
+        accept_replies: ReplyKeyExpr,
+    ) -> None:
+        """Made by `Session.declare_querier`."""
+        super().__init__(session)
+        self._entity: LocalQuerier = entity
+        self._asking: Asking = asking
+        self._accept_replies: ReplyKeyExpr = accept_replies
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        self._check()
+        return entity_id(self._runtime.zid, self._entity.eid)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """What it asks about."""
+        self._check()
+        return KeyExpr.trusted(self._entity.key)
+
+    @property
+    def accept_replies(self) -> ReplyKeyExpr:
+        """Whether answers may be about keys that were not asked for."""
+        self._check()
+        return self._accept_replies
+
+    @property
+    def matching_status(self) -> MatchingStatus:
+        """Whether anybody would answer now."""
+        self._check()
+        with self._runtime.turn() as node:
+            return MatchingStatus(node.local.querier_matches(self._entity))
+
+    @overload
+    def get(
+        self, /, handler: Queued[Reply] = None, **options: Unpack[AskOptions]
+    ) -> Handler[Reply]: ...
+    @overload
+    def get(self, /, handler: Beside[Reply, H], **options: Unpack[AskOptions]) -> H: ...
+    @overload
+    def get(self, /, handler: Called[Reply], **options: Unpack[AskOptions]) -> None: ...
+    def get(
+        self,
+        /,
+        handler: object = None,
+        *,
+        parameters: IntoParameters | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> object:
+        """Ask."""
+        self._check()
+        if self._runtime.closed:
+            raise closed_error()
+        return self._asking.ask(
+            self._entity.key,
+            Parameters(parameters),
+            handler,
+            payload,
+            encoding,
+            attachment,
+            source_info,
+            cancellation_token,
+            timestamp_instrumentation,
+        )
+
+    @overload
+    def declare_matching_listener(
+        self, /, handler: Queued[MatchingStatus] = None
+    ) -> MatchingListener[Handler[MatchingStatus]]: ...
+    @overload
+    def declare_matching_listener(
+        self, /, handler: Beside[MatchingStatus, H]
+    ) -> MatchingListener[H]: ...
+    @overload
+    def declare_matching_listener(
+        self, /, handler: Called[MatchingStatus]
+    ) -> MatchingListener[None]: ...
+    def declare_matching_listener(self, /, handler: object = None) -> MatchingListener[Any]:
+        """Be told when the first that answers comes, and when the last one leaves."""
+        self._check()
+        return MatchingListener.watch(self._session, self._entity, handler)
+
+    def _withdraw(self, local: Local) -> None:
+        local.unquerier(self._entity)
+
+    def __repr__(self) -> str:
+        """What it asks about."""
+        self._check()
+        return f"<Querier {self._entity.key}>"

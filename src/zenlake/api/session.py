@@ -1,0 +1,431 @@
+"""Sessions: a program's place in the network."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+
+from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
+from zenlake.api.info import SessionInfo
+from zenlake.api.liveliness import Liveliness
+from zenlake.api.options import (
+    IntoEncoding,
+    StampCallback,
+    Stamps,
+    encoding_parts,
+    locality,
+    qos_byte,
+    seconds,
+)
+from zenlake.api.publish import Publisher
+from zenlake.api.put import OWN, Putting
+from zenlake.api.query import Asking, CancellationToken, IntoQueryConsolidation, Querier, Reply
+from zenlake.api.queryable import Query, Queryable
+from zenlake.api.release import later, ready
+from zenlake.api.subscribe import Subscriber
+from zenlake.clock import Timestamp, ZenohId
+from zenlake.config import Config
+from zenlake.engine.channel import Channel
+from zenlake.engine.handlers import QuestionQueue, SampleQueue
+from zenlake.engine.runtime import Runtime
+from zenlake.errors import LocalError
+from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr, Selector
+from zenlake.node.entities import Incoming
+from zenlake.node.sample import Sample
+from zenlake.values import (
+    CongestionControl,
+    Encoding,
+    EntityGlobalId,
+    IntoZBytes,
+    Locality,
+    Priority,
+    QueryTarget,
+    Reliability,
+    ReplyKeyExpr,
+    SourceInfo,
+    TimestampContext,
+    TimestampInstrumentation,
+    WhatAmI,
+)
+
+if TYPE_CHECKING:
+    from zenlake.api.get_options import GetOptions
+    from zenlake.engine.handlers import Handler
+
+__all__ = ["Session", "open"]
+
+
+def open(
+    config: Config | None = None, *, timestamp_callback: StampCallback | None = None
+) -> Session:
+    """Open a session: waits until it is connected as `config` says, and says what it tried if not.
+
+    `timestamp_callback` tells the time in a form of its own where messages ask for it.
+    """
+    if config is not None and not isinstance(config, Config):
+        raise TypeError(f"a session is opened with a Config, not {type(config).__name__}")
+    ready()
+    return Session(Runtime.open(Config() if config is None else config), timestamp_callback)
+
+
+class Session(Putting):
+    """A program's place in the network: publish, subscribe, ask and answer through it.
+
+    It is closed by `close`, at the end of a `with` block, when the program lets go of it and of
+    all that it declared, and at the latest when the interpreter exits.
+    """
+
+    def __init__(self, runtime: Runtime, timestamp_callback: StampCallback | None = None) -> None:
+        """Made by `open`."""
+        context = TimestampContext(ZenohId(runtime.zid), WhatAmI(1 << runtime.node.mode))
+        super().__init__(runtime, Stamps(runtime, context, timestamp_callback))
+        #: What lives on though the program forgot it: it has a callback.
+        self._kept: set[Declared] = set()
+        #: Channels that the node does not know of, and so does not end.
+        self._channels: set[Channel] = set()
+        self._declared_keys: dict[str, int] = {}
+        _sessions.add(self)
+
+    # ---------------------------------------------------------------------------------- life
+
+    def _keep(self, entity: Declared) -> None:
+        self._kept.add(entity)
+
+    def _forget(self, entity: Declared) -> None:
+        self._kept.discard(entity)
+
+    def close(self, /) -> None:
+        """Close it and all that is declared on it; closing twice does no harm."""
+        runtime = self._runtime
+        if not runtime.closed:
+            runtime.close()
+        for channel in list(self._channels):
+            channel.end()
+        self._channels.clear()
+        self._kept.clear()
+        self._plain.clear()
+        self._publications.clear()
+
+    def is_closed(self, /) -> bool:
+        """Whether it is closed."""
+        return self._runtime.closed
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, /, *_args: object, **_kwargs: object) -> None:
+        """Close it."""
+        self.close()
+
+    def __del__(self) -> None:
+        """Closed with its last reference."""
+        runtime = getattr(self, "_runtime", None)
+        if runtime is not None and not runtime.closed:
+            later(self.close)
+
+    def __repr__(self) -> str:
+        """Its id."""
+        return f"<Session {self.zid()}{' closed' if self._runtime.closed else ''}>"
+
+    # --------------------------------------------------------------------------------- facts
+
+    def zid(self, /) -> ZenohId:
+        """Its id in the network."""
+        return ZenohId(self._runtime.zid)
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id as an entity."""
+        return entity_id(self._runtime.zid, OWN)
+
+    @property
+    def info(self) -> SessionInfo:
+        """What it knows of the network."""
+        return SessionInfo(self)
+
+    def new_timestamp(self, /) -> Timestamp:
+        """A timestamp later than all that it has made or seen."""
+        return self._runtime.new_timestamp()
+
+    def liveliness(self, /) -> Liveliness:
+        """What it can do about liveliness."""
+        return Liveliness(self)
+
+    # ------------------------------------------------------------------------ key expressions
+
+    def declare_keyexpr(self, /, key_expr: IntoKeyExpr) -> KeyExpr:
+        """Check a key expression and keep it at hand for what is sent under it."""
+        self._open()
+        key = KeyExpr.of(key_expr)
+        self._declared_keys[str(key)] = self._declared_keys.get(str(key), 0) + 1
+        return key
+
+    def undeclare(self, /, obj: KeyExpr | Declared) -> None:
+        """Undeclare a key expression, or anything else that was declared on this session."""
+        if isinstance(obj, Declared):
+            obj.undeclare()
+            return
+        text = str(KeyExpr.of(obj))
+        count = self._declared_keys.get(text, 0)
+        if not count:
+            raise LocalError(
+                f"'{text}' is not declared on this session: undeclare what declare_keyexpr() gave"
+            )
+        if count == 1:
+            del self._declared_keys[text]
+        else:
+            self._declared_keys[text] = count - 1
+
+    # ---------------------------------------------------------------------------- publishing
+
+    def declare_publisher(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        reliability: Reliability | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Publisher:
+        """Declare a publisher, for a key that is published on again and again."""
+        key = KeyExpr.of(key_expr)
+        id, schema = encoding_parts(encoding)
+        qos = qos_byte(congestion_control, priority, express)
+        reliable = reliability is not Reliability.BEST_EFFORT
+        with self._open().turn() as node:
+            publication = node.local.publisher(
+                str(key), qos, reliable, id, schema, locality(allowed_destination)
+            )
+            return Publisher(self, publication, Encoding.of(encoding))
+
+    # --------------------------------------------------------------------------- subscribing
+
+    @overload
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Queued[Sample] = None,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[Handler[Sample]]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Beside[Sample, H],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[H]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Called[Sample],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[None]: ...
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: object = None,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[Any]:
+        """Subscribe to a key expression."""
+        key = KeyExpr.of(key_expr)
+        runtime = self._open()
+        receiver = receiver_of(self, handler, "Sample", key)
+        with runtime.turn() as node:
+            sink = SampleQueue(receiver.channel)
+            entity = node.local.subscribe(str(key), sink, locality(allowed_origin))
+            return Subscriber(self, receiver, entity)
+
+    # ----------------------------------------------------------------------------- answering
+
+    @overload
+    def declare_queryable(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Queued[Query] = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[Handler[Query]]: ...
+    @overload
+    def declare_queryable(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Beside[Query, H],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[H]: ...
+    @overload
+    def declare_queryable(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Called[Query],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[None]: ...
+    def declare_queryable(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: object = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[Any]:
+        """Answer questions about a key expression."""
+        key = KeyExpr.of(key_expr)
+        runtime = self._open()
+        receiver = receiver_of(self, handler, "Query", key)
+
+        def asked(incoming: Incoming) -> Query:
+            return Query(runtime, incoming)
+
+        with runtime.turn() as node:
+            sink = QuestionQueue(receiver.channel, asked)
+            entity = node.local.queryable(str(key), sink, bool(complete), locality(allowed_origin))
+            return Queryable(self, receiver, entity)
+
+    # -------------------------------------------------------------------------------- asking
+
+    def _asking(
+        self,
+        target: QueryTarget | None,
+        consolidation: IntoQueryConsolidation | None,
+        accept_replies: ReplyKeyExpr | None,
+        timeout: float | None,
+        qos: int,
+        allowed_destination: Locality | None,
+    ) -> Asking:
+        return Asking(
+            self,
+            (target or QueryTarget.DEFAULT).value,
+            consolidation,
+            accept_replies,
+            seconds(timeout, self._runtime.node.settings.query_timeout),
+            qos,
+            locality(allowed_destination),
+        )
+
+    @overload
+    def get(
+        self,
+        /,
+        selector: IntoSelector,
+        handler: Queued[Reply] = None,
+        **options: Unpack[GetOptions],
+    ) -> Handler[Reply]: ...
+    @overload
+    def get(
+        self,
+        /,
+        selector: IntoSelector,
+        handler: Beside[Reply, H],
+        **options: Unpack[GetOptions],
+    ) -> H: ...
+    @overload
+    def get(
+        self, /, selector: IntoSelector, handler: Called[Reply], **options: Unpack[GetOptions]
+    ) -> None: ...
+    def get(
+        self,
+        /,
+        selector: IntoSelector,
+        handler: object = None,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> object:
+        """Ask everybody who has something under a selector; the answers come to the handler."""
+        self._open()
+        asked = Selector.of(selector)
+        qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
+        asking = self._asking(
+            target, consolidation, accept_replies, timeout, qos, allowed_destination
+        )
+        return asking.ask(
+            str(asked.key_expr),
+            asked.parameters,
+            handler,
+            payload,
+            encoding,
+            attachment,
+            source_info,
+            cancellation_token,
+            timestamp_instrumentation,
+        )
+
+    def declare_querier(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Querier:
+        """Declare a querier, for what is asked again and again."""
+        runtime = self._open()
+        key = KeyExpr.of(key_expr)
+        qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
+        asking = self._asking(
+            target, consolidation, accept_replies, timeout, qos, allowed_destination
+        )
+        with runtime.turn() as node:
+            entity = node.local.querier(str(key), asking.target, asking.destination)
+            return Querier(self, entity, asking, accept_replies or ReplyKeyExpr.DEFAULT)
+
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """What programs left open is closed in order, so that neighbours hear a goodbye."""
+    for session in list(_sessions):
+        session.close()
+
+
+def _after_fork() -> None:
+    """A child has none of the threads: the sessions of its parent are not its own."""
+    for session in list(_sessions):
+        session._runtime.closed = True
+    _sessions.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork)
