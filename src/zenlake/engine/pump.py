@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zenlake.engine")
 
+#: How long a link that is to be closed may take for what still waits.
+LAST_WORDS = 1.0
+
 
 class Pump:
     """Moves the bytes of one neighbour; lives on the loop thread."""
@@ -94,7 +97,23 @@ class Pump:
     def _finished(self) -> None:
         """The conversation is over: the last words are written, then the link is closed."""
         self.outbox.closed = True
-        self.runtime.loop.soon(self.shut)
+        self.runtime.loop.soon(self._drain, monotonic() + LAST_WORDS)
+
+    def _drain(self, deadline: float) -> None:
+        """Write what waits, for a while, then close."""
+        if self.closed:
+            return
+        if self.outbox.flush() or monotonic() >= deadline:
+            self.shut()
+            return
+        loop = self.runtime.loop.loop
+        timer = loop.call_later(max(0.0, deadline - monotonic()), self.shut)
+
+        def again() -> None:
+            timer.cancel()
+            self._drain(deadline)
+
+        self.link.when_writable(again)
 
     def _unresponsive(self) -> None:
         """Somebody waited too long for room: this neighbour is given up."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
+
 from zenlake.config.model import EndpointGroup, Settings
 from zenlake.errors import ConfigError
 from zenlake.node.settings import MODES, NodeSettings
+from zenlake.transport.auth import Credentials, read_dictionary
 from zenlake.values.whatami import WhatAmI
 
 #: Bits of the resolution byte by the configuration's word.
@@ -42,6 +46,16 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
             "transport/link/tx/sequence_number_resolution: "
             f"{tx.sequence_number_resolution!r} is not spoken by any node; write '32bit'"
         )
+    if unicast.lowlatency and unicast.qos.enabled:
+        raise ConfigError(
+            "transport/unicast/lowlatency: cannot be with priorities; "
+            "set transport/unicast/qos/enabled to false"
+        )
+    if unicast.compression.enabled and find_spec("lz4") is None:
+        raise ConfigError(
+            "transport/unicast/compression/enabled: needs the package lz4; "
+            "run: pip install 'zenlake[lz4]'"
+        )
     strategy = gossip.autoconnect_strategy
     return NodeSettings(
         mode=MODES[settings.mode],
@@ -69,5 +83,23 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         gossip_targets=roles(gossip.target),
         autoconnect=roles(gossip.autoconnect),
         strategy=strategy if isinstance(strategy, str) else "always",
+        low_latency=unicast.lowlatency,
+        compression=unicast.compression.enabled,
+        credentials=credentials(settings),
         locators=locators,
+    )
+
+
+def credentials(settings: Settings) -> Credentials:
+    """Who the node is and whom it lets in; reads the dictionary file."""
+    auth = settings.transport.auth.usrpwd
+    users: dict[bytes, bytes] | None = None
+    if auth.dictionary_file:
+        path = Path(auth.dictionary_file)
+        try:
+            users = read_dictionary(path.read_text())
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"transport/auth/usrpwd/dictionary_file: {path}: {error}") from error
+    return Credentials(
+        user=(auth.user or "").encode(), password=(auth.password or "").encode(), users=users
     )

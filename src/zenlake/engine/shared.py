@@ -129,6 +129,11 @@ class SharedOutbox(Outbox):
         super().say(batch)
         self._ask()
 
+    def say_last(self, batch: bytes) -> None:
+        """Add the closing word, behind all that waits."""
+        super().say_last(batch)
+        self._ask()
+
     def _moved(self, express: bool) -> None:
         """Something was added: write it now, or have it written soon. The lock is held."""
         if self.direct and not self.leftover:

@@ -100,6 +100,13 @@ class Node(Home):
         #: Told when sessions open and close: (neighbour, opened).
         self.on_session: Callable[[Neighbour, bool], None] | None = None
 
+    def chance(self, size: int) -> bytes:
+        """Bytes nobody can guess."""
+        found = b""
+        while len(found) < size:
+            found += self.cookie()
+        return found[:size]
+
     def locators(self) -> list[str]:
         """Where others can connect to this node."""
         return list(self.settings.locators)
@@ -220,6 +227,10 @@ class Node(Home):
             batch_size=min(settings.batch_size, mtu),
             lease=settings.lease,
             qos=settings.qos,
+            low_latency=settings.low_latency,
+            compression=settings.compression,
+            credentials=settings.credentials,
+            random=self.chance,
         )
         neighbour.unicast = Unicast(
             offer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from zenlake.routing.regions import CLIENT, PEER, ROUTER
+from zenlake.transport.auth import Credentials
 
 MODES = {"router": ROUTER, "peer": PEER, "client": CLIENT}
 
@@ -39,4 +40,7 @@ class NodeSettings:
     gossip_targets: int = 0b011
     autoconnect: int = 0b111
     strategy: str = "always"
+    low_latency: bool = False
+    compression: bool = False
+    credentials: Credentials = field(default=Credentials(), repr=False)
     locators: tuple[str, ...] = field(default=())

@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from zenlake.errors import ClosedError, HandshakeError
+from zenlake.transport.auth import AcceptorAuth, Credentials, InitiatorAuth
+from zenlake.transport.rsa import Random
 from zenlake.transport.sequence import initial_sn, mask_of
 from zenlake.wire import Close, InitAck, InitSyn, Message, OpenAck, OpenSyn
 from zenlake.wire.message import zid_text
@@ -37,6 +39,11 @@ REASONS = {
 ROLES = ("router", "peer", "client")
 
 
+def no_chance(size: int) -> bytes:
+    """For nodes that ask nobody for a proof."""
+    return bytes(size)
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What this side brings to a session."""
@@ -48,6 +55,11 @@ class Offer:
     lease: int = 10_000
     qos: bool = True
     patch: int = 1
+    low_latency: bool = False
+    compression: bool = False
+    credentials: Credentials = Credentials()
+    #: Bytes nobody can guess, for those who prove who they are.
+    random: Random = no_chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,9 @@ class Terms:
     rx_initial_sn: int = 0
     tx_lease: int = 10_000
     rx_lease: int = 10_000
+    low_latency: bool = False
+    compression: bool = False
+    user: str = ""  # who the neighbour is, if it had to prove it
 
 
 def refuse_close(message: Close) -> ClosedError:
@@ -80,6 +95,7 @@ class Initiator:
         """`expected`: the id that whoever is found must have (empty: any)."""
         self.offer = offer
         self.expected = expected
+        self.auth = InitiatorAuth(offer.credentials, offer.random)
         self.terms: Terms | None = None
         self.done = False
 
@@ -88,7 +104,8 @@ class Initiator:
         offer = self.offer
         return InitSyn(
             version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=offer.resolution,
-            batch_size=offer.batch_size, qos=offer.qos, patch=offer.patch,
+            batch_size=offer.batch_size, qos=offer.qos, auth=self.auth.syn(),
+            low_latency=offer.low_latency, compression=offer.compression, patch=offer.patch,
         )  # fmt: skip
 
     def receive(self, message: Message) -> Message | None:
@@ -129,8 +146,15 @@ class Initiator:
             mask=mask,
             tx_initial_sn=initial_sn(offer.zid, ack.zid, mask),
             tx_lease=offer.lease,
+            low_latency=offer.low_latency and ack.low_latency,
+            compression=offer.compression and ack.compression,
         )
-        return OpenSyn(lease=offer.lease, initial_sn=self.terms.tx_initial_sn, cookie=ack.cookie)
+        return OpenSyn(
+            lease=offer.lease,
+            initial_sn=self.terms.tx_initial_sn,
+            cookie=ack.cookie,
+            auth=self.auth.open(ack.auth),
+        )
 
 
 class Acceptor:
@@ -140,6 +164,8 @@ class Acceptor:
         """`cookie`: bytes nobody can guess, made for this link alone."""
         self.offer = offer
         self.cookie = cookie
+        self.auth = AcceptorAuth(offer.credentials, offer.random)
+        self._welcome: bytes | None = None
         self.terms: Terms | None = None
         self.done = False
 
@@ -156,14 +182,22 @@ class Acceptor:
         if message.cookie != self.cookie:
             raise HandshakeError("the cookie is not the one given on this link", INVALID)
         check_sn(message.initial_sn, self.terms.mask)
-        self.terms = replace(self.terms, rx_initial_sn=message.initial_sn, rx_lease=message.lease)
+        self._welcome = self.auth.open(message.auth)
+        self.terms = replace(
+            self.terms,
+            rx_initial_sn=message.initial_sn,
+            rx_lease=message.lease,
+            user=self.auth.user,
+        )
         self.done = True
         return None
 
     def accept(self) -> Message:
         """The last word, once the node has nothing against this neighbour."""
         assert self.terms is not None
-        return OpenAck(lease=self.offer.lease, initial_sn=self.terms.tx_initial_sn)
+        return OpenAck(
+            lease=self.offer.lease, initial_sn=self.terms.tx_initial_sn, auth=self._welcome
+        )
 
     def _agree(self, syn: InitSyn) -> Message:
         offer = self.offer
@@ -180,15 +214,21 @@ class Acceptor:
             whatami=syn.whatami,
             resolution=resolution,
             batch_size=checked_size(min(offer.batch_size, syn.batch_size)),
-            qos=offer.qos and syn.qos,
+            qos=offer.qos and (syn.qos or syn.qos_link != 0),
             patch=min(offer.patch, syn.patch),
             mask=mask,
             tx_initial_sn=initial_sn(offer.zid, syn.zid, mask),
             tx_lease=offer.lease,
+            low_latency=offer.low_latency and syn.low_latency,
+            compression=offer.compression and syn.compression,
         )
+        # Lanes for a link that is for some of them only are agreed in the words they came in.
+        qos_link = syn.qos_link if self.terms.qos else 0
         return InitAck(
             version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=resolution,
-            batch_size=self.terms.batch_size, cookie=self.cookie, qos=self.terms.qos,
+            batch_size=self.terms.batch_size, cookie=self.cookie,
+            qos=self.terms.qos and not qos_link, qos_link=qos_link, auth=self.auth.ack(syn.auth),
+            low_latency=self.terms.low_latency, compression=self.terms.compression,
             patch=self.terms.patch,
         )  # fmt: skip
 

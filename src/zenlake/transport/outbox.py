@@ -8,6 +8,7 @@ False when a message finds no room, and whoever sends decides to wait, drop or c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from zenlake.wire.cursor import Writer
@@ -15,6 +16,9 @@ from zenlake.wire.message import Message
 
 CONTROL: Final = 0
 DATA: Final = 5
+
+#: Messages that a lane of a low-latency datagram link holds.
+BARE_QUEUE: Final = 256
 
 #: The longest header of a fragment: id, sequence number, lane, first mark.
 FRAGMENT_HEAD: Final = 1 + 5 + 2 + 1
@@ -79,6 +83,7 @@ class Outbox:
     """Everything that waits to be sent to one neighbour."""
 
     __slots__ = (
+        "bare",
         "bytes_sent",
         "closed",
         "depth",
@@ -90,6 +95,8 @@ class Outbox:
         "mask",
         "messages_sent",
         "overflowed",
+        "oversized",
+        "pack",
         "pending",
         "prefix",
         "qos",
@@ -120,11 +127,29 @@ class Outbox:
         self.messages_sent: int = 0
         self.bytes_sent: int = 0
         self.closed: bool = False
+        #: Low latency: messages go bare, each behind its own length, without frames.
+        self.bare: bool = False
+        #: What was too large to go bare.
+        self.oversized: int = 0
+        #: Compresses a batch, if that was agreed.
+        self.pack: Callable[[bytes], bytes] | None = None
         self.agree(batch_size, mask, initial_sn, qos)
 
-    def agree(self, batch_size: int, mask: int, initial_sn: int, qos: bool) -> None:
+    def agree(
+        self,
+        batch_size: int,
+        mask: int,
+        initial_sn: int,
+        qos: bool,
+        bare: bool = False,
+        pack: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         """Begin anew under the terms of a session that has opened."""
-        self.limit = batch_size - self.prefix
+        self.bare = bare
+        self.pack = pack
+        if bare and self.prefix:
+            self.prefix = 4
+        self.limit = batch_size - self.prefix - (0 if pack is None else 1)
         self.mask = mask
         self.qos = qos
         self.lanes = []
@@ -170,6 +195,11 @@ class Outbox:
 
     def _sealed(self, w: Writer) -> bytes:
         """A batch with its length in front."""
+        if self.bare:
+            return b"".join(w.parts)
+        pack = self.pack
+        if pack is not None:
+            return self._prefixed(b"".join(w.parts))
         if self.prefix == 2:
             w.parts[0] = bytes((w.size & 0xFF, w.size >> 8))
         elif self.prefix == 4:
@@ -184,6 +214,8 @@ class Outbox:
         lane = self.lanes[priority] if self.qos else self.lanes[0]
         length = len(payload)
         prefix = _SMALL[length] if length < 0x4000 else vle(length)
+        if self.bare:
+            return self._bare(lane, b"".join((head, prefix, payload)), False)
         need = len(head) + len(prefix) + length
         if not self._room(lane, reliable, need):
             if self.closed:
@@ -242,6 +274,8 @@ class Outbox:
     def send_encoded(self, data: bytes, priority: int, reliable: bool, force: bool) -> bool:
         """Add a message that is encoded already."""
         lane = self.lanes[priority] if self.qos else self.lanes[0]
+        if self.bare:
+            return self._bare(lane, data, force)
         need = len(data)
         if not self._room(lane, reliable, need):
             if self.closed:
@@ -255,6 +289,33 @@ class Outbox:
         w = lane.writer
         w.parts.append(data)
         w.size += need
+        self.pending += 1
+        return True
+
+    def _bare(self, lane: Lane, data: bytes, force: bool) -> bool:
+        """Add a message that goes alone (low latency); one that is too large cannot go."""
+        if self.closed:
+            return False
+        size = len(data)
+        if size > self.limit:
+            self.oversized += 1
+            return False
+        w = lane.writer
+        if not self.prefix:
+            # A datagram is one message.
+            if len(lane.queue) >= BARE_QUEUE and not self._beyond(force):
+                return False
+            self.held += size
+            lane.queue.append(Waiting(data, None))
+        else:
+            if w.size + size + self.prefix > self.limit and w.size:
+                if len(lane.queue) >= self.depth and not self._beyond(force):
+                    return False
+                self._close_batch(lane)
+                w = lane.writer
+            w.parts.append(size.to_bytes(4, "little"))
+            w.parts.append(data)
+            w.size += size + 4
         self.pending += 1
         return True
 
@@ -295,6 +356,9 @@ class Outbox:
         self.closed = True
 
     def _prefixed(self, batch: bytes) -> bytes:
+        pack = self.pack
+        if pack is not None:
+            batch = pack(batch)
         return len(batch).to_bytes(self.prefix, "little") + batch if self.prefix else batch
 
     # ------------------------------------------------------------------------------- emptying

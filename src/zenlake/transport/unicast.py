@@ -18,6 +18,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
+from zenlake.transport.compress import Lz4
 from zenlake.transport.fragment import Reassembly
 from zenlake.transport.handshake import (
     GENERIC,
@@ -35,6 +36,9 @@ from zenlake.wire.codec_network import read_network, skip_network
 from zenlake.wire.codec_transport import Close, read_transport
 from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.message import Message
+
+#: The largest message that is taken in on a low-latency link.
+LARGEST_BARE: Final = 1 << 24
 
 OPENING: Final = 0
 OPEN: Final = 1
@@ -92,6 +96,10 @@ class Unicast:
         #: When `tick` wants to be called.
         self.deadline: float = 0.0
         self.last_heard: float = 0.0
+        #: Bytes that came before the session was open, and may end in its first data.
+        self._early: bytes = b""
+        self._bare: bool = False
+        self._lz4: Lz4 | None = None
         self._bytes_seen: int = 0
         self._period: float = 0.0
         self._lease: float = 0.0
@@ -165,7 +173,18 @@ class Unicast:
         last = (terms.rx_initial_sn - 1) & terms.mask
         self._last = [last] * 16
         self._fragments = [Reassembly(self.max_message) for _ in range(16)]
-        self.outbox.agree(terms.batch_size, terms.mask, terms.tx_initial_sn, terms.qos)
+        self._bare = terms.low_latency
+        self._lz4 = Lz4() if terms.compression else None
+        if terms.low_latency and self.stream:
+            self.deframer = Deframer(4)
+        self.outbox.agree(
+            terms.batch_size,
+            terms.mask,
+            terms.tx_initial_sn,
+            terms.qos,
+            terms.low_latency,
+            None if self._lz4 is None else self._lz4.pack,
+        )
         self._period = terms.tx_lease / 1000.0 / self.keep_alive
         self._lease = terms.rx_lease / 1000.0
         self.last_heard = now
@@ -187,8 +206,13 @@ class Unicast:
         if not self.stream:
             self._batch(data, 0, len(data), now)
             return
+        if self.state == OPENING:
+            # What follows the last word of the opening may be cut differently.
+            data = self._open_with(data, now)
+            if not data:
+                return
         deframer = self.deframer
-        buffer = deframer.feed(data, 65535)
+        buffer = deframer.feed(data, LARGEST_BARE if self._bare else 65535)
         starts = deframer.starts
         ends = deframer.ends
         for index in range(len(starts)):
@@ -196,8 +220,45 @@ class Unicast:
             if self.state == CLOSED:
                 return
 
+    def _open_with(self, data: bytes, now: float) -> bytes:
+        """Take the words of the opening one by one; gives what came behind the last."""
+        data = self._early + data
+        pos = 0
+        while self.state == OPENING and pos + 2 <= len(data):
+            stop = pos + 2 + (data[pos] | (data[pos + 1] << 8))
+            if stop > len(data):
+                break
+            self._batch(data, pos + 2, stop, now)
+            pos = stop
+        rest = data[pos:]
+        if self.state == OPENING:
+            self._early = rest
+            return b""
+        self._early = b""
+        return rest if self.state == OPEN else b""
+
+    def _bare_message(self, r: Reader, now: float) -> None:
+        """A message of a low-latency session: no frame around it."""
+        kind = r.data[r.pos] & 0x1F
+        if kind < 0x19:
+            self._other(read_transport(r), now)
+            return
+        self.received += 1
+        if kind != 0x1D or not self.listener.heard_push(r, True):
+            self.listener.heard(read_network(r), 5, True)
+
     def _batch(self, data: bytes, start: int, end: int, now: float) -> None:
+        if self.state == OPEN:
+            lz4 = self._lz4
+            if lz4 is not None:
+                data = lz4.unpack(data[start:end], 65535)
+                start = 0
+                end = len(data)
         r = Reader(data, start, end)
+        if self._bare and self.state == OPEN:
+            while r.pos < r.end and self.state == OPEN:
+                self._bare_message(r, now)
+            return
         while r.pos < r.end:
             kind = r.data[r.pos] & 0x1F
             if kind == 0x05 and self.state == OPEN:
