@@ -1,0 +1,189 @@
+"""`zenlake acl explain`: would this message pass, and which rule says so?"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from zenlake.config import Config
+    from zenlake.routing.policy import Explanation, Subject
+
+WHO = ("interface", "cert_common_name", "username", "link_protocol", "zid")
+"""What can be known of a neighbour; the first two may be given several times."""
+
+
+class Action(StrEnum):
+    """What can be asked."""
+
+    EXPLAIN = "explain"
+
+
+class Flow(StrEnum):
+    """Which way the message goes, seen from the node that has the configuration."""
+
+    INGRESS = "ingress"
+    EGRESS = "egress"
+
+
+class Op(StrEnum):
+    """What the message does."""
+
+    PUT = "put"
+    DELETE = "delete"
+    QUERY = "query"
+    REPLY = "reply"
+    DECLARE_SUBSCRIBER = "declare_subscriber"
+    DECLARE_QUERYABLE = "declare_queryable"
+    LIVELINESS_TOKEN = "liveliness_token"
+    LIVELINESS_QUERY = "liveliness_query"
+    DECLARE_LIVELINESS_SUBSCRIBER = "declare_liveliness_subscriber"
+
+
+def acl(
+    action: Annotated[Action, typer.Argument(help="explain: print the rule that decides.")],
+    file: Annotated[
+        str, typer.Option("--config", metavar="FILE", help="The configuration; - reads stdin.")
+    ],
+    op: Annotated[Op, typer.Option("--op", help="What the message does.")],
+    key: Annotated[str, typer.Option("--key", help="The key expression of the message.")],
+    who: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--who",
+            metavar="PROPERTY=VALUE",
+            help=f"What is known of the neighbour: {', '.join(WHO)}. Once for each; "
+            "without any, it is a neighbour of whom nothing is known.",
+            show_default=False,
+        ),
+    ] = None,
+    flow: Annotated[
+        Flow | None,
+        typer.Option(
+            "--flow",
+            help="Only what the neighbour sends (ingress) or is sent (egress).",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say whether access control lets a message pass, and which rule decides.
+
+    Ends with 0 if it passes, 1 if it is denied in a flow that was asked about, 2 if the question
+    makes no sense.
+    """
+    from zenlake.errors import ConfigError, KeyExprError
+    from zenlake.keys import check
+    from zenlake.routing.policy import FLOWS, KINDS, Policy
+
+    try:
+        config = _read(file)
+        check(key)
+    except ConfigError as error:
+        typer.echo(f"zenlake: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyExprError as error:
+        raise typer.BadParameter(str(error)) from None
+    access = Policy.of(config.resolved).access_of(_subject(who or []))
+    if access is None:
+        _tell_disabled(op.value, key, as_json)
+        return
+    flows = range(len(FLOWS)) if flow is None else [FLOWS.index(flow.value)]
+    told = [access.explain(number, KINDS.index(op.value), key) for number in flows]
+    if as_json:
+        typer.echo(
+            json.dumps({"enabled": True, "decisions": [_facts(one) for one in told]}, indent=2)
+        )
+    else:
+        typer.echo("\n".join([line for one in told for line in _lines(one)]))
+    if not all(one.allowed for one in told):
+        raise typer.Exit(1)
+
+
+def _read(file: str) -> Config:
+    import sys
+
+    from zenlake.config import Config, ConfigWarning
+
+    with warnings.catch_warnings():
+        # Keys that have no effect yet are not what was asked about.
+        warnings.simplefilter("ignore", ConfigWarning)
+        if file == "-":
+            return Config.from_bytes(sys.stdin.buffer.read(), "<stdin>")
+        return Config.from_file(file)
+
+
+def _subject(told: list[str]) -> Subject:
+    from zenlake.clock import ZenohId
+    from zenlake.errors import LocatorError
+    from zenlake.routing.policy import Subject
+
+    known: dict[str, list[str]] = {name: [] for name in WHO}
+    for word in told:
+        name, equals, value = word.partition("=")
+        if not equals or not value or name not in known:
+            raise typer.BadParameter(
+                f"'{word}' is no property of a neighbour; write one of "
+                + ", ".join([f"{name}=…" for name in WHO])
+            )
+        known[name].append(value)
+    for name in WHO[2:]:
+        if len(known[name]) > 1:
+            raise typer.BadParameter(f"a neighbour has one {name}, not {len(known[name])}")
+    try:
+        zid = ZenohId.parse(known["zid"][0]) if known["zid"] else None
+    except LocatorError as error:
+        raise typer.BadParameter(str(error)) from None
+    return Subject(
+        interfaces=tuple(known["interface"]),
+        cert_common_names=tuple(known["cert_common_name"]),
+        username=known["username"][0] if known["username"] else None,
+        link_protocol=known["link_protocol"][0] if known["link_protocol"] else None,
+        zid=zid,
+    )
+
+
+def _tell_disabled(op: str, key: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"enabled": False, "decisions": []}, indent=2))
+        return
+    typer.echo(f"ALLOW {op} on {key}: access control is not enabled (access_control/enabled)")
+
+
+def _lines(told: Explanation) -> list[str]:
+    word = "ALLOW" if told.allowed else "DENY"
+    lines = [f"{word} {told.message} on {told.key}, {told.flow}: {told.sentence()}"]
+    # The rest of what was asked; one that allows is enough, and then the others do not matter.
+    others = [ground for ground in told.grounds if ground is not told.deciding]
+    lines.extend(f"  also: {ground.sentence()}" for ground in others)
+    return lines
+
+
+def _facts(told: Explanation) -> dict[str, object]:
+    deciding = told.deciding
+    return {
+        "flow": told.flow,
+        "message": told.message,
+        "key": told.key,
+        "allowed": told.allowed,
+        "why": told.sentence(),
+        "rule": None if deciding is None else deciding.rule,
+        "key_expr": None if deciding is None else deciding.key_expr,
+        "subject": None if deciding is None else deciding.subject,
+        "policy": None if deciding is None else deciding.policy,
+        "grounds": [
+            {
+                "allowed": ground.allowed,
+                "subjects": list(ground.subjects),
+                "rule": ground.rule,
+                "key_expr": ground.key_expr,
+                "subject": ground.subject,
+                "policy": ground.policy,
+            }
+            for ground in told.grounds
+        ],
+    }

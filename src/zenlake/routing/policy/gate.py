@@ -1,0 +1,276 @@
+"""The gate of a neighbour: all that is decided about its messages in one flow.
+
+What does not depend on time or size is decided once for a kind and a key and remembered as a
+`Ruling`, so that a message costs one look-up. Access is asked first, then the size, then the
+clocks: a message that is refused or too large takes no other's turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from zenlake.errors import KeyExprError
+from zenlake.keys.matching import check
+from zenlake.routing.policy.access import Access, Explanation
+from zenlake.routing.policy.downsampling import Downsampler, Timer
+from zenlake.routing.policy.low_pass import NO_LIMIT, Limit, LowPass
+from zenlake.routing.policy.messages import (
+    EGRESS,
+    INGRESS,
+    KINDS,
+    UNFILTERED,
+    Verdict,
+    attachment_size,
+    is_undeclaration,
+    kind_of,
+    payload_size,
+    refusal_of,
+)
+from zenlake.routing.policy.qos_overwrite import Overwrite
+from zenlake.wire.codec_network import Push, Request, Response
+from zenlake.wire.message import Message
+
+__all__ = ["Account", "Counters", "Gate", "Interceptors"]
+
+REMEMBERED: Final = 2 << 20
+"""What the keys with remembered rulings may cost a neighbour in one flow, in bytes or so."""
+RULING_COST: Final = 200
+_ALL: Final = (1 << len(KINDS)) - 1
+
+
+@final
+class Counters:
+    """How many messages were stopped, by reason, and how many were changed."""
+
+    __slots__ = ("denied", "downsampled", "overwritten", "too_large")
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.denied: int = 0
+        self.downsampled: int = 0
+        self.too_large: int = 0
+        self.overwritten: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """The counts by reason."""
+        return {
+            "denied": self.denied,
+            "downsampled": self.downsampled,
+            "too_large": self.too_large,
+            "overwritten": self.overwritten,
+        }
+
+
+@final
+class Ruling:
+    """What holds for messages of one kind on one key, whenever they come."""
+
+    __slots__ = ("allowed", "limit", "overwrites", "timers")
+
+    def __init__(
+        self, allowed: bool, limit: int, timers: list[Timer], overwrites: list[Overwrite]
+    ) -> None:
+        """`limit`: the most bytes, or `NO_LIMIT`."""
+        self.allowed: bool = allowed
+        self.limit: int = limit
+        self.timers: list[Timer] = timers
+        self.overwrites: list[Overwrite] = overwrites
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """All that a gate has to say about one kind of message on one key."""
+
+    #: None: nobody's access is limited.
+    access: Explanation | None
+    limit: Limit | None
+    timers: tuple[Timer, ...]
+    overwrites: tuple[Overwrite, ...]
+
+    def sentences(self) -> list[str]:
+        """Everything, one line each; empty if the message passes as it is."""
+        told = [] if self.access is None else [self.access.sentence()]
+        if self.limit is not None:
+            told.append(self.limit.sentence())
+        told.extend(timer.sentence() for timer in self.timers)
+        told.extend(overwrite.sentence() for overwrite in self.overwrites)
+        return told
+
+
+@final
+class Gate:
+    """What is done to the messages of one neighbour in one flow."""
+
+    __slots__ = (
+        "_access",
+        "_cost",
+        "_downsamplers",
+        "_flow",
+        "_low_pass",
+        "_overwrites",
+        "_rulings",
+        "counters",
+        "kinds",
+        "rewrites",
+    )
+
+    def __init__(
+        self,
+        flow: int,
+        access: Access | None,
+        low_pass: LowPass,
+        downsamplers: list[Downsampler],
+        overwrites: list[Overwrite],
+    ) -> None:
+        """`access`: None if nothing can be refused."""
+        self._flow: int = flow
+        self._access: Access | None = access
+        self._low_pass: LowPass = low_pass
+        self._downsamplers: list[Downsampler] = downsamplers
+        self._overwrites: list[Overwrite] = overwrites
+        self._rulings: list[dict[str, Ruling]] = [{} for _ in KINDS]
+        self._cost: int = 0
+        self.counters: Counters = Counters()
+        kinds = low_pass.kinds | (_ALL if access is not None else 0)
+        for downsampler in downsamplers:
+            kinds |= downsampler.kinds
+        #: A bit for each kind that may be stopped here, and for each that may be changed.
+        self.kinds: int = kinds
+        self.rewrites: int = 0
+        for overwrite in overwrites:
+            self.rewrites |= overwrite.kinds
+
+    def is_idle(self) -> bool:
+        """Whether it would let everything pass as it is."""
+        return not self.kinds and not self.rewrites
+
+    def judge(self, message: Message, key: str, now: float) -> Verdict:
+        """What to do with a message; `key` is its whole key, empty if it names none."""
+        kind = kind_of(message)
+        if kind == UNFILTERED or not self.kinds >> kind & 1:
+            return Verdict.PASS
+        if not key and is_undeclaration(message):
+            # It takes back what was declared under its number; what was refused has none.
+            return Verdict.PASS
+        size = 0
+        if self._low_pass.kinds >> kind & 1:
+            size = payload_size(message) + attachment_size(message)
+        return Verdict.PASS if self.passes(kind, key, size, now) else refusal_of(message)
+
+    def passes(self, kind: int, key: str, size: int, now: float) -> bool:
+        """Whether a message passes; `size`: its payload and attachment. Stops are counted."""
+        ruling = self._rulings[kind].get(key)
+        if ruling is None:
+            ruling = self._rule(kind, key)
+        if not ruling.allowed:
+            self.counters.denied += 1
+            return False
+        if ruling.limit != NO_LIMIT and size > ruling.limit:
+            self.counters.too_large += 1
+            return False
+        for timer in ruling.timers:
+            if not timer.passes(now):
+                self.counters.downsampled += 1
+                return False
+        return True
+
+    def qos(self, message: Message, key: str, reliable: bool) -> int:
+        """The QoS byte that a put, delete or query leaves with; -1 for other messages."""
+        if not isinstance(message, (Push, Request, Response)):
+            return -1
+        kind = kind_of(message)
+        before = message.qos
+        if not self.rewrites >> kind & 1:
+            return before
+        ruling = self._rulings[kind].get(key)
+        if ruling is None:
+            ruling = self._rule(kind, key)
+        if not ruling.overwrites:
+            return before
+        byte = before
+        size = payload_size(message)
+        for overwrite in ruling.overwrites:
+            byte = overwrite.changed(byte, size, reliable)
+        if byte != before:
+            self.counters.overwritten += 1
+        return byte
+
+    def explain(self, kind: int, key: str) -> Account:
+        """What the gate would do and why; nothing is counted, and no clock moves."""
+        access = None if self._access is None else self._access.explain(self._flow, kind, key)
+        if not _is_canonical(key):
+            return Account(access, None, (), ())
+        timers, overwrites = self._found(kind, key)
+        return Account(access, self._low_pass.limit_of(kind, key), tuple(timers), tuple(overwrites))
+
+    def _found(self, kind: int, key: str) -> tuple[list[Timer], list[Overwrite]]:
+        timers: list[Timer] = []
+        for downsampler in self._downsamplers:
+            if downsampler.kinds >> kind & 1:
+                timer = downsampler.timer_of(key)
+                if timer is not None:
+                    timers.append(timer)
+        changes = [
+            overwrite
+            for overwrite in self._overwrites
+            if overwrite.kinds >> kind & 1 and overwrite.concerns(key)
+        ]
+        return timers, changes
+
+    def _rule(self, kind: int, key: str) -> Ruling:
+        """Decide about a kind and a key for the first time."""
+        if _is_canonical(key):
+            access = self._access
+            allowed = access is None or access.permits(self._flow, kind, key)
+            limit = self._low_pass.limit_of(kind, key) if allowed else None
+            timers, changes = self._found(kind, key)
+            ruling = Ruling(allowed, NO_LIMIT if limit is None else limit.size, timers, changes)
+        else:
+            # No rule can speak of it, so where rules decide it does not pass.
+            ruling = Ruling(self._access is None, NO_LIMIT, [], [])
+        # A neighbour that talks of ever new keys only makes itself wait.
+        self._cost += len(key) + RULING_COST
+        if self._cost > REMEMBERED:
+            for rulings in self._rulings:
+                rulings.clear()
+            self._cost = len(key) + RULING_COST
+        self._rulings[kind][key] = ruling
+        return ruling
+
+
+def _is_canonical(key: str) -> bool:
+    try:
+        check(key)
+    except KeyExprError:
+        return False
+    return True
+
+
+@final
+class Interceptors:
+    """The two gates of a neighbour; a gate that has nothing to do is None."""
+
+    __slots__ = ("egress", "ingress")
+
+    def __init__(self, ingress: Gate | None, egress: Gate | None) -> None:
+        """`ingress`: for what it sends to us; `egress`: for what we send to it."""
+        self.ingress: Gate | None = ingress
+        self.egress: Gate | None = egress
+
+    def gate(self, flow: int) -> Gate | None:
+        """The gate of a flow."""
+        return self.egress if flow == EGRESS else self.ingress
+
+    def allows(self, flow: int, kind: int, key: str, now: float) -> bool:
+        """Whether a message without payload passes."""
+        gate = self.gate(flow)
+        return gate is None or gate.passes(kind, key, 0, now)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The counters of both flows."""
+        idle = Counters()
+        return {
+            name: (idle if gate is None else gate.counters).to_dict()
+            for name, gate in (("ingress", self.gate(INGRESS)), ("egress", self.gate(EGRESS)))
+        }
