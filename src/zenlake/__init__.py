@@ -1,15 +1,159 @@
 """zenlake: a complete Zenoh stack in Python whose data pipeline runs on Apache Spark.
 
-Importing this package costs next to nothing: import the rooms you need, as in
-`from zenlake.keys import KeyExpr`.
+    import zenlake
+
+    with zenlake.open() as session:
+        session.put("demo/hello", "world")
+
+Importing this package costs next to nothing: each name is fetched from its room when it is used.
 """
 
 from __future__ import annotations
 
 import os.path
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 
-__all__ = ["__version__", "compiled"]
+# Known to type checkers by its name, and cheaper than importing it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from zenlake import handlers
+    from zenlake.api.info import (
+        Link,
+        LinkEvent,
+        LinkEventsListener,
+        SessionInfo,
+        Transport,
+        TransportEvent,
+        TransportEventsListener,
+    )
+    from zenlake.api.liveliness import Liveliness, LivelinessToken
+    from zenlake.api.log import (
+        init_log_from_env_or,
+        try_init_log_from_env,
+    )
+    from zenlake.api.matching import (
+        MatchingListener,
+        MatchingStatus,
+    )
+    from zenlake.api.publish import Publisher, PutOutcome
+    from zenlake.api.query import (
+        CancellationToken,
+        Querier,
+        QueryConsolidation,
+        Reply,
+        ReplyError,
+    )
+    from zenlake.api.queryable import Query, Queryable
+    from zenlake.api.scout import Scout, scout
+    from zenlake.api.session import Session, open
+    from zenlake.api.subscribe import Subscriber
+    from zenlake.clock import (
+        NTP64,
+        Timestamp,
+        TimestampId,
+        ZenohId,
+    )
+    from zenlake.config import Config
+    from zenlake.engine.handlers import Handler
+    from zenlake.errors import ZError
+    from zenlake.keys import (
+        KeyExpr,
+        Parameters,
+        Selector,
+        SetIntersectionLevel,
+    )
+    from zenlake.node.sample import Sample
+    from zenlake.values import (
+        CongestionControl,
+        ConsolidationMode,
+        Encoding,
+        EntityGlobalId,
+        Hello,
+        InterceptionPoint,
+        Locality,
+        Priority,
+        QueryTarget,
+        Reliability,
+        ReplyKeyExpr,
+        SampleKind,
+        SourceInfo,
+        TimestampContext,
+        TimestampInstrumentation,
+        TimestampInstrumentationBuilder,
+        TimestampStack,
+        TimestampStackRecord,
+        WhatAmI,
+        WhatAmIMatcher,
+        ZBytes,
+    )
+
+__all__ = [
+    "NTP64",
+    "CancellationToken",
+    "Config",
+    "CongestionControl",
+    "ConsolidationMode",
+    "Encoding",
+    "EntityGlobalId",
+    "Handler",
+    "Hello",
+    "InterceptionPoint",
+    "KeyExpr",
+    "Link",
+    "LinkEvent",
+    "LinkEventsListener",
+    "Liveliness",
+    "LivelinessToken",
+    "Locality",
+    "MatchingListener",
+    "MatchingStatus",
+    "Parameters",
+    "Priority",
+    "Publisher",
+    "PutOutcome",
+    "Querier",
+    "Query",
+    "QueryConsolidation",
+    "QueryTarget",
+    "Queryable",
+    "Reliability",
+    "Reply",
+    "ReplyError",
+    "ReplyKeyExpr",
+    "Sample",
+    "SampleKind",
+    "Scout",
+    "Selector",
+    "Session",
+    "SessionInfo",
+    "SetIntersectionLevel",
+    "SourceInfo",
+    "Subscriber",
+    "Timestamp",
+    "TimestampContext",
+    "TimestampId",
+    "TimestampInstrumentation",
+    "TimestampInstrumentationBuilder",
+    "TimestampStack",
+    "TimestampStackRecord",
+    "Transport",
+    "TransportEvent",
+    "TransportEventsListener",
+    "WhatAmI",
+    "WhatAmIMatcher",
+    "ZBytes",
+    "ZError",
+    "ZenohId",
+    "__version__",
+    "compiled",
+    "handlers",
+    "init_log_from_env_or",
+    "open",
+    "scout",
+    "try_init_log_from_env",
+]
 
 __version__ = "0.1.0"
 
@@ -18,3 +162,108 @@ compiled: bool = any(
     for suffix in EXTENSION_SUFFIXES
 )
 """Whether the hot modules run as extensions: they share one library, which is there or is not."""
+
+_ROOMS = {
+    "zenlake.api.info": (
+        "Link",
+        "LinkEvent",
+        "LinkEventsListener",
+        "SessionInfo",
+        "Transport",
+        "TransportEvent",
+        "TransportEventsListener",
+    ),
+    "zenlake.api.liveliness": (
+        "Liveliness",
+        "LivelinessToken",
+    ),
+    "zenlake.api.log": (
+        "init_log_from_env_or",
+        "try_init_log_from_env",
+    ),
+    "zenlake.api.matching": (
+        "MatchingListener",
+        "MatchingStatus",
+    ),
+    "zenlake.api.publish": (
+        "Publisher",
+        "PutOutcome",
+    ),
+    "zenlake.api.query": (
+        "CancellationToken",
+        "Querier",
+        "QueryConsolidation",
+        "Reply",
+        "ReplyError",
+    ),
+    "zenlake.api.queryable": (
+        "Query",
+        "Queryable",
+    ),
+    "zenlake.api.scout": (
+        "Scout",
+        "scout",
+    ),
+    "zenlake.api.session": (
+        "Session",
+        "open",
+    ),
+    "zenlake.api.subscribe": ("Subscriber",),
+    "zenlake.clock": (
+        "NTP64",
+        "Timestamp",
+        "TimestampId",
+        "ZenohId",
+    ),
+    "zenlake.config": ("Config",),
+    "zenlake.engine.handlers": ("Handler",),
+    "zenlake.errors": ("ZError",),
+    "zenlake.keys": (
+        "KeyExpr",
+        "Parameters",
+        "Selector",
+        "SetIntersectionLevel",
+    ),
+    "zenlake.node.sample": ("Sample",),
+    "zenlake.values": (
+        "CongestionControl",
+        "ConsolidationMode",
+        "Encoding",
+        "EntityGlobalId",
+        "Hello",
+        "InterceptionPoint",
+        "Locality",
+        "Priority",
+        "QueryTarget",
+        "Reliability",
+        "ReplyKeyExpr",
+        "SampleKind",
+        "SourceInfo",
+        "TimestampContext",
+        "TimestampInstrumentation",
+        "TimestampInstrumentationBuilder",
+        "TimestampStack",
+        "TimestampStackRecord",
+        "WhatAmI",
+        "WhatAmIMatcher",
+        "ZBytes",
+    ),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Fetch a name from its room, once."""
+    if name == "handlers":
+        return import_module("zenlake.handlers")
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module 'zenlake' has no attribute {name!r}")
+    found: object = getattr(import_module(room), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Everything there is, fetched or not."""
+    return sorted({*globals(), *__all__})

@@ -8,17 +8,9 @@ from hypothesis import strategies as st
 
 from zenlake.clock import Timestamp, ZenohId
 from zenlake.errors import LocalError
-from zenlake.keys import KeyExpr
 from zenlake.values import (
-    CongestionControl,
-    Encoding,
     EntityGlobalId,
     InterceptionPoint,
-    Priority,
-    QoS,
-    Reliability,
-    Sample,
-    SampleKind,
     SourceInfo,
     TimestampContext,
     TimestampInstrumentation,
@@ -26,67 +18,10 @@ from zenlake.values import (
     TimestampStack,
     TimestampStackRecord,
     WhatAmI,
-    ZBytes,
 )
 
 ZID = ZenohId.parse("1a2b3")
 STAMP = Timestamp(1_700_000_000, ZID)
-
-
-def test_a_bare_sample_is_a_put_of_bytes() -> None:
-    sample = Sample(KeyExpr("a/b"), ZBytes("x"))
-    assert sample.key_expr == "a/b"
-    assert sample.payload == b"x"
-    assert sample.kind is SampleKind.PUT
-    assert sample.encoding is Encoding.ZENOH_BYTES
-    assert (sample.priority, sample.congestion_control) == (Priority.DATA, CongestionControl.DROP)
-    assert sample.express is False
-    assert sample.reliability is Reliability.RELIABLE
-    assert sample.timestamp is None
-    assert sample.attachment is None
-    assert sample.source_info is None
-    assert sample.timestamp_stack is None
-
-
-def test_a_full_sample_gives_everything_back() -> None:
-    source = SourceInfo(EntityGlobalId(ZID, 7), 9)
-    stack = TimestampStack(TimestampInstrumentation(1))
-    sample = Sample(
-        KeyExpr("a/b"),
-        ZBytes("x"),
-        SampleKind.DELETE,
-        Encoding.TEXT_PLAIN,
-        STAMP,
-        QoS(Priority.REAL_TIME, CongestionControl.BLOCK, True),
-        ZBytes("more"),
-        source,
-        stack,
-        Reliability.BEST_EFFORT,
-    )
-    assert sample.kind is SampleKind.DELETE
-    assert sample.encoding == "text/plain"
-    assert sample.timestamp == STAMP
-    assert (sample.priority, sample.express) == (Priority.REAL_TIME, True)
-    assert sample.congestion_control is CongestionControl.BLOCK
-    assert sample.qos.byte == 0x19
-    assert sample.attachment == "more"
-    assert sample.source_info == source
-    assert sample.timestamp_stack == stack
-    assert sample.reliability is Reliability.BEST_EFFORT
-    again = pickle.loads(pickle.dumps(sample))
-    assert again == sample
-    assert hash(again) == hash(sample)
-    assert sample != Sample(KeyExpr("a/b"), ZBytes("x"))
-    assert repr(sample) == (
-        f"<Sample DELETE a/b ZBytes(b'x') text/plain {STAMP} "
-        "attachment=ZBytes(b'more') source=1a2b3/7#9>"
-    )
-
-
-def test_a_sample_cannot_be_changed() -> None:
-    sample = Sample(KeyExpr("a/b"), ZBytes("x"))
-    with pytest.raises(AttributeError):
-        sample.payload = ZBytes("y")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 32])

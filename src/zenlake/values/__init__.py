@@ -16,7 +16,7 @@ from zenlake.values.qos import (
     SampleKind,
 )
 from zenlake.values.query import ConsolidationMode, QueryTarget, ReplyKeyExpr
-from zenlake.values.sample import EntityGlobalId, Sample, SourceInfo
+from zenlake.values.sample import EntityGlobalId, SourceInfo
 from zenlake.values.serial import (
     UnsupportedTypeError,
     ZDeserializeError,
@@ -73,7 +73,6 @@ __all__ = [
     "QueryTarget",
     "Reliability",
     "ReplyKeyExpr",
-    "Sample",
     "SampleKind",
     "SourceInfo",
     "Timestamp",

@@ -1,30 +1,15 @@
-"""What a subscriber receives: a key, a value, and what is known about them."""
+"""Who published a sample, and which of theirs it is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from zenlake.clock import Timestamp, ZenohId
+from zenlake.clock import ZenohId
 from zenlake.errors import LocalError
-from zenlake.values.encoding import Encoding
-from zenlake.values.qos import (
-    DEFAULT_QOS,
-    CongestionControl,
-    Priority,
-    QoS,
-    Reliability,
-    SampleKind,
-)
-from zenlake.values.timestamp_stack import TimestampStack
-from zenlake.values.zbytes import ZBytes
 
-if TYPE_CHECKING:
-    from zenlake.keys import KeyExpr
-
-__all__ = ["EntityGlobalId", "Sample", "SourceInfo"]
+__all__ = ["EntityGlobalId", "SourceInfo"]
 
 _MAX_U32: Final = (1 << 32) - 1
-_ZENOH_BYTES: Final = Encoding.from_wire(0)
 
 
 @final
@@ -108,156 +93,3 @@ class SourceInfo:
 
     def __reduce__(self) -> tuple[type[SourceInfo], tuple[EntityGlobalId, int]]:
         return SourceInfo, (self._source_id, self._source_sn)
-
-
-@final
-class Sample:
-    """A value that was published under a key, or the news that it was removed."""
-
-    __slots__ = (
-        "_attachment",
-        "_encoding",
-        "_key_expr",
-        "_kind",
-        "_payload",
-        "_qos",
-        "_reliability",
-        "_source_info",
-        "_timestamp",
-        "_timestamp_stack",
-    )
-
-    def __init__(
-        self,
-        key_expr: KeyExpr,
-        payload: ZBytes,
-        kind: SampleKind = SampleKind.PUT,
-        encoding: Encoding = _ZENOH_BYTES,
-        timestamp: Timestamp | None = None,
-        qos: QoS = DEFAULT_QOS,
-        attachment: ZBytes | None = None,
-        source_info: SourceInfo | None = None,
-        timestamp_stack: TimestampStack | None = None,
-        reliability: Reliability = Reliability.RELIABLE,
-    ) -> None:
-        self._key_expr: KeyExpr = key_expr
-        self._payload: ZBytes = payload
-        self._kind: SampleKind = kind
-        self._encoding: Encoding = encoding
-        self._timestamp: Timestamp | None = timestamp
-        self._qos: QoS = qos
-        self._attachment: ZBytes | None = attachment
-        self._source_info: SourceInfo | None = source_info
-        self._timestamp_stack: TimestampStack | None = timestamp_stack
-        self._reliability: Reliability = reliability
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """The key it was published under."""
-        return self._key_expr
-
-    @property
-    def payload(self) -> ZBytes:
-        """The value; empty when it was removed."""
-        return self._payload
-
-    @property
-    def kind(self) -> SampleKind:
-        """Whether the value was put or deleted."""
-        return self._kind
-
-    @property
-    def encoding(self) -> Encoding:
-        """What the payload is."""
-        return self._encoding
-
-    @property
-    def timestamp(self) -> Timestamp | None:
-        """When it was published, if its publisher or a router on the way said so."""
-        return self._timestamp
-
-    @property
-    def qos(self) -> QoS:
-        """How it was treated on the way."""
-        return self._qos
-
-    @property
-    def congestion_control(self) -> CongestionControl:
-        """What would have happened to it when a queue was full."""
-        return self._qos.congestion_control
-
-    @property
-    def priority(self) -> Priority:
-        """How urgent it was."""
-        return self._qos.priority
-
-    @property
-    def express(self) -> bool:
-        """Whether it was sent at once instead of waiting for company."""
-        return self._qos.express
-
-    @property
-    def reliability(self) -> Reliability:
-        """Whether the transport repeated what was lost."""
-        return self._reliability
-
-    @property
-    def attachment(self) -> ZBytes | None:
-        """What the publisher added beside the value."""
-        return self._attachment
-
-    @property
-    def source_info(self) -> SourceInfo | None:
-        """Who published it, if they said so."""
-        return self._source_info
-
-    @property
-    def timestamp_stack(self) -> TimestampStack | None:
-        """Times taken along its way, if the publisher asked for them."""
-        return self._timestamp_stack
-
-    def _fields(
-        self,
-    ) -> tuple[
-        KeyExpr,
-        ZBytes,
-        SampleKind,
-        Encoding,
-        Timestamp | None,
-        QoS,
-        ZBytes | None,
-        SourceInfo | None,
-        TimestampStack | None,
-        Reliability,
-    ]:
-        return (
-            self._key_expr,
-            self._payload,
-            self._kind,
-            self._encoding,
-            self._timestamp,
-            self._qos,
-            self._attachment,
-            self._source_info,
-            self._timestamp_stack,
-            self._reliability,
-        )
-
-    def __repr__(self) -> str:
-        text = f"{self._kind.name} {self._key_expr} {self._payload!r} {self._encoding}"
-        if self._timestamp is not None:
-            text += f" {self._timestamp}"
-        if self._attachment is not None:
-            text += f" attachment={self._attachment!r}"
-        if self._source_info is not None:
-            text += f" source={self._source_info.source_id}#{self._source_info.source_sn}"
-        return f"<Sample {text}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sample) and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash(self._fields())
-
-    def __reduce__(self) -> tuple[type[Sample], tuple[object, ...]]:
-        return Sample, self._fields()
