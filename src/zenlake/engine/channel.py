@@ -221,7 +221,7 @@ class Channel:
                 return True
         return False
 
-    def wait_for_room(self) -> None:
+    def wait_for_room(self, patience: float = PATIENCE) -> None:
         """Have a program that feeds its own channel wait a while; never one that empties it."""
         if self.stuck or get_ident() in _delivering:
             return
@@ -232,7 +232,7 @@ class Channel:
         gate.acquire()
         self.rooms.append(gate)
         self.watched = True
-        if self.is_full() and not gate.acquire(timeout=PATIENCE):
+        if self.is_full() and not gate.acquire(timeout=patience):
             # Perhaps this very thread is the one that takes: it is not kept waiting again.
             self.stuck = True
 

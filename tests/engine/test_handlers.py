@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.engine.handlers import (
+    AnswerQueue,
+    Callback,
+    DefaultHandler,
+    FifoChannel,
+    Handler,
+    QuestionQueue,
+    Receiver,
+    RingChannel,
+    SampleQueue,
+    Stats,
+    StatusQueue,
+    TokenQueue,
+)
+from zenlake.errors import ZError
+from zenlake.keys import KeyExpr
+from zenlake.node.sample import Sample, sample_of
+from zenlake.wire.codec_network import Push
+from zenlake.wire.codec_zenoh import Del, Err, Put
+
+SECONDS = 10.0
+
+
+def sample(payload: bytes = b"x") -> Sample:
+    return sample_of(KeyExpr("a"), Push(scope=0, body=Put(payload=payload)), True)
+
+
+def handler_of(receiver: Receiver) -> Handler[object]:
+    handler = receiver.handler
+    assert isinstance(handler, Handler)
+    return handler
+
+
+@pytest.mark.parametrize("given", [None, DefaultHandler(), FifoChannel(3), RingChannel(3)])
+def test_a_channel_gives_the_end_to_take_from(given: object) -> None:
+    receiver = Receiver(given, "Sample", "a test")
+    handler = handler_of(receiver)
+    assert repr(handler) == "Handler[Sample]"
+    assert not receiver.is_callback
+    assert handler.try_recv() is None
+    receiver.channel.push(1, 0)
+    receiver.channel.push(2, 0)
+    assert handler.recv() == 1
+    receiver.channel.end()
+    assert list(handler) == [2]
+    with pytest.raises(ZError, match="empty and closed"):
+        handler.recv()
+    with pytest.raises(ZError, match="empty and closed"):
+        handler.try_recv()
+
+
+def test_a_function_is_called_and_gives_no_handler() -> None:
+    came = threading.Event()
+    receiver = Receiver(lambda item: came.set(), "Sample", "a test")
+    assert receiver.is_callback
+    assert receiver.handler is None
+    receiver.channel.push(1, 0)
+    receiver.channel.commit()
+    assert came.wait(SECONDS)
+    receiver.channel.end()
+
+
+def test_an_object_beside_a_function_is_given_back() -> None:
+    items: list[object] = []
+    receiver = Receiver((Callback(items.append, indirect=False), items), "Sample", "a test")
+    receiver.channel.push(1, 0)
+    assert receiver.handler is items
+    assert items == [1]
+
+
+@pytest.mark.parametrize("given", [5, "text", (5, 6), (print, 1, 2), object()])
+def test_anything_else_is_no_handler(given: object) -> None:
+    with pytest.raises(ValueError, match="is no handler"):
+        Receiver(given, "Sample", "a test")
+
+
+def test_a_callback_shows_its_parts_and_can_be_called() -> None:
+    callback = Callback(str, dict)
+    assert (callback.callback, callback.drop, callback.indirect) == (str, dict, True)
+    assert callback(5) == "5"
+    assert "indirect=True" in repr(callback)
+    with pytest.raises(TypeError, match="cannot be"):
+        Callback(5)  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 1 << 30))
+def test_a_channel_says_how_much_it_holds(capacity: int) -> None:
+    for kind in (FifoChannel[int], RingChannel[int]):
+        channel = kind(capacity)
+        assert channel.capacity == capacity
+        assert f"({capacity})" in repr(channel)
+    assert repr(DefaultHandler[int]()) == "DefaultHandler()"
+
+
+def test_a_capacity_is_a_number_that_makes_sense() -> None:
+    with pytest.raises(ValueError, match="give 1 or more"):
+        FifoChannel(-1)
+    with pytest.raises(TypeError, match="a number of items"):
+        RingChannel("3")  # type: ignore[arg-type]
+
+
+def test_samples_are_counted_by_what_became_of_them() -> None:
+    receiver = Receiver(RingChannel(2), "Sample", "a test")
+    sink = SampleQueue(receiver.channel)
+    for payload in (b"a", b"b", b"c"):
+        sink.push(sample(payload))
+    sink.commit()
+    first = handler_of(receiver).recv()
+    assert isinstance(first, Sample)
+    assert first.payload == b"b"
+    stats = Stats(receiver.channel)
+    assert (stats.received, stats.delivered, stats.queued) == (3, 1, 1)
+    assert stats.dropped == {"oldest": 1, "full": 0, "cancelled": 0}
+    assert "received=3" in repr(stats)
+    sink.end()
+    assert receiver.channel.ended
+
+
+def test_large_samples_weigh() -> None:
+    receiver = Receiver(None, "Sample", "a test")
+    sink = SampleQueue(receiver.channel)
+    sink.push(sample(bytes(5000)))
+    assert receiver.channel.held == 5000
+
+
+def test_news_of_tokens_wakes_by_itself() -> None:
+    came = threading.Event()
+    receiver = Receiver(lambda item: came.set(), "Sample", "a test")
+    sink = TokenQueue(receiver.channel)
+    sink.push(sample())
+    assert came.wait(SECONDS)
+    sink.commit()
+    sink.end()
+
+
+def test_answers_and_statuses_take_the_form_that_programs_see() -> None:
+    receiver = Receiver(None, "Reply", "a test")
+    answers = AnswerQueue(receiver.channel, lambda key, body, who, qos: (key, body, qos))
+    answers.push("a", Del(), None, 5)
+    answers.push("b", Err(payload=b"no"), None, 13)
+    answers.end()
+    assert list(handler_of(receiver)) == [("a", Del(), 5), ("b", Err(payload=b"no"), 13)]
+
+    receiver = Receiver(None, "MatchingStatus", "a test")
+    statuses = StatusQueue(receiver.channel, lambda matching: f"matching {matching}")
+    statuses.push(True)
+    statuses.end()
+    assert list(handler_of(receiver)) == ["matching True"]
+
+    receiver = Receiver(None, "Query", "a test")
+    questions = QuestionQueue(receiver.channel, lambda incoming: incoming)
+    questions.end()
+    assert list(handler_of(receiver)) == []
