@@ -173,8 +173,8 @@ def test_bytes_that_are_not_zenoh_are_invalid() -> None:
     assert close_reason(taken(router)) == INVALID
 
 
-def answered(ack: InitAck, expected: bytes = b"", **offer: int) -> Initiator:
-    initiator = Initiator(Offer(CLIENT_ZID, CLIENT, **offer), expected)
+def answered(ack: InitAck, expected: bytes = b"", resolution: int = 0x0A) -> Initiator:
+    initiator = Initiator(Offer(CLIENT_ZID, CLIENT, resolution), expected)
     initiator.receive(ack)
     return initiator
 

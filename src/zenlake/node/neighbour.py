@@ -113,7 +113,7 @@ class Neighbour(Listener):
             node.questions.response_final(face, message.id)
         elif isinstance(message, Request):
             node.questions.request(face, message, node.now)
-            node.wake_by(node.now + node.questions.default_timeout)
+            node.wake_by(node.now + node.questions.patience(message))
         elif isinstance(message, Declare):
             self._by_bytes.clear()
             node.tables.heard(face, message)

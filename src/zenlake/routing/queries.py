@@ -154,8 +154,7 @@ class Questions:
         self, question: Question, key: str, message: Request, targets: list[Face], now: float
     ) -> None:
         """Send a question to everybody who is to be asked."""
-        timeout = message.timeout / 1000.0 if message.timeout else self.default_timeout
-        deadline = now + timeout
+        deadline = now + self.patience(message)
         body = message.body
         branches: list[Branch] = []
         for face in targets:
@@ -193,6 +192,10 @@ class Questions:
                 self.close(branch)
         if not branches:
             self._finished(question)
+
+    def patience(self, message: Request) -> float:
+        """How many seconds those who are asked have for their answers."""
+        return message.timeout / 1000.0 if message.timeout else self.default_timeout
 
     # ------------------------------------------------------------------------------- answers
 

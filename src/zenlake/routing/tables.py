@@ -72,7 +72,7 @@ class Tables:
         resource.hold(kind, face, id, info)
         self.version += 1
         self.spread(kind, resource, True)
-        if first:
+        if first or kind == QUERYABLE:  # which may have become complete
             self.home.changed(kind, key, face, True)
 
     def undeclare(self, face: Face, kind: int, id: int) -> None:
@@ -87,7 +87,7 @@ class Tables:
         resource.release(kind, face, id)
         self.version += 1
         self.spread(kind, resource, False)
-        if face not in resource.holders[kind]:
+        if kind == QUERYABLE or face not in resource.holders[kind]:
             self.home.changed(kind, key, face, False)
         self._prune(resource)
 
