@@ -21,7 +21,7 @@ def refused(endpoint: str, side: str = "connect") -> str:
 def test_a_protocol_that_is_not_spoken_is_refused_by_name(protocol: str) -> None:
     message = refused(f"{protocol}/a:1")
     assert f"'{protocol}'" in message
-    assert "tcp, udp, unixsock-stream" in message
+    assert "serial, tcp, tls, udp, unixsock-stream, ws, wss" in message
     assert not supports(f"{protocol}/a:1")
 
 

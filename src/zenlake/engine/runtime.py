@@ -87,7 +87,12 @@ class Runtime:
         for endpoint in settings.listen.endpoints:
             try:
                 self._listening.append(
-                    await listen(endpoint, self.loop.loop, lambda link: self._accepted(link, early))
+                    await listen(
+                        endpoint,
+                        self.loop.loop,
+                        lambda link: self._accepted(link, early),
+                        settings.transport.link,
+                    )
                 )
             except LinkError as error:
                 if settings.listen.exit_on_failure:
@@ -232,6 +237,7 @@ class Runtime:
                 EndPoint.parse(attempt.endpoint),
                 self.loop.loop,
                 self.settings.transport.unicast.open_timeout / 1000,
+                self.settings.transport.link,
             )
         except ZError as error:
             log.info("%s: %s", attempt.endpoint, error)

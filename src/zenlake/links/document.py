@@ -33,7 +33,9 @@ def render() -> str:
         "|---|---|---|---|",
     ]
     for protocol in PROTOCOLS.values():
-        cells = (f"`{protocol.name}`", protocol.summary, f"`{protocol.example}`", protocol.batch)
+        needs = f" Needs `zenlake[{protocol.extra}]`." if protocol.extra else ""
+        what = protocol.summary + needs
+        cells = (f"`{protocol.name}`", what, f"`{protocol.example}`", protocol.batch)
         lines.append(_row(*cells))
     names = ", ".join(f"`{name}`" for name in NOT_YET)
     lines.append(f"\nNot spoken yet, and refused by name: {names}.")

@@ -38,6 +38,8 @@ class Link(ABC):
     """Whether `send` may be called from any thread."""
     mtu: int
     """The largest batch to offer, with its length prefix on a stream."""
+    auth_identifier: str | None = None
+    """The common name in the certificate that the other side proved to own, if it has one."""
 
     def __init__(self, src: str, dst: str) -> None:
         self.src = src

@@ -15,7 +15,21 @@ from typing import Final, Literal
 from zenlake.errors import LocatorError
 from zenlake.values.locator import EndPoint, split_host_port
 
-__all__ = ["BIND", "DSCP", "IFACE", "RETRY", "SO_RCVBUF", "SO_SNDBUF", "Metadata", "Option", "Side"]
+__all__ = [
+    "BIND",
+    "DSCP",
+    "IFACE",
+    "INET",
+    "RETRY",
+    "SO_RCVBUF",
+    "SO_SNDBUF",
+    "TLS",
+    "Metadata",
+    "Option",
+    "Side",
+    "only_inet",
+    "shown",
+]
 
 Side = Literal["connect", "listen"]
 Kind = Literal["whole", "factor", "flag", "class", "text", "address"]
@@ -63,6 +77,71 @@ RETRY: Final = (
 )
 """Read by whoever decides when to connect again; every protocol allows them."""
 
+INET: Final = (IFACE, BIND, SO_SNDBUF, SO_RCVBUF, DSCP)
+
+
+def _material(name: str, effect: str, sides: tuple[Side, ...]) -> tuple[Option, ...]:
+    return (
+        Option(
+            f"{name}_file", "text", f"{effect} A PEM file, read again when it has changed.", sides
+        ),
+        Option(f"{name}_base64", "text", f"{effect} The content of such a file, in base64.", sides),
+        Option(f"{name}_raw", "text", f"{effect} The content of such a file, as it is.", sides),
+    )
+
+
+TLS: Final = (
+    *_material(
+        "root_ca_certificate",
+        "Whose signature to believe on the other side's certificate, and no others'.",
+        ("connect", "listen"),
+    ),
+    *_material("listen_certificate", "The certificate to show.", ("listen",)),
+    *_material("listen_private_key", "The key of the certificate.", ("listen",)),
+    *_material("connect_certificate", "The certificate to show for mTLS.", ("connect",)),
+    *_material("connect_private_key", "The key of the certificate.", ("connect",)),
+    Option("enable_mtls", "flag", "Whether the side that connects shows a certificate too."),
+    Option(
+        "verify_name_on_connect",
+        "flag",
+        "Whether the certificate must be for the host of the endpoint.",
+        ("connect",),
+    ),
+    Option(
+        "close_link_on_expiration",
+        "flag",
+        "Whether the link ends when the other side's certificate does.",
+    ),
+    Option(
+        "tls_handshake_timeout_ms",
+        "whole",
+        "How long whoever connects may take for the handshake.",
+        ("listen",),
+    ),
+)
+"""They count more than the keys of `transport/link/tls`, which have the same names."""
+
+
+def shown(endpoint: EndPoint) -> str:
+    """The text of an endpoint for people to read: secrets are left out."""
+    if not any("private_key" in name for name, _ in endpoint.config):
+        return str(endpoint)
+    pairs = tuple(
+        (name, "..." if "private_key" in name and not name.endswith("_file") else value)
+        for name, value in endpoint.config
+    )
+    return str(EndPoint(endpoint.locator, pairs))
+
+
+def only_inet(endpoint: EndPoint, so_sndbuf: int | None, so_rcvbuf: int | None) -> EndPoint:
+    """The endpoint with what concerns its socket alone; sizes are used where it names none."""
+    names = {option.name for option in INET}
+    pairs = {name: value for name, value in endpoint.config if name in names}
+    for name, size in (("so_sndbuf", so_sndbuf), ("so_rcvbuf", so_rcvbuf)):
+        if size:
+            pairs.setdefault(name, str(size))
+    return EndPoint(endpoint.locator, tuple(pairs.items()))
+
 
 def check_options(endpoint: EndPoint, known: Iterable[Option], side: Side) -> None:
     """Refuse an option that is not honoured on this side, or has a value that is none."""
@@ -71,12 +150,12 @@ def check_options(endpoint: EndPoint, known: Iterable[Option], side: Side) -> No
         option = by_name.get(name)
         if option is None:
             raise LocatorError(
-                f"'{endpoint}': the option '{name}' is not honoured when {side}ing over "
+                f"'{shown(endpoint)}': the option '{name}' is not honoured when {side}ing over "
                 f"{endpoint.protocol}; these are: {', '.join(sorted(by_name))}"
             )
         option.check(value)
     if endpoint.get("iface") is not None and endpoint.get("bind") is not None:
-        raise LocatorError(f"'{endpoint}': write either 'iface' or 'bind', not both")
+        raise LocatorError(f"'{shown(endpoint)}': write either 'iface' or 'bind', not both")
 
 
 def check_metadata(endpoint: EndPoint, known: Iterable[Metadata]) -> None:
@@ -87,12 +166,12 @@ def check_metadata(endpoint: EndPoint, known: Iterable[Metadata]) -> None:
         if metadata is None:
             names = ", ".join(sorted(by_name)) or "none"
             raise LocatorError(
-                f"'{endpoint}': the metadata '{name}' is not honoured over {endpoint.protocol}; "
-                f"these are: {names}"
+                f"'{shown(endpoint)}': the metadata '{name}' is not honoured over "
+                f"{endpoint.protocol}; these are: {names}"
             )
         if value not in metadata.values:
             raise LocatorError(
-                f"'{endpoint}': '{name}={value}' is not honoured over {endpoint.protocol}; "
+                f"'{shown(endpoint)}': '{name}={value}' is not honoured over {endpoint.protocol}; "
                 f"write {' or '.join(f'{name}={each}' for each in metadata.values)}"
             )
 

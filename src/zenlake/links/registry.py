@@ -9,29 +9,36 @@ What is not honoured, be it a protocol, an option or metadata, is refused by nam
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Final
 
+from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LocatorError
-from zenlake.links import tcp, udp, unix
+from zenlake.links import serial, tcp, tls, udp, unix
 from zenlake.links.link import MAX_BATCH, Link, Listening, OnLink
 from zenlake.links.options import (
-    BIND,
-    DSCP,
-    IFACE,
+    INET,
     RETRY,
-    SO_RCVBUF,
-    SO_SNDBUF,
+    TLS,
     Metadata,
     Option,
     Side,
     check_metadata,
     check_options,
+    only_inet,
+    shown,
 )
 from zenlake.values.locator import EndPoint, Locator
 
 __all__ = ["NOT_YET", "PROTOCOLS", "Protocol", "check", "connect", "listen", "supports"]
+
+Connect = Callable[[EndPoint, asyncio.AbstractEventLoop, float, LinkSettings], Awaitable[Link]]
+Listen = Callable[[EndPoint, asyncio.AbstractEventLoop, OnLink, LinkSettings], Awaitable[Listening]]
+
+DEFAULTS: Final = LinkSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +49,52 @@ class Protocol:
     summary: str
     example: str
     batch: int
-    connect: Callable[[EndPoint, asyncio.AbstractEventLoop, float], Awaitable[Link]]
-    listen: Callable[[EndPoint, asyncio.AbstractEventLoop, OnLink], Awaitable[Listening]]
+    connect: Connect
+    listen: Listen
     options: tuple[Option, ...]
     metadata: tuple[Metadata, ...]
+    needs: str = ""
+    """The package that it takes, if it is not part of an ordinary installation."""
+    extra: str = ""
+    """What to install to have that package."""
 
 
-_INET: Final = (IFACE, BIND, SO_SNDBUF, SO_RCVBUF, DSCP, *RETRY)
+def _needing(module: str) -> tuple[Connect, Listen]:
+    """How to connect and listen by a module whose package may not be installed."""
+
+    async def connect(
+        endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
+    ) -> Link:
+        made = importlib.import_module(f"zenlake.links.{module}")
+        link: Link = await made.connect(endpoint, loop, timeout, settings)
+        return link
+
+    async def listen(
+        endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
+    ) -> Listening:
+        made = importlib.import_module(f"zenlake.links.{module}")
+        listening: Listening = await made.listen(endpoint, loop, on_link, settings)
+        return listening
+
+    return connect, listen
+
+
+async def _tcp_connect(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
+) -> Link:
+    sized = only_inet(endpoint, settings.tcp.so_sndbuf, settings.tcp.so_rcvbuf)
+    return await tcp.connect(sized, loop, timeout)
+
+
+async def _tcp_listen(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
+) -> Listening:
+    sized = only_inet(endpoint, settings.tcp.so_sndbuf, settings.tcp.so_rcvbuf)
+    return await tcp.listen(sized, loop, on_link)
+
+
+_WS: Final = _needing("ws")
+_QUIC: Final = _needing("quic")
 _RELIABLE: Final = Metadata("rel", ("1",), "Says that the link is reliable, as it is anyway.")
 _BEST_EFFORT: Final = Metadata("rel", ("0",), "Says that datagrams may be lost, as they may.")
 
@@ -60,9 +106,9 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "A stream over the network, IPv4 or IPv6; `[::]` listens for both.",
             "tcp/192.168.0.1:7447",
             MAX_BATCH,
-            tcp.connect,
-            tcp.listen,
-            _INET,
+            _tcp_connect,
+            _tcp_listen,
+            (*INET, *RETRY),
             (_RELIABLE,),
         ),
         Protocol(
@@ -70,9 +116,9 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "Datagrams over the network, which may be lost.",
             "udp/192.168.0.1:7447",
             udp.MTU,
-            udp.connect,
-            udp.listen,
-            _INET,
+            lambda endpoint, loop, timeout, _: udp.connect(endpoint, loop, timeout),
+            lambda endpoint, loop, on_link, _: udp.listen(endpoint, loop, on_link),
+            (*INET, *RETRY),
             (_BEST_EFFORT,),
         ),
         Protocol(
@@ -80,40 +126,119 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "A stream between processes of one machine, by a path in its file system.",
             "unixsock-stream//run/zenoh.sock",
             MAX_BATCH,
-            unix.connect,
-            unix.listen,
+            lambda endpoint, loop, timeout, _: unix.connect(endpoint, loop, timeout),
+            lambda endpoint, loop, on_link, _: unix.listen(endpoint, loop, on_link),
             RETRY,
             (_RELIABLE,),
+        ),
+        Protocol(
+            "tls",
+            "As tcp, encrypted; the side that is connected to shows a certificate, with mTLS both.",
+            "tls/node.example:7447",
+            MAX_BATCH,
+            tls.connect,
+            tls.listen,
+            (*INET, *TLS, *RETRY),
+            (_RELIABLE,),
+        ),
+        Protocol(
+            "ws",
+            "A WebSocket, one batch in each binary message.",
+            "ws/192.168.0.1:7447",
+            MAX_BATCH,
+            *_WS,
+            (*INET, *RETRY),
+            (_RELIABLE,),
+            "wsproto",
+            "ws",
+        ),
+        Protocol(
+            "wss",
+            "A WebSocket over TLS.",
+            "wss/node.example:7447",
+            MAX_BATCH,
+            *_WS,
+            (*INET, *TLS, *RETRY),
+            (_RELIABLE,),
+            "wsproto",
+            "ws",
+        ),
+        Protocol(
+            "quic",
+            "One stream of a QUIC connection, which is always encrypted; no mTLS when listening.",
+            "quic/node.example:7447",
+            MAX_BATCH,
+            *_QUIC,
+            (*INET, *TLS, *RETRY),
+            (
+                _RELIABLE,
+                Metadata("multistream", ("0", "auto"), "One stream is used, whatever is allowed."),
+                Metadata("mixed_rel", ("0", "auto"), "Everything is sent reliably."),
+            ),
+            "aioquic",
+            "quic",
+        ),
+        Protocol(
+            "serial",
+            "A serial line between two, such as to a board; damaged batches are dropped.",
+            "serial//dev/ttyUSB0#baudrate=115200",
+            serial.MTU,
+            lambda endpoint, loop, timeout, _: serial.connect(endpoint, loop, timeout),
+            lambda endpoint, loop, on_link, _: serial.listen(endpoint, loop, on_link),
+            (*serial.OPTIONS, *RETRY),
+            (_BEST_EFFORT,),
         ),
     )
 }
 
-NOT_YET: Final = ("quic", "serial", "tls", "unixpipe", "vsock", "ws")
+NOT_YET: Final = ("unixpipe", "vsock")
 """Protocols of Zenoh that have no links here."""
 
 
-async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float) -> Link:
-    """A link to the endpoint, not yet started.
+async def connect(
+    endpoint: EndPoint,
+    loop: asyncio.AbstractEventLoop,
+    timeout: float,
+    settings: LinkSettings = DEFAULTS,
+) -> Link:
+    """A link to the endpoint, not yet started; `settings` is `transport/link` of a configuration.
 
     Raises `LocatorError` when the endpoint asks for what is not honoured, and `LinkError` when
     there is no way, with every address that was tried and why it failed.
     """
-    return await check(endpoint, "connect").connect(endpoint, loop, timeout)
+    protocol = check(endpoint, "connect", settings)
+    return await protocol.connect(endpoint, loop, timeout, settings)
 
 
-async def listen(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink) -> Listening:
+async def listen(
+    endpoint: EndPoint,
+    loop: asyncio.AbstractEventLoop,
+    on_link: OnLink,
+    settings: LinkSettings = DEFAULTS,
+) -> Listening:
     """Take links at the endpoint, each handed to `on_link` before it is started."""
-    return await check(endpoint, "listen").listen(endpoint, loop, on_link)
+    protocol = check(endpoint, "listen", settings)
+    return await protocol.listen(endpoint, loop, on_link, settings)
 
 
-def check(endpoint: EndPoint, side: Side) -> Protocol:
+def check(endpoint: EndPoint, side: Side, settings: LinkSettings = DEFAULTS) -> Protocol:
     """The protocol of an endpoint, all of which is honoured; else `LocatorError`."""
     protocol = PROTOCOLS.get(endpoint.protocol)
     if protocol is None:
         known = ", ".join(sorted(PROTOCOLS))
         what = "is not spoken yet" if endpoint.protocol in NOT_YET else "is no protocol"
-        raise LocatorError(f"'{endpoint}': '{endpoint.protocol}' {what}; these are: {known}")
-    if protocol.name != unix.PROTOCOL:
+        raise LocatorError(f"'{shown(endpoint)}': '{endpoint.protocol}' {what}; these are: {known}")
+    if settings.protocols is not None and protocol.name not in settings.protocols:
+        raise LocatorError(
+            f"'{shown(endpoint)}': '{protocol.name}' is not among transport/link/protocols, "
+            f"which allows: {', '.join(settings.protocols) or 'none'}"
+        )
+    if protocol.needs and find_spec(protocol.needs) is None:
+        raise LocatorError(
+            f"'{shown(endpoint)}': '{protocol.name}' needs the package {protocol.needs}, which is "
+            f"not installed; run: pip install 'zenlake[{protocol.extra}]'"
+        )
+    if protocol.name not in (unix.PROTOCOL, serial.PROTOCOL):
         endpoint.port  # noqa: B018 - raises when the address has none
     check_options(endpoint, protocol.options, side)
     check_metadata(endpoint, protocol.metadata)
