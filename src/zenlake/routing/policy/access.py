@@ -309,14 +309,19 @@ class AccessRules:
 
 def _identities(subject: AccessSubject, who: Subject) -> list[tuple[object, ...]]:
     """The identities of a subject that a neighbour has: only these of the product are made."""
-    shared = [
-        _shared(subject.interfaces, who.interfaces),
-        _shared(subject.cert_common_names, who.cert_common_names),
-        _shared(subject.usernames, (who.username,)),
-        _shared(subject.link_protocols, (who.link_protocol,)),
-        _shared(subject.zids, (who.zid,)),
-    ]
-    return list(product(*shared)) if all(shared) else []
+    shared: list[list[object]] = []
+    for listed, its in (
+        (subject.usernames, (who.username,)),
+        (subject.zids, (who.zid,)),
+        (subject.cert_common_names, who.cert_common_names),
+        (subject.interfaces, who.interfaces),
+        (subject.link_protocols, (who.link_protocol,)),
+    ):
+        values = _shared(listed, its)
+        if not values:
+            return []
+        shared.append(values)
+    return list(product(*shared))
 
 
 def _shared(listed: tuple[object, ...] | None, its: tuple[object, ...]) -> list[object]:
