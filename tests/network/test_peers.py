@@ -107,20 +107,23 @@ def test_two_peers_that_connect_to_each_other_at_once_end_with_one_session(seed:
     assert len(network.links) == links  # and nobody keeps on trying
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_links_of_different_speed_never_refuse_each_other_for_ever(seed: int) -> None:
-    """The slow link was begun first, the fast one overtakes it."""
-    random = Random(seed)
-    network = Network(random)
+@pytest.mark.parametrize("zid", [b"\x01", b"\x09"])
+@pytest.mark.parametrize("head_start", [0.30 + 0.02 * step for step in range(12)])
+def test_a_link_that_overtakes_another_never_costs_both(zid: bytes, head_start: float) -> None:
+    """The slow link was begun first; wherever the fast one passes it, one opens and stays."""
+    network = Network()
     network.weather("one", "two", Conditions(latency=0.2))
-    one = network.node("one", connect=["two"])
-    two = network.node("two")
-    network.run(0.4 + 0.02 * seed)
+    one = network.node("one", zid=zid, connect=["two"])
+    two = network.node("two", zid=b"\x05")
+    ends: list[bool] = []
+    one.node.on_session = two.node.on_session = lambda _, opened: ends.append(opened)
+    network.run(head_start)
     network.weather("one", "two", Conditions(latency=0.1))
     network.connect(two, one)
     network.run(5.0)
     assert (one.sessions, two.sessions) == ({"two"}, {"one"})
     assert len(network.between(one, two)) == 1
+    assert ends == [True, True]
 
 
 def test_a_duplicated_connection_is_refused_and_left_alone() -> None:
