@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from zenlake.api.release import later
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import (
@@ -38,6 +40,7 @@ Called: TypeAlias = Callable[[T], object] | Callback[T]
 Beside: TypeAlias = tuple[Callable[[T], object], H]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Declared:
     """Something that is declared until it is undeclared, forgotten, or its session closes."""
 

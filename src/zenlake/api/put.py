@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from zenlake.api.options import (
     IntoEncoding,
     Stamps,
@@ -36,6 +38,7 @@ PUBLICATIONS: Final = 1024
 OWN: Final = 1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Putting:
     """The part of a session that puts and deletes."""
 

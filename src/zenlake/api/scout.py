@@ -126,7 +126,7 @@ def scout(
     channel.on_loop = shared_loop().is_current
 
     def found(node: Found) -> None:
-        hello = Hello(ZenohId(node.zid), WhatAmI(1 << node.role), node.locators)
+        hello = Hello(ZenohId(node.zid), WhatAmI(node.role), node.locators)
         channel.push(hello, 0)
         channel.commit()
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable
 from threading import Lock, get_ident
@@ -389,9 +390,12 @@ class Channel:
         self.delivered += 1
         try:
             callback(item)
-        except BaseException:
+        except BaseException as error:
             # Whatever a program does with one item, the next one is delivered.
             log.exception("%s: the callback failed", self.name)
+            # Who keeps the log record must not keep the item: somebody may wait for its end.
+            traceback.clear_frames(error.__traceback__)
+            item = None
 
     def _finish(self) -> None:
         drop = self.drop
