@@ -17,10 +17,12 @@ def test_tokens_are_seen_to_come_and_go(pair: Pair) -> None:
     subscriber = here.liveliness().declare_subscriber("alive/*")
     token = there.liveliness().declare_token("alive/1")
     born = subscriber.recv()
-    assert (born.kind, born.key_expr) == (SampleKind.PUT, "alive/1")
+    assert born.kind is SampleKind.PUT
+    assert born.key_expr == "alive/1"
     token.undeclare()
     died = subscriber.recv()
-    assert (died.kind, died.key_expr) == (SampleKind.DELETE, "alive/1")
+    assert died.kind is SampleKind.DELETE
+    assert died.key_expr == "alive/1"
     with pytest.raises(zenlake.ZError, match="Undeclared liveliness token"):
         token.undeclare()
 

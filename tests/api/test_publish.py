@@ -186,7 +186,7 @@ def test_a_key_that_is_none_is_refused_every_time(alone: zenlake.Session) -> Non
         st.binary(max_size=2000),
         st.text(max_size=50),
         st.binary(max_size=20).map(bytearray),
-        st.binary(max_size=20).map(memoryview),
+        st.binary(max_size=20).map(lambda data: memoryview(data)),
         st.binary(max_size=20).map(zenlake.ZBytes),
     )
 )

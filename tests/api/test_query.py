@@ -59,7 +59,8 @@ def test_a_question_and_its_answer_carry_all_their_options(pair: Pair) -> None:
     assert sample is not None
     assert reply.err is None
     assert isinstance(reply.result, zenlake.Sample)
-    assert (sample.key_expr, sample.payload) == ("a/1", b"yes")
+    assert sample.key_expr == "a/1"
+    assert sample.payload == b"yes"
     assert sample.encoding == "text/plain"
     assert sample.attachment == b"more"
     assert sample.timestamp == stamp
@@ -90,7 +91,8 @@ def test_errors_and_deletions_are_answers_too(pair: Pair) -> None:
     first, second = there.get("a", consolidation=ConsolidationMode.NONE)
     assert first.ok is None
     assert first.err is not None
-    assert (first.err.payload, first.err.encoding) == (b"broken", "text/plain")
+    assert first.err.payload == b"broken"
+    assert first.err.encoding == "text/plain"
     assert second.ok is not None
     assert second.ok.kind is zenlake.SampleKind.DELETE
     assert second.ok.attachment == b"why"
@@ -238,7 +240,8 @@ def test_a_querier_asks_as_it_was_declared(pair: Pair) -> None:
     with queryable.recv() as query:
         assert query.parameters.get("x") == "1"
         assert query.accepts_replies() is ReplyKeyExpr.ANY
-        assert (query.payload, query.attachment) == (b"p", b"q")
+        assert query.payload == b"p"
+        assert query.attachment == b"q"
         query.reply("elsewhere", "x")
     assert texts(replies) == ["x"]
     querier.undeclare()
