@@ -323,9 +323,8 @@ def decided_slowly(case: Case, flow: str, message: str) -> bool:
         ):
             for identity in of_subject[subject_id]:
                 combined[identity].append(by_id[rule_id])
-    faces: list[tuple[str | None, ...]] = list(
-        itertools.product(*[case.who[name] or [None] for name in VALUES])
-    )
+    its: list[list[str | None]] = [[*case.who[name]] or [None] for name in VALUES]
+    faces = list(itertools.product(*its))
     decisions = [
         identity_decides(rules, case, flow, message)
         for identity, rules in combined.items()
