@@ -290,6 +290,22 @@ def test_a_quiet_side_keeps_its_lease_alive_four_times_a_lease() -> None:
     assert ticking(client, 1.6) == pytest.approx([0.375, 0.75, 1.125, 1.5])
 
 
+@pytest.mark.parametrize(("low_latency", "compression"), [(True, False), (False, True)])
+def test_other_modes_keep_alive_as_often(low_latency: bool, compression: bool) -> None:
+    offer = Offer(
+        b"\x01", CLIENT, lease=1500, qos=not low_latency, low_latency=low_latency,
+        compression=compression,
+    )  # fmt: skip
+    theirs = Offer(
+        b"\x02", ROUTER, qos=not low_latency, low_latency=low_latency, compression=compression
+    )
+    client, router = opened(offer, theirs)
+    assert ticking(client, 1.6) == pytest.approx([0.375, 0.75, 1.125, 1.5])
+    client.outbox.send(put("a", b"x" * 1000), 5, True)
+    exchange(client, router)
+    assert keys(router) == ["a"]
+
+
 def test_a_side_that_talks_needs_no_keep_alives() -> None:
     client, _ = opened(Offer(b"\x01", CLIENT, lease=1500))
     client.outbox.send(put("a"), 5, True)

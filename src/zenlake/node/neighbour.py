@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zenlake.errors import DecodeError
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import LocalSubscriber
 from zenlake.node.sample import Sample, sample_of
@@ -23,7 +22,6 @@ from zenlake.wire.codec_network import (
     Request,
     Response,
     ResponseFinal,
-    read_network,
 )
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
@@ -72,6 +70,8 @@ class Neighbour(Listener):
         #: Ways by whole key, and by the bytes that name the key on the wire.
         self._by_key: dict[str, Inbound] = {}
         self._by_bytes: dict[bytes, Inbound] = {}
+        #: The bytes that name the key of the message that is being read, if they are new.
+        self._name: bytes = b""
 
     # ------------------------------------------------------------------------------- life
 
@@ -145,9 +145,13 @@ class Neighbour(Listener):
         return inbound
 
     def _push(self, push: Push, reliable: bool) -> None:
+        name = self._name
+        self._name = b""
         inbound = self._inbound(push)
         if inbound is None:
             return
+        if name and len(self._by_bytes) < INBOUND:
+            self._by_bytes[name] = inbound
         node = self.node
         if inbound.version != node.tables.version:
             node.find_way(self, inbound)
@@ -195,7 +199,7 @@ class Neighbour(Listener):
             pos += 2
         inbound = self._by_bytes.get(name)
         if inbound is None:
-            self._learn(r, name)
+            self._name = name  # learnt when the whole message has been read
             return False
         if inbound.version != self.node.tables.version or inbound.faces:
             return False
@@ -238,19 +242,6 @@ class Neighbour(Listener):
             for subscriber in inbound.subscribers:
                 subscriber.sink.push(sample)
         return True
-
-    def _learn(self, r: Reader, name: bytes) -> None:
-        """Remember which key some bytes name, for the next time."""
-        start = r.pos
-        try:
-            push = read_network(r)
-        except DecodeError:
-            push = None
-        r.pos = start
-        if isinstance(push, Push) and len(self._by_bytes) < INBOUND:
-            inbound = self._inbound(push)
-            if inbound is not None:
-                self._by_bytes[name] = inbound
 
 
 def outbox_for(stream: bool, depth: int) -> Outbox:

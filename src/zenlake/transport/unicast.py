@@ -400,7 +400,8 @@ class Unicast:
         self._bytes_seen = outbox.bytes_sent
         if quiet:
             outbox.say(b"\x04")
-            self._bytes_seen += outbox.prefix + 1  # which itself is nothing to rest on
+            # Which itself is nothing to rest on.
+            self._bytes_seen += outbox.prefix + (1 if outbox.pack is None else 2)
         self.deadline = min(now + self._period, self.last_heard + self._lease)
 
     def fail(self, error: Exception, now: float) -> None:
