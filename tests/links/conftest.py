@@ -4,9 +4,12 @@ import asyncio
 import importlib
 import importlib.util
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.links.papers import Authority
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -34,3 +37,9 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """Somebody who signs certificates, believed by those who are told to."""
+    return Authority(tmp_path)
