@@ -359,7 +359,7 @@ class Local:
         )
         targets: list[Face] = []
         if destination != SESSION_LOCAL:
-            targets = node.questions.candidates(node.face, key, target)
+            targets = node.questions.candidates(node.face, key, target, node.zid)
         if destination != REMOTE and self._asked(key, target, True):
             targets.append(node.face)
         self.gets.add(get)

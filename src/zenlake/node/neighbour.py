@@ -10,6 +10,7 @@ from zenlake.node.entities import LocalSubscriber
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face
+from zenlake.routing.regions import ROUTER
 from zenlake.routing.tables import is_key
 from zenlake.transport.handshake import Terms
 from zenlake.transport.outbox import Outbox
@@ -23,6 +24,7 @@ from zenlake.wire.codec_network import (
     Response,
     ResponseFinal,
 )
+from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
 
@@ -36,11 +38,19 @@ INBOUND = 1 << 14
 class Inbound:
     """A key that a neighbour publishes on, and who hears it."""
 
-    __slots__ = ("faces", "frames", "key", "key_expr", "subscribers", "version")
+    __slots__ = (
+        "faces", "frames", "key", "key_expr", "node_id", "number", "subscribers", "version",
+    )  # fmt: skip
 
-    def __init__(self, key: str) -> None:
-        """Its way is found when it is first needed."""
+    def __init__(self, key: str, node_id: int) -> None:
+        """Its way is found when it is first needed.
+
+        `node_id`: between routers, the neighbour's number for where it comes from.
+        """
         self.key: str = key
+        self.node_id: int = node_id
+        #: Our own number for it, to tell other routers.
+        self.number: int = 0
         self.key_expr: KeyExpr = KeyExpr.trusted(key)
         self.version: int = -1
         self.subscribers: list[LocalSubscriber] = []
@@ -70,6 +80,9 @@ class Neighbour(Listener):
         #: Ways by whole key, and by the bytes that name the key on the wire.
         self._by_key: dict[str, Inbound] = {}
         self._by_bytes: dict[bytes, Inbound] = {}
+        #: Between routers: ways of what comes from beyond the neighbour, by its number for that.
+        self._by_node: dict[int, dict[str, Inbound]] = {}
+        self._remembered: int = 0
         #: The bytes that name the key of the message that is being read, if they are new.
         self._name: bytes = b""
 
@@ -132,16 +145,26 @@ class Neighbour(Listener):
         if key is None:
             face.ignored += 1
             return None
-        inbound = self._by_key.get(key)
+        node_id = push.node_id if face.role == ROUTER else 0
+        ways = self._by_key
+        if node_id:
+            ways = self._by_node.setdefault(node_id, {})
+        inbound = ways.get(key)
         if inbound is None:
             if not is_key(key):
                 face.ignored += 1
                 return None
-            if len(self._by_key) >= INBOUND:
+            if self._remembered >= INBOUND:
+                self._remembered = 0
                 self._by_key.clear()
                 self._by_bytes.clear()
-            inbound = Inbound(key)
-            self._by_key[key] = inbound
+                self._by_node.clear()
+            inbound = Inbound(key, node_id)
+            self._remembered += 1
+            if node_id:
+                self._by_node.setdefault(node_id, {})[key] = inbound
+            else:
+                self._by_key[key] = inbound
         return inbound
 
     def _push(self, push: Push, reliable: bool) -> None:
@@ -155,6 +178,12 @@ class Neighbour(Listener):
         node = self.node
         if inbound.version != node.tables.version:
             node.find_way(self, inbound)
+        stamps = node.stamps
+        if stamps is not None:
+            body = push.body
+            heard = inbound.subscribers or inbound.frames or inbound.faces
+            if heard and isinstance(body, Put) and not stamps.stamp(body):
+                return
         if inbound.subscribers:
             sample = sample_of(inbound.key_expr, push, reliable)
             for subscriber in inbound.subscribers:
@@ -201,7 +230,8 @@ class Neighbour(Listener):
         if inbound is None:
             self._name = name  # learnt when the whole message has been read
             return False
-        if inbound.version != self.node.tables.version or inbound.faces:
+        node = self.node
+        if inbound.version != node.tables.version or inbound.faces or node.stamps is not None:
             return False
         body = data[pos]
         if body & 0x9F != 0x01:

@@ -23,15 +23,17 @@ from zenlake.node.local import Local
 from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
 from zenlake.node.settings import NodeSettings
 from zenlake.node.sink import FrameSink
+from zenlake.node.stamps import Stamps
+from zenlake.node.surroundings import Surroundings
 from zenlake.routing.face import Face, InterestOut
 from zenlake.routing.home import Home
+from zenlake.routing.mesh import Mesh
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.queries import Branch, Questions
-from zenlake.routing.regions import CLIENT, LOCAL, PEER
+from zenlake.routing.regions import CLIENT, LOCAL, PEER, ROUTER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
 from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
-from zenlake.scouting.gossip import Gossip
 from zenlake.transport.handshake import (
     CONNECTION_TO_SELF,
     INVALID,
@@ -57,14 +59,19 @@ class Node(Home):
         cookie: Callable[[], bytes],
         random: Callable[[], float],
         make_outbox: Callable[[bool, int], Outbox] = outbox_for,
+        stamps: Stamps | None = None,
     ) -> None:
-        """`cookie` gives bytes nobody can guess, `random` a number from 0 to 1."""
+        """`cookie` gives bytes nobody can guess, `random` a number from 0 to 1.
+
+        With `stamps`, values that pass without a time are given one.
+        """
         self.settings: NodeSettings = settings
         self.zid: bytes = settings.zid
         self.mode: int = settings.mode
         self.cookie: Callable[[], bytes] = cookie
         self.random: Callable[[], float] = random
         self.make_outbox: Callable[[bool, int], Outbox] = make_outbox
+        self.stamps: Stamps | None = stamps
         self.now: float = 0.0
         self.tables: Tables = Tables(settings.mode, self)
         self.tables.interest_timeout = settings.interest_timeout
@@ -80,13 +87,11 @@ class Node(Home):
             settings.retry_max,
             settings.retry_factor,
         )
-        self.gossip: Gossip = Gossip(
-            settings.zid,
-            1 << settings.mode,
-            self.locators,
-            settings.gossip_multihop,
-            settings.gossip_targets,
+        self.surroundings: Surroundings = Surroundings(
+            settings, self.tables, self.locators, self.time
         )
+        self.mesh: Mesh | None = self.surroundings.mesh
+        self.tables.mesh = self.mesh
         self.gossip_connect: Autoconnect = Autoconnect(
             settings.zid, settings.autoconnect, settings.strategy
         )
@@ -106,6 +111,10 @@ class Node(Home):
         while len(found) < size:
             found += self.cookie()
         return found[:size]
+
+    def time(self) -> float:
+        """What time it is, as far as the node was told."""
+        return self.now
 
     def locators(self) -> list[str]:
         """Where others can connect to this node."""
@@ -139,6 +148,7 @@ class Node(Home):
                     unicast.fail(error, now)
                     continue
             deadline = min(deadline, unicast.deadline)
+        self.surroundings.tick(now)
         self.tables.expire(now)
         self.questions.expire(now)
         self.local.expire(now)
@@ -151,6 +161,7 @@ class Node(Home):
             deadline = min(deadline, when)
         self.deadline = min(
             deadline,
+            self.surroundings.deadline(),
             self.tables.deadline(),
             self.questions.deadline(),
             self.local.deadline(),
@@ -316,8 +327,8 @@ class Node(Home):
         self.by_zid[terms.zid] = neighbour
         self.plan.opened(neighbour.attempt)
         self.wake_by(unicast.deadline)
-        if self.settings.gossip and self.mode != CLIENT and terms.whatami != CLIENT:
-            self._say(self.gossip.added(face.id, terms.zid, 1 << terms.whatami))
+        self.surroundings.greet(face)
+        self.wake_by(self.surroundings.deadline())
         self.tables.add(face, now)
         self.local.neighbour_added(face, now)
         if self.mode == PEER and face.role == PEER:
@@ -338,7 +349,8 @@ class Node(Home):
             face.closed = True
             self.questions.remove(face)
             self.tables.remove(face)
-            self._say(self.gossip.removed(face.id))
+            self.surroundings.part(face)
+            self.wake_by(self.surroundings.deadline())
             if self.on_session is not None:
                 self.on_session(neighbour, False)
         if neighbour.attempt:
@@ -352,26 +364,15 @@ class Node(Home):
             self.plan.over(neighbour.attempt, face is not None, text, now)
             self.wake_by(self.plan.deadline)
 
-    def _say(self, messages: list[tuple[int, Oam]]) -> None:
-        for id, message in messages:
-            face = self.tables.faces.get(id)
-            if face is None:
-                for neighbour in self.neighbours:
-                    if neighbour.face is not None and neighbour.face.id == id:
-                        face = neighbour.face
-            if face is not None:
-                face.send(message)
-
     def maintained(self, neighbour: Neighbour, message: Oam) -> None:
         """A neighbour speaks of the network: who else is there."""
         face = neighbour.face
-        if face is None or message.id != 1 or not self.settings.gossip:
+        if face is None:
             return
-        known, relayed = self.gossip.received(face.id, message)
-        self._say(relayed)
-        for node in known:
+        for node in self.surroundings.heard(face, message):
             delay = gossip_delay(self.random())
-            self.discover(node.zid, node.role, list(node.locators), self.gossip_connect, delay)
+            self.discover(node.zid, node.role, node.locators, self.gossip_connect, delay)
+        self.wake_by(self.surroundings.deadline())
 
     def discover(
         self, zid: bytes, role: int, locators: list[str], autoconnect: Autoconnect, delay: float
@@ -393,7 +394,7 @@ class Node(Home):
         key = publication.key
         remotes: list[Remote] = []
         if publication.destination != 0:
-            for face in destinations(tables, self.face, key):
+            for face in destinations(tables, self.face, key, self.zid):
                 outbox = face.outbox
                 if outbox is not None:
                     remote = Remote(face, outbox, key)
@@ -417,7 +418,17 @@ class Node(Home):
                 inbound.frames.append(sink)
             else:
                 inbound.subscribers.append(subscriber)
-        inbound.faces = [] if face is None else destinations(self.tables, face, inbound.key)
+        root = b""
+        mesh = self.mesh
+        if mesh is not None and face is not None:
+            root = mesh.root(face, inbound.node_id)
+            inbound.number = mesh.number(root)
+            if root == self.zid and face.role == ROUTER:  # our own came back
+                inbound.subscribers = []
+                inbound.frames = []
+                inbound.faces = []
+                return
+        inbound.faces = [] if face is None else destinations(self.tables, face, inbound.key, root)
 
     def forward(self, push: Push, inbound: Inbound, reliable: bool) -> None:
         """Pass a sample on to other neighbours."""
@@ -431,6 +442,7 @@ class Node(Home):
                 suffix=suffix,
                 sender_mapping=mine,
                 qos=push.qos,
+                node_id=inbound.number if face.role == ROUTER else 0,
                 timestamp_stack=push.timestamp_stack,
                 body=push.body,
             )

@@ -44,3 +44,5 @@ class NodeSettings:
     compression: bool = False
     credentials: Credentials = field(default=Credentials(), repr=False)
     locators: tuple[str, ...] = field(default=())
+    #: What a router would have its links to others weigh.
+    link_weights: tuple[tuple[bytes, int], ...] = ()

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from zenlake.routing.face import Face
-from zenlake.routing.regions import LOCAL, PEER
+from zenlake.routing.regions import LOCAL, PEER, ROUTER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
 
 
-def destinations(tables: Tables, source: Face, key: str) -> list[Face]:
+def destinations(tables: Tables, source: Face, key: str, root: bytes = b"") -> list[Face]:
     """The neighbours to send a sample to; `source` is who it came from.
+
+    Among routers it goes down the tree of `root`, the router where it came from.
 
     A neighbour that tells us things only when asked is sent everything until it has answered an
     interest of ours that covers the key; a peer until it has told all that it had at the start.
     """
     matching: dict[Face, bool] = {}
+    routers: list[Face] = []
+    mesh = tables.mesh
     for entry in tables.tree.intersecting(key):
         for face in entry.value.holders[SUBSCRIBER]:
-            matching[face] = True
-    found: list[Face] = []
+            if mesh is not None and face.role == ROUTER:
+                routers.append(face)
+            else:
+                matching[face] = True
+    found: list[Face] = [] if mesh is None else mesh.hops(root, source, routers)
     for face in tables.faces.values():
         if face.role == LOCAL or face.outbox is None or not tables.flows(source, face):
             continue

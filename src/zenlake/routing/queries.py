@@ -14,7 +14,7 @@ from mypy_extensions import mypyc_attr
 from zenlake.keys.matching import includes
 from zenlake.routing.face import Face
 from zenlake.routing.home import Home
-from zenlake.routing.regions import LOCAL, PEER
+from zenlake.routing.regions import LOCAL, PEER, ROUTER
 from zenlake.routing.resources import QUERYABLE
 from zenlake.routing.tables import Tables, is_key
 from zenlake.wire.codec_network import Request, Responder, Response, ResponseFinal
@@ -44,10 +44,16 @@ class Asker:
 class Question:
     """A question that is not finished."""
 
-    __slots__ = ("asker", "branches", "id", "qos", "source")
+    __slots__ = ("asker", "branches", "id", "qos", "root", "source")
 
-    def __init__(self, source: Face, id: int, qos: int, asker: Asker | None) -> None:
-        """Asked by a face under its own id, or by one of our programs."""
+    def __init__(
+        self, source: Face, id: int, qos: int, asker: Asker | None, root: bytes = b""
+    ) -> None:
+        """Asked by a face under its own id, or by one of our programs.
+
+        `root`: the router where it came from, if we are one.
+        """
+        self.root: bytes = root
         self.source: Face = source
         self.id: int = id
         self.qos: int = qos
@@ -81,10 +87,14 @@ class Questions:
 
     # ----------------------------------------------------------------------------- who is asked
 
-    def candidates(self, source: Face, key: str, target: int) -> list[Face]:
-        """The faces to ask, each once; never the one that asks."""
+    def candidates(self, source: Face, key: str, target: int, root: bytes = b"") -> list[Face]:
+        """The faces to ask, each once; never the one that asks.
+
+        Among routers a question goes down the tree of `root`, the router where it came from.
+        """
         tables = self.tables
-        complete: dict[Face, int] = {}
+        mesh = tables.mesh
+        complete: dict[Face, float] = {}
         known: dict[Face, bool] = {}
         for entry in tables.tree.intersecting(key):
             resource = entry.value
@@ -93,22 +103,33 @@ class Questions:
                 continue
             covers = resource.key == key or includes(resource.key, key)
             for face, infos in holders.items():
-                if not tables.flows(source, face):
+                far = mesh is not None and face.role == ROUTER
+                if mesh is not None and far:
+                    if mesh.hop(root, source, face) is None:
+                        continue
+                elif not tables.flows(source, face):
                     continue
                 known[face] = True
                 for info in infos.values():
                     if covers and info & 1:
-                        distance = info >> 8
+                        distance = float(info >> 8)
+                        if mesh is not None and far:
+                            distance = mesh.distance(face)
                         complete[face] = min(complete.get(face, distance), distance)
         for face in tables.faces.values():
             if face.role != LOCAL and tables.flows(source, face) and self._unknown(face, key):
                 # Whatever it has told so far, it may have more.
                 known[face] = False
         if target == ALL:
-            return list(known)
-        if target == ALL_COMPLETE:
-            return [face for face in known if face in complete or not known[face]]
-        return self._best(known, complete)
+            chosen = list(known)
+        elif target == ALL_COMPLETE:
+            chosen = [face for face in known if face in complete or not known[face]]
+        else:
+            chosen = self._best(known, complete)
+        if mesh is None:
+            return chosen
+        near = [face for face in chosen if face.role != ROUTER]
+        return near + mesh.hops(root, source, [face for face in chosen if face.role == ROUTER])
 
     def _unknown(self, face: Face, key: str) -> bool:
         """Whether a neighbour may have queryables that it has not told us of."""
@@ -116,7 +137,7 @@ class Questions:
             return not face.knows_all(QUERYABLE, key)
         return face.role == PEER and not face.settled
 
-    def _best(self, known: dict[Face, bool], complete: dict[Face, int]) -> list[Face]:
+    def _best(self, known: dict[Face, bool], complete: dict[Face, float]) -> list[Face]:
         """In each region the nearest that is complete, or else everybody there."""
         chosen: list[Face] = []
         regions: dict[int, list[Face]] = {}
@@ -145,10 +166,17 @@ class Questions:
             source.ignored += 1
             self._final(source, message.id, message.qos)
             return
-        question = Question(source, message.id, message.qos, None)
+        mesh = self.tables.mesh
+        root = b"" if mesh is None else mesh.root(source, message.node_id)
+        if mesh is not None and root == mesh.me and source.role == ROUTER:
+            source.ignored += 1  # our own question came back
+            self._final(source, message.id, message.qos)
+            return
+        question = Question(source, message.id, message.qos, None, root)
         self.open[(source.id, message.id)] = question
         source.questions += 1
-        self.send(question, key, message, self.candidates(source, key, message.target), now)
+        targets = self.candidates(source, key, message.target, root)
+        self.send(question, key, message, targets, now)
 
     def send(
         self, question: Question, key: str, message: Request, targets: list[Face], now: float
@@ -156,6 +184,8 @@ class Questions:
         """Send a question to everybody who is to be asked."""
         deadline = now + self.patience(message)
         body = message.body
+        mesh = self.tables.mesh
+        number = 0 if mesh is None or not question.root else mesh.number(question.root)
         branches: list[Branch] = []
         for face in targets:
             id = face.next_request
@@ -181,6 +211,7 @@ class Questions:
                     target=message.target,
                     budget=message.budget,
                     timeout=message.timeout,
+                    node_id=number if face.role == ROUTER else 0,
                     timestamp_stack=message.timestamp_stack,
                     body=body,
                 ),

@@ -8,7 +8,7 @@ many hold it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zenlake.errors import KeyExprError, RemoteError
 from zenlake.keys.matching import check, includes, intersects
@@ -31,6 +31,9 @@ from zenlake.wire.codec_declare import (
 )
 from zenlake.wire.codec_network import Declare, Interest
 
+if TYPE_CHECKING:
+    from zenlake.routing.mesh import Mesh
+
 FINAL: Final = 0
 CURRENT: Final = 1
 FUTURE: Final = 2
@@ -51,6 +54,8 @@ class Tables:
         #: Grows with every change that may alter a route.
         self.version: int = 0
         self.interest_timeout: float = 10.0
+        #: The other routers, if this is one: they tell each other everything in their own way.
+        self.mesh: Mesh | None = None
 
     # --------------------------------------------------------------------------- what there is
 
@@ -112,8 +117,11 @@ class Tables:
 
     def spread(self, kind: int, resource: Resource, added: bool) -> None:
         """Tell every face what it should know of a key now; `added`: somebody declared it."""
+        mesh = self.mesh
+        if mesh is not None:
+            mesh.spread(kind, resource)
         for face in list(self.faces.values()):
-            if face.role != LOCAL:
+            if face.role != LOCAL and (mesh is None or face.role != ROUTER):
                 self._update(face, kind, resource, added)
 
     def _visible(self, face: Face, kind: int, resource: Resource) -> bool:
@@ -310,12 +318,13 @@ class Tables:
                 continue
             for entry in entries:
                 resource = entry.value
-                own = kind == TOKEN and face in resource.holders[kind]
-                if not own and not self._visible(face, kind, resource):
+                visible = self._visible(face, kind, resource)
+                if not visible and not (kind == TOKEN and face in resource.holders[kind]):
                     continue
-                if interest.future and not own:
+                if interest.future and visible:
                     self._tell(face, kind, resource, interest.id)
                 else:
+                    # Of the present alone, or its own token, whose end it will know itself.
                     info = self.info(face, resource) if kind == QUERYABLE else 0
                     self._announce(face, kind, 0, resource.key, info, interest.id)
 
@@ -333,7 +342,7 @@ class Tables:
 
     def asks(self, face: Face) -> bool:
         """Whether a neighbour tells us things only when asked."""
-        if face.role == LOCAL or is_south(self.mode, face.role):
+        if self.mode == ROUTER or face.role == LOCAL or is_south(self.mode, face.role):
             return False
         return face.role == ROUTER or self.mode == 2  # a client asks whoever it is connected to
 
@@ -446,7 +455,7 @@ class Tables:
         """A neighbour has come: tell it what it should know unasked, ask what we must know."""
         self.faces[face.id] = face
         self.version += 1
-        if face.role == LOCAL or not is_pushed(self.mode, face.role):
+        if face.role == LOCAL or not is_pushed(self.mode, face.role) or self.mesh is not None:
             return
         for entry in self.tree.entries():
             for kind in KINDS:
@@ -492,6 +501,8 @@ class Tables:
         elif isinstance(body, UndeclareKeyExpr):
             face.keys.forget(body.id)
             self.version += 1
+        elif self.mesh is not None and face.role == ROUTER:
+            self.mesh.heard(face, message)
         elif isinstance(body, DeclareSubscriber):
             self._heard_entity(
                 face, SUBSCRIBER, body.id, body.scope, body.suffix, body.sender_mapping, 0

@@ -1,0 +1,159 @@
+"""What a router tells the peers it serves about each other: where they listen, so that they meet.
+
+Peers speak to each other directly, but somebody has to introduce them. When a peer arrives, the
+router tells it of those that are there already (nothing, if it is the first: an empty list is
+still said, and waited for); when a peer says where it listens, the others are told. The router
+does not speak of itself.
+
+A peer also tells the router its links, and which of its neighbours are routers. A peer with
+several routers hears what comes from beyond through one of them alone, the one with the greatest
+id, and speaks to beyond through the same: see `leads`.
+
+The words are those of link states (see `linkstate`), in a numbering of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from zenlake.routing.linkstate import LINK_STATE, MAX_LOCATORS, MAX_NODES, Known, Outgoing
+from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
+
+__all__ = ["Introductions"]
+
+_QOS: Final = 0x08  # control, block
+_ROUTER: Final = 1
+_PEER: Final = 2
+
+
+@final
+class _Peer:
+    """A peer, and the numbers that it uses for others."""
+
+    __slots__ = ("gateways", "links", "locators", "names", "psid", "role", "sn", "zid")
+
+    def __init__(self, psid: int, zid: bytes) -> None:
+        self.psid: int = psid
+        self.zid: bytes = zid
+        self.role: int = _PEER
+        self.sn: int = 0
+        self.locators: tuple[str, ...] | None = None
+        self.links: set[bytes] = set()
+        self.names: dict[int, bytes] = {}
+        #: Those whom it calls routers of its own.
+        self.gateways: set[bytes] = set()
+
+
+@final
+class Introductions:
+    """The peers of one router; each call says what to send to whom.
+
+    Args:
+        zid: this router.
+        gossip: whether peers are introduced to each other at all.
+        targets: the roles of those who are told where others listen.
+    """
+
+    __slots__ = ("_free", "_peers", "_zid", "gossip", "passed_over", "targets")
+
+    def __init__(self, zid: bytes, gossip: bool = True, targets: int = 0b011) -> None:
+        self.gossip: bool = gossip
+        self.targets: int = targets
+        self.passed_over: int = 0
+        """How many entries were about nobody known, or beyond what is remembered."""
+        self._zid: bytes = zid
+        self._peers: dict[int, _Peer] = {}
+        self._free: list[int] = []
+
+    def added(self, link: int, zid: bytes) -> Outgoing:
+        """A session with a peer is open, known as `link` until it is removed."""
+        heard = [self._entry(peer) for peer in self._peers.values() if peer.sn > 0]
+        psid = self._free.pop() if self._free else len(self._peers) + 1
+        self._peers[link] = _Peer(psid, zid)
+        return [(link, _message(heard))]
+
+    def removed(self, link: int) -> None:
+        """The session with a peer is over."""
+        peer = self._peers.pop(link, None)
+        if peer is not None:
+            self._free.append(peer.psid)
+
+    def received(self, link: int, message: Oam) -> tuple[list[Known], Outgoing]:
+        """Take what a peer tells: the nodes it made known, and what to tell the others.
+
+        Raises `DecodeError` when the body is not made of link states.
+        """
+        peer = self._peers.get(link)
+        if peer is None or message.id != LINK_STATE or not isinstance(message.body, bytes):
+            return [], []
+        entries = read_link_states(message.body)
+        for entry in entries:
+            self._name(peer, entry)
+        near = {each.zid for each in self._peers.values()}
+        known: dict[bytes, Known] = {}
+        news = False
+        for entry in entries:
+            zid = entry.zid or peer.names.get(entry.psid, b"")
+            if not zid:
+                self.passed_over += 1
+            elif zid == peer.zid:
+                news = self._take(peer, entry) or news
+            elif entry.locators and zid not in near and zid != self._zid:
+                locators = entry.locators[:MAX_LOCATORS]
+                known[zid] = Known(zid, entry.whatami or _ROUTER, locators)
+        return list(known.values()), self._introduced(link, peer) if news else []
+
+    def leads(self, link: int) -> bool:
+        """Whether this router is the one through which a peer speaks with what is beyond."""
+        peer = self._peers.get(link)
+        if peer is None:
+            return True
+        return all(zid <= self._zid for zid in peer.links & peer.gateways)
+
+    def _name(self, peer: _Peer, entry: LinkState) -> None:
+        if not entry.zid:
+            return
+        if len(peer.names) >= MAX_NODES and entry.psid not in peer.names:
+            self.passed_over += 1
+            return
+        peer.names[entry.psid] = entry.zid
+        if entry.gateway:
+            peer.gateways.add(entry.zid)
+        else:
+            peer.gateways.discard(entry.zid)
+
+    def _take(self, peer: _Peer, entry: LinkState) -> bool:
+        """Remember what a peer says of itself; whether it says where it listens, anew."""
+        if entry.sn <= peer.sn:
+            return False
+        peer.sn = entry.sn
+        peer.role = entry.whatami or peer.role
+        peer.links = {peer.names[psid] for psid in entry.links if psid in peer.names}
+        if entry.locators is None:
+            return False
+        locators = entry.locators[:MAX_LOCATORS]
+        if locators == peer.locators:
+            return False
+        peer.locators = locators
+        return True
+
+    def _introduced(self, link: int, peer: _Peer) -> Outgoing:
+        if not self.gossip:
+            return []
+        message = _message([self._entry(peer)])
+        return [(number, message) for number in self._peers if number != link]
+
+    def _entry(self, peer: _Peer) -> LinkState:
+        told = self.gossip and _PEER & self.targets
+        return LinkState(
+            psid=peer.psid,
+            sn=peer.sn,
+            zid=peer.zid,
+            whatami=peer.role,
+            locators=peer.locators if told else None,
+            links=(),
+        )
+
+
+def _message(entries: list[LinkState]) -> Oam:
+    return Oam(id=LINK_STATE, qos=_QOS, body=write(LinkStates(entries=tuple(entries))))

@@ -1,0 +1,323 @@
+"""A router among routers: what each declares, where it is passed on, and the way to each.
+
+A router declares to the others all that lies south of it, unasked, and passes on what others
+declare, down the tree of whoever declares it (see `trees`). In the tables a router beyond the
+links is a face like any other, only that nothing can be sent to it directly: what is for it goes
+to the neighbour that lies on the way, in the tree of the router where it came from.
+
+On the wire a router is a number of the sender's own counting (see `linkstate`). Declarations
+have no ids between routers: an undeclaration names its key.
+
+When trees change, a router sends to each neighbour that is now below it in some tree all that
+the root of that tree declares, since it may have missed a word while the trees were changing.
+For the same reason it says again, for a while, what is declared no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from zenlake.routing.face import CONTROL_QOS, Face
+from zenlake.routing.linkstate import Known, LinkStateTable, Outgoing
+from zenlake.routing.regions import ROUTER
+from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
+from zenlake.routing.tables import Tables, is_key
+from zenlake.routing.trees import Recomputation, Trees
+from zenlake.wire.codec_declare import (
+    DeclareQueryable,
+    DeclareSubscriber,
+    DeclareToken,
+    KeyExt,
+    UndeclareQueryable,
+    UndeclareSubscriber,
+    UndeclareToken,
+)
+from zenlake.wire.codec_network import Declare, Oam
+
+#: For how long it is said again that something is declared no more, in seconds.
+REMEMBERED: Final = 10.0
+#: How many such things are remembered of one router.
+WITHDRAWN: Final = 1 << 14
+
+
+class RemoteRouter(Face):
+    """A router beyond the links, holding in the tables what it declared."""
+
+    def __init__(self, zid: bytes) -> None:
+        """It has declared nothing yet."""
+        super().__init__(-1, zid, ROUTER, None)
+        #: By kind: the number that stands for each key it declared.
+        self.numbers: list[dict[str, int]] = [{}, {}, {}]
+        #: By kind: the information that came with each key.
+        self.infos: dict[str, int] = {}
+
+
+class Mesh:
+    """The other routers of a router."""
+
+    def __init__(self, tables: Tables, state: LinkStateTable, now: Callable[[], float]) -> None:
+        """`now` tells the time that the node knows."""
+        self.tables: Tables = tables
+        self.state: LinkStateTable = state
+        self.now: Callable[[], float] = now
+        self.me: bytes = state.me.zid
+        self.trees: Trees = Trees(self.me, state.graph())
+        self.plan: Recomputation = Recomputation()
+        #: The routers that declared something, and the neighbours among all routers.
+        self.routers: dict[bytes, RemoteRouter] = {}
+        self.links: dict[bytes, Face] = {}
+        #: By kind: what this router declares (key → information).
+        self.own: list[dict[str, int]] = [{}, {}, {}]
+        #: For each root, the links over which all that it declares has been said.
+        self._below: dict[bytes, set[int]] = {}
+        #: For each router, what it declares no more, and since when.
+        self._withdrawn: dict[bytes, dict[tuple[int, str], float]] = {}
+
+    # ------------------------------------------------------------------- neighbours and the news
+
+    def added(self, face: Face) -> Outgoing:
+        """A session with a router is open; what to say, before anything else."""
+        self.links[face.zid] = face
+        return self._changed(self.state.added(face.id, face.zid))
+
+    def removed(self, face: Face) -> Outgoing:
+        """The session with a router is over."""
+        if self.links.get(face.zid) is face:
+            del self.links[face.zid]
+        for below in self._below.values():
+            below.discard(face.id)
+        return self._changed(self.state.removed(face.id))
+
+    def received(self, face: Face, message: Oam) -> tuple[list[Known], Outgoing]:
+        """A router speaks of the network."""
+        version = self.state.version
+        known, out = self.state.received(face.id, message)
+        if self.state.version != version:
+            self._changed(out)
+        return known, out
+
+    def _changed(self, out: Outgoing) -> Outgoing:
+        self.plan.changed(self.now())
+        self.tables.version += 1
+        return out
+
+    def tick(self, now: float) -> None:
+        """Compute the trees anew, if it is time."""
+        if not self.plan.due(now):
+            return
+        graph = self.state.graph()
+        for zid in [zid for zid in self.routers if zid not in graph]:
+            self._purge(self.routers.pop(zid))
+        self.trees = Trees(self.me, graph)
+        self.tables.version += 1
+        below: dict[bytes, set[int]] = {}
+        for root in self.trees.roots():
+            before = self._below.get(root)
+            below[root] = set()
+            for face in self._children(root):
+                below[root].add(face.id)
+                if before is None or face.id not in before:
+                    self._tell_all(face, root)
+        self._below = below
+        for zid in [zid for zid in self._withdrawn if zid not in graph]:
+            del self._withdrawn[zid]
+
+    def _purge(self, router: RemoteRouter) -> None:
+        """A router is gone: all it declared goes with it."""
+        for kind in KINDS:
+            for number in list(router.declared[kind]):
+                self.tables.undeclare(router, kind, number)
+
+    # ------------------------------------------------------------------------------- the ways
+
+    def root(self, face: Face, number: int) -> bytes:
+        """The router where something came from: this one, unless a router passed it on."""
+        return self.state.named(face.id, number) if face.role == ROUTER else self.me
+
+    def number(self, root: bytes) -> int:
+        """The number that neighbours are told for a router."""
+        return max(self.state.psid(root), 0)
+
+    def hop(self, root: bytes, source: Face, router: Face) -> Face | None:
+        """The neighbour that leads to a router in the tree of `root`, if it is for me to send.
+
+        What does not lie below me in that tree is reached by others.
+        """
+        if root not in self.state.nodes:
+            return None
+        trees = self.trees
+        towards = trees.direction(root, router.zid)
+        if not towards or towards == trees.parent(root):
+            return None
+        face = self.links.get(towards)
+        return None if face is source else face
+
+    def hops(self, root: bytes, source: Face, routers: list[Face]) -> list[Face]:
+        """The neighbours that lead to some routers in the tree of `root`, each once."""
+        found: list[Face] = []
+        for router in routers:
+            face = self.hop(root, source, router)
+            if face is not None and face not in found:
+                found.append(face)
+        return found
+
+    def distance(self, router: Face) -> float:
+        """How far away a router is."""
+        return self.trees.distance(router.zid)
+
+    def _children(self, root: bytes) -> list[Face]:
+        return [self.links[zid] for zid in self.trees.children(root) if zid in self.links]
+
+    # -------------------------------------------------------------------- what lies south of me
+
+    def spread(self, kind: int, resource: Resource) -> None:
+        """Who holds a key has changed: bring what this router declares up to date."""
+        infos: list[int] = []
+        for holder, ids in resource.holders[kind].items():
+            if holder.role != ROUTER:
+                infos.extend(ids.values())
+        key = resource.key
+        own = self.own[kind]
+        if not infos:
+            if own.pop(key, None) is not None:
+                self._pass_on(self.me, None, kind, key, -1)
+            return
+        info = merged(infos) if kind == QUERYABLE else 0
+        if own.get(key) != info:
+            own[key] = info
+            self._pass_on(self.me, None, kind, key, info)
+
+    # ----------------------------------------------------------------------- what others declare
+
+    def heard(self, face: Face, message: Declare) -> None:
+        """A neighbour declares something, for itself or another router."""
+        zid = self.root(face, message.node_id)
+        body = message.body
+        if not zid or zid == self.me:
+            face.ignored += 1
+        elif isinstance(body, DeclareSubscriber):
+            key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
+            self._declared(face, zid, SUBSCRIBER, key, 0)
+        elif isinstance(body, DeclareQueryable):
+            key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
+            self._declared(face, zid, QUERYABLE, key, body.info)
+        elif isinstance(body, DeclareToken):
+            key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
+            self._declared(face, zid, TOKEN, key, 0)
+        elif isinstance(body, UndeclareSubscriber):
+            self._undeclared(face, zid, SUBSCRIBER, body.key)
+        elif isinstance(body, UndeclareQueryable):
+            self._undeclared(face, zid, QUERYABLE, body.key)
+        elif isinstance(body, UndeclareToken):
+            self._undeclared(face, zid, TOKEN, body.key)
+        else:
+            face.ignored += 1
+
+    def _declared(self, face: Face, zid: bytes, kind: int, key: str | None, info: int) -> None:
+        if key is None or not is_key(key):
+            face.ignored += 1
+            return
+        router = self.routers.get(zid)
+        if router is None:
+            router = RemoteRouter(zid)
+            self.routers[zid] = router
+            if zid not in self.state.nodes:
+                # Not known now, though it was when it spoke: if it does not come back by the
+                # next computation it is forgotten again.
+                self.plan.changed(self.now())
+        number = router.numbers[kind].get(key, -1)
+        if number >= 0 and (kind != QUERYABLE or router.infos.get(key) == info):
+            return
+        if number < 0:
+            number = router.fresh_id()
+            router.numbers[kind][key] = number
+        if kind == QUERYABLE:
+            router.infos[key] = info
+        withdrawn = self._withdrawn.get(zid)
+        if withdrawn:
+            withdrawn.pop((kind, key), None)
+        self.tables.declare(router, kind, number, key, info)
+        self._pass_on(zid, face, kind, key, info)
+
+    def _undeclared(self, face: Face, zid: bytes, kind: int, named: KeyExt | None) -> None:
+        router = self.routers.get(zid)
+        if named is None or router is None:
+            return
+        key = face.keys.resolve(named.scope, named.sender_mapping, named.suffix)
+        number = -1 if key is None else router.numbers[kind].pop(key, -1)
+        if key is None or number < 0:
+            return
+        if kind == QUERYABLE:
+            router.infos.pop(key, None)
+        self.tables.undeclare(router, kind, number)
+        self._pass_on(zid, face, kind, key, -1)
+
+    # -------------------------------------------------------------------------- passing it on
+
+    def _pass_on(self, zid: bytes, source: Face | None, kind: int, key: str, info: int) -> None:
+        """Tell those below in a router's tree what it declares; `info` -1: no more."""
+        withdrawn = self._withdrawn.setdefault(zid, {})
+        if info < 0:
+            withdrawn.pop((kind, key), None)
+            withdrawn[kind, key] = self.now()
+            if len(withdrawn) > WITHDRAWN:
+                del withdrawn[next(iter(withdrawn))]
+        else:
+            withdrawn.pop((kind, key), None)
+        for face in self._children(zid):
+            if face is not source:
+                self._say(face, zid, kind, key, info)
+
+    def _tell_all(self, face: Face, root: bytes) -> None:
+        """Tell a neighbour all that a router declares, and what it declared until just now."""
+        for kind in KINDS:
+            if root == self.me:
+                for key, info in self.own[kind].items():
+                    self._say(face, root, kind, key, info)
+                continue
+            router = self.routers.get(root)
+            if router is not None:
+                for key in router.numbers[kind]:
+                    info = router.infos.get(key, 0) if kind == QUERYABLE else 0
+                    self._say(face, root, kind, key, info)
+        since = self.now() - REMEMBERED
+        withdrawn = self._withdrawn.get(root, {})
+        for (kind, key), when in list(withdrawn.items()):
+            if when < since:
+                del withdrawn[kind, key]
+            else:
+                self._say(face, root, kind, key, -1)
+
+    def _say(self, face: Face, zid: bytes, kind: int, key: str, info: int) -> None:
+        number = self.state.psid(zid)
+        if number < 0:
+            # Forgotten, and perhaps back before the next computation: it shall be said then.
+            self._below.get(zid, set()).discard(face.id)
+            return
+        if info < 0:
+            self._say_no_more(face, number, kind, key)
+            return
+        scope, mine, suffix = face.wire_key(key, True)
+        body: DeclareSubscriber | DeclareQueryable | DeclareToken
+        if kind == SUBSCRIBER:
+            body = DeclareSubscriber(id=0, scope=scope, suffix=suffix, sender_mapping=mine)
+        elif kind == QUERYABLE:
+            body = DeclareQueryable(
+                id=0, scope=scope, suffix=suffix, sender_mapping=mine, info=info
+            )
+        else:
+            body = DeclareToken(id=0, scope=scope, suffix=suffix, sender_mapping=mine)
+        face.send(Declare(qos=CONTROL_QOS, node_id=number, body=body))
+
+    def _say_no_more(self, face: Face, number: int, kind: int, key: str) -> None:
+        scope, mine, suffix = face.wire_key(key, False)
+        named = KeyExt(scope=scope, suffix=suffix, sender_mapping=mine)
+        body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
+        if kind == SUBSCRIBER:
+            body = UndeclareSubscriber(id=0, key=named)
+        elif kind == QUERYABLE:
+            body = UndeclareQueryable(id=0, key=named)
+        else:
+            body = UndeclareToken(id=0, key=named)
+        face.send(Declare(qos=CONTROL_QOS, node_id=number, body=body))
