@@ -96,6 +96,7 @@ class Declared:
             later(self._end)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Receiving(Declared, Generic[H]):
     """Something declared that has a handler."""
 

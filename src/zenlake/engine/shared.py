@@ -137,18 +137,21 @@ class SharedOutbox(Outbox):
     def _moved(self, express: bool) -> None:
         """Something was added: write it now, or have it written soon. The lock is held."""
         if self.direct and not self.leftover:
-            now = perf_counter()
-            if express or now - self.last_direct > IDLE:
-                self.last_direct = now
-                if not self._flush(False):
+            if self.held:
+                # A batch is full: whoever filled it writes it.
+                if not self._flush(True):
                     self._ask()
                 return
-            for lane in self.lanes:
-                if lane.queue:
+            if express or not self.flush_asked:
+                now = perf_counter()
+                if express or now - self.last_direct > IDLE:
                     self.last_direct = now
-                    self._flush(True)
-                    break
-        self._ask()
+                    if not self._flush(False):
+                        self._ask()
+                    return
+        if not self.flush_asked:
+            self.flush_asked = True
+            self.ask_flush(self)
 
     def _ask(self) -> None:
         if not self.flush_asked:
@@ -245,10 +248,7 @@ class SharedOutbox(Outbox):
             return True
 
     def _has_closed(self) -> bool:
-        for lane in self.lanes:
-            if lane.queue:
-                return True
-        return len(self.urgent) > 0
+        return self.held > 0 or len(self.urgent) > 0
 
     def _freed(self) -> None:
         """A batch has left: lanes have room again."""
