@@ -26,6 +26,7 @@ from zenlake.links.registry import connect, listen
 from zenlake.node.connect import Attempt
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
+from zenlake.node.stamps import Stamps
 from zenlake.scouting.scout import Found
 from zenlake.transport.outbox import Outbox
 from zenlake.values.locator import EndPoint
@@ -104,6 +105,7 @@ class Runtime:
             lambda: secrets.token_bytes(32),
             random.random,
             self._make_outbox,
+            self._stamps(),
         )
         self.node.on_session = self._session_changed
         self.node.start(time.monotonic())
@@ -113,6 +115,13 @@ class Runtime:
             self._scouts = Scouts(self)
             self._scouts.start()
         self._tick()
+
+    def _stamps(self) -> Stamps | None:
+        """Who gives times to values that pass, if the configuration wants it."""
+        timestamping = self.settings.timestamping
+        if not timestamping.enabled:
+            return None
+        return Stamps(self.hlc, time.time_ns, timestamping.drop_future_timestamp)
 
     def _make_outbox(self, stream: bool, depth: int) -> Outbox:
         control = self.settings.transport.link.tx.queue.congestion_control

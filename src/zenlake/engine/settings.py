@@ -87,6 +87,10 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         compression=unicast.compression.enabled,
         credentials=credentials(settings),
         locators=locators,
+        link_weights=tuple(
+            (bytes(weight.dst_zid), weight.weight)
+            for weight in settings.routing.router.linkstate.transport_weights
+        ),
     )
 
 
