@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
@@ -354,7 +354,12 @@ class ClientBalance(Balance):
 
 def case(machine: type[Balance]) -> Any:
     found = machine.TestCase
-    found.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    found.settings = settings(
+        max_examples=60,
+        stateful_step_count=40,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )
     return found
 
 

@@ -414,3 +414,13 @@ def test_keys_that_grow_beyond_what_can_be_written_mean_nothing() -> None:
 )
 def test_only_canonical_keys_are_keys(text: str, good: bool) -> None:
     assert is_key(text) is good
+
+
+def test_a_token_of_ones_own_that_others_hold_too_is_told_as_theirs() -> None:
+    room = Room(PEER, CLIENT, CLIENT)
+    one, two = room.faces
+    room.tables.declare(one, TOKEN, 1, "t")
+    room.tables.declare(two, TOKEN, 1, "t")
+    assert room.want(two, 7, BOTH, "T", "") == [*hexes(token(1, "t", 7)), FINAL_7]
+    room.tables.undeclare(one, TOKEN, 1)
+    assert room.said(two) == ["9e210887015f020000"]
