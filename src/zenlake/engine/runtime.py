@@ -55,6 +55,8 @@ class Runtime:
         self.closed = False
         self._marked: list[ChannelSink] = []
         self._dirty: list[SharedOutbox] = []
+        #: Whether the loop was asked to flush them.
+        self._flushing = False
         self._by_outbox: dict[int, Pump] = {}
         self._listening: list[Listening] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -399,13 +401,16 @@ class Runtime:
     def _flush_soon(self, outbox: SharedOutbox) -> None:
         """Have an outbox flushed by the loop; from any thread."""
         self._dirty.append(outbox)
-        if len(self._dirty) == 1:
+        # First appended, then looked: whoever clears the flag looks at the list after that.
+        if not self._flushing:
+            self._flushing = True
             if self.loop.is_current():
                 self.loop.loop.call_soon(self._flush_dirty)
             else:
                 self.loop.soon(self._flush_dirty)
 
     def _flush_dirty(self) -> None:
+        self._flushing = False
         while self._dirty:
             pump = self._by_outbox.get(id(self._dirty.pop()))
             if pump is not None:

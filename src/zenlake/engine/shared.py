@@ -17,6 +17,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
+from zenlake.engine.channel import begin_wait, end_wait
 from zenlake.errors import LinkError, LocalError
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.cursor import Writer
@@ -197,6 +198,8 @@ class SharedOutbox(Outbox):
     def _room_within(self, priority: int, seconds: float) -> bool:
         """Wait until the lane has room."""
         deadline = perf_counter() + seconds
+        # A callback that waits here must not hold up the link that would make room for it.
+        waiting = begin_wait()
         self.waiters += 1
         try:
             while self.full(priority):
@@ -207,6 +210,7 @@ class SharedOutbox(Outbox):
             return not self.closed
         finally:
             self.waiters -= 1
+            end_wait(waiting)
 
     # ------------------------------------------------------------------------------- emptying
 
