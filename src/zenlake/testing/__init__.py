@@ -6,6 +6,7 @@
     1
 
 `zenlake.testing.strategies` makes arbitrary valid messages, and needs hypothesis.
+`zenlake.testing.network` is a network in a box: many nodes, no socket, a clock that jumps.
 """
 
 from __future__ import annotations
