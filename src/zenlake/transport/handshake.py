@@ -44,6 +44,10 @@ def no_chance(size: int) -> bytes:
     return bytes(size)
 
 
+#: Nothing to show, and nothing to ask for.
+NOBODY = Credentials()
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What this side brings to a session."""
@@ -57,7 +61,7 @@ class Offer:
     patch: int = 1
     low_latency: bool = False
     compression: bool = False
-    credentials: Credentials = Credentials()
+    credentials: Credentials = NOBODY
     #: Bytes nobody can guess, for those who prove who they are.
     random: Random = no_chance
 
