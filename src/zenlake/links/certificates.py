@@ -228,6 +228,8 @@ def _show(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
     with certificate.as_file() as chain, key.as_file() as secret:
         try:
             context.load_cert_chain(chain, secret, password=_no_password)
+        except LinkError:
+            raise
         except (OSError, ValueError) as error:
             why = "they do not belong together" if _is_mismatch(error) else "write both in PEM"
             raise LinkError(f"cannot use {certificate!r} with {key!r}: {why}") from error

@@ -33,6 +33,8 @@ __all__ = ["WebSocketLink", "connect", "listen"]
 
 AGREEMENT: Final = 10.0
 """How many seconds whoever comes may take to ask for a WebSocket."""
+IN_ORDER: Final = (1000, 1001, 1005)
+"""The codes of goodbyes without a fault."""
 
 log = logging.getLogger("zenlake.links")
 
@@ -138,6 +140,9 @@ class WebSocketLink(LayeredLink):
         elif isinstance(event, CloseConnection):
             with contextlib.suppress(LocalProtocolError), self._lock:
                 self._write(self._ws.send(event.response()))
+            if event.code not in IN_ORDER:  # a fault that the other side made, or found
+                why = event.reason or "no reason"
+                raise LinkError(f"{self.dst}: the WebSocket broke: {why} ({event.code})")
             self._lose(None)
         elif isinstance(event, TextMessage):
             raise LinkError(f"{self.dst}: the other side sent text, which is no batch")
