@@ -46,6 +46,13 @@ class Pausable(Protocol):
         """Read on; from any thread."""
 
 
+class Gate(Protocol):
+    """What somebody who waits is let through by: a lock, or the bell of a task."""
+
+    def release(self) -> None:
+        """Let them through; from any thread."""
+
+
 class Heavy:
     """An item whose bytes are counted."""
 
@@ -88,9 +95,9 @@ class Channel:
         self.dropped_full: int = 0
         self.dropped_cancelled: int = 0
         self.guard: Lock = Lock()
-        #: Locks that those who wait for an item sleep on, and those who wait for room or the end.
-        self.gates: deque[Lock] = deque()
-        self.rooms: deque[Lock] = deque()
+        #: The gates of those who wait for an item, and of those who wait for room or the end.
+        self.gates: deque[Gate] = deque()
+        self.rooms: deque[Gate] = deque()
         self.ended: bool = False
         self.done: bool = False
         #: Whether somebody wants to hear that it is half empty.

@@ -1,4 +1,8 @@
-"""The loop thread: one for the process, started with the first node and shared by all."""
+"""Where a node runs: on a loop, and mostly on the loop thread, which all nodes share.
+
+The loop thread is started with the first node. A program that has a loop of its own runs its
+nodes there instead: see `zenlake.engine.here`.
+"""
 
 from __future__ import annotations
 
@@ -24,32 +28,22 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-class LoopThread:
-    """A thread that runs an event loop for as long as somebody uses it."""
+class Loop:
+    """An event loop, and the thread that runs it."""
 
-    def __init__(self) -> None:
-        """Start it."""
-        self.loop = new_loop()
+    def __init__(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
+        """`ident`: of the thread."""
+        self.loop = loop
+        self.ident = ident
         self.pid = os.getpid()
-        self._ready = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="zenlake-loop", daemon=True)
-        self.ident = 0
-        self.thread.start()
-        self._ready.wait()
-
-    def _run(self) -> None:
-        self.ident = threading.get_ident()
-        asyncio.set_event_loop(self.loop)
-        self.loop.call_soon(self._ready.set)
-        self.loop.run_forever()
 
     @property
     def alive(self) -> bool:
         """Whether it runs in this very process (a fork leaves threads behind)."""
-        return self.pid == os.getpid() and self.thread.is_alive()
+        return self.pid == os.getpid() and self.loop.is_running()
 
     def is_current(self) -> bool:
-        """Whether the caller is the loop thread."""
+        """Whether the caller is the thread of the loop."""
         return threading.get_ident() == self.ident
 
     def soon(self, call: Callable[..., object], *arguments: object) -> None:
@@ -64,6 +58,29 @@ class LoopThread:
             raise RuntimeError("the loop thread cannot wait for itself")
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
         return future.result(timeout)
+
+
+class LoopThread(Loop):
+    """A thread that runs an event loop for as long as somebody uses it."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        super().__init__(new_loop(), 0)
+        self._ready = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="zenlake-loop", daemon=True)
+        self.thread.start()
+        self._ready.wait()
+
+    def _run(self) -> None:
+        self.ident = threading.get_ident()
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self._ready.set)
+        self.loop.run_forever()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs in this very process (a fork leaves threads behind)."""
+        return self.pid == os.getpid() and self.thread.is_alive()
 
 
 _lock = threading.Lock()

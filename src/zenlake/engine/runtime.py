@@ -8,14 +8,15 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zenlake.clock import Hlc, Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.config.model import Settings
-from zenlake.engine.loop import LoopThread, shared_loop
+from zenlake.engine.here import HereLoop, ended
+from zenlake.engine.loop import Loop, shared_loop
+from zenlake.engine.opening import Opening
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import LooseScout, Scouts
 from zenlake.engine.settings import node_settings
@@ -37,10 +38,40 @@ if TYPE_CHECKING:
 log = logging.getLogger("zenlake.engine")
 
 
+class Turn:
+    """A moment in which a program speaks with the node."""
+
+    __slots__ = ("_deadline", "_runtime")
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Of this node."""
+        self._runtime = runtime
+        self._deadline = 0.0
+
+    def __enter__(self) -> Node:
+        """Take the lock, and tell the node what time it is."""
+        runtime = self._runtime
+        if runtime.closed:
+            raise ZError("the session is closed")
+        runtime.lock.acquire()
+        node = runtime.node
+        node.now = time.monotonic()
+        self._deadline = node.deadline
+        return node
+
+    def __exit__(self, *_: object) -> None:
+        """Release the lock; if something is due earlier now, have it done."""
+        runtime = self._runtime
+        earlier = runtime.node.deadline < self._deadline
+        runtime.lock.release()
+        if earlier:
+            runtime.loop.soon(runtime.arm)
+
+
 class Runtime:
     """A running node."""
 
-    def __init__(self, loop: LoopThread, config: Config) -> None:
+    def __init__(self, loop: Loop, config: Config) -> None:
         """Not started yet: see `open`."""
         self.loop = loop
         self.config = config
@@ -59,11 +90,16 @@ class Runtime:
         self._flushing = False
         self._by_outbox: dict[int, Pump] = {}
         self._listening: list[Listening] = []
+        #: Links that came before there was a node.
+        self._early: list[Link] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = float("inf")
         self._listeners: list[Callable[[Neighbour, bool], None]] = []
         self._changed = threading.Condition(self.lock)
+        #: Those who wait for a change on the loop.
+        self._hearers: list[asyncio.Event] = []
+        self._stopped = False
         self._scouts: Scouts | None = None
         #: Whether somebody still waits for the node to be open.
         self.opening = True
@@ -83,19 +119,26 @@ class Runtime:
             raise
         return runtime
 
+    @classmethod
+    async def open_here(cls, config: Config) -> Runtime:
+        """The same on the loop of the caller: no thread is started, and no thread waits."""
+        runtime = cls(HereLoop(), config)
+        try:
+            await runtime._start()
+            await runtime._until_open()
+            runtime.opening = False
+        except BaseException:
+            await runtime.close_here()
+            raise
+        return runtime
+
     async def _start(self) -> None:
         """Listen, then begin to connect; on the loop thread."""
         settings = self.settings
-        early: list[Link] = []
         for endpoint in settings.listen.endpoints:
             try:
                 self._listening.append(
-                    await listen(
-                        endpoint,
-                        self.loop.loop,
-                        lambda link: self._accepted(link, early),
-                        settings.transport.link,
-                    )
+                    await listen(endpoint, self.loop.loop, self._accepted, settings.transport.link)
                 )
             except LinkError as error:
                 if settings.listen.exit_on_failure:
@@ -111,8 +154,9 @@ class Runtime:
         )
         self.node.on_session = self._session_changed
         self.node.start(time.monotonic())
+        early, self._early = self._early, []
         for link in early:
-            self._accepted(link, None)
+            self._accepted(link)
         if settings.scouting.multicast.enabled:
             self._scouts = Scouts(self)
             self._scouts.start()
@@ -138,80 +182,45 @@ class Runtime:
 
     def _wait_until_open(self) -> None:
         """Wait for what the configuration says an open session is."""
-        settings = self.settings
-        if settings.mode == "client":
-            self._wait_for_router()
-            return
-        conditions = settings.open.return_conditions
-        patience = settings.scouting.delay / 1000
-        wanted = len(self.node.settings.connect)
-        scouting = self._scouts is not None and conditions.connect_scouted
-
-        def ready() -> bool:
-            opened = len(self.node.by_zid)
-            if opened < wanted or (scouting and not opened):
-                return False
-            return not conditions.declares or self.node.settled()
-
-        if wanted or scouting:
-            with self._changed:
-                self._changed.wait_for(ready, patience)
-        if settings.connect.exit_on_failure and len(self.node.by_zid) < wanted:
-            raise LinkError(self._failure())
-
-    def _wait_for_router(self) -> None:
-        settings = self.settings
-        patience = settings.connect.timeout_ms / 1000
-        configured = bool(self.node.settings.connect)
-        if not configured:
-            patience = settings.scouting.timeout / 1000
-        elif patience == 0:
-            patience = settings.transport.unicast.open_timeout / 1000
-
-        def ready() -> bool:
-            if self.node.by_zid:
-                return True
-            # With endpoints and no patience, one round through all of them is enough.
-            return (
-                configured
-                and settings.connect.timeout_ms == 0
-                and all(endpoint.error for endpoint in self.node.plan.endpoints)
-            )
-
+        opening = Opening(self)
         with self._changed:
-            self._changed.wait_for(ready, None if patience < 0 else patience)
-            if not self.node.by_zid and settings.connect.exit_on_failure:
-                raise LinkError(self._failure())
+            self._changed.wait_for(opening.ready, opening.patience)
+            opening.check()
 
-    def _failure(self) -> str:
-        """What was tried, and how it went."""
-        tried = [
-            f"{endpoint.text}: {endpoint.error or 'no answer yet'}"
-            for endpoint in self.node.plan.endpoints
-            if not endpoint.attempt or not self._is_open(endpoint.attempt)
-        ]
-        if tried:
-            return "no session could be opened; tried " + "; ".join(tried)
-        multicast = self.settings.scouting.multicast
-        if self._scouts is None:
-            return (
-                "nobody to connect to: no endpoint is configured and multicast scouting is off; "
-                "set connect/endpoints, e.g. ['tcp/localhost:7447']"
-            )
-        return (
-            f"nobody was found: scouted {multicast.address} on {self._scouts.where()} for "
-            f"{self.settings.scouting.timeout} ms; start a router or peer, or set connect/endpoints"
-        )
+    async def _until_open(self) -> None:
+        """The same, on the loop."""
+        opening = Opening(self)
+        await self._until(opening.ready, opening.patience)
+        with self.lock:
+            opening.check()
 
-    def _is_open(self, attempt: int) -> bool:
-        return any(n.attempt == attempt and n.is_open() for n in self.node.neighbours)
+    async def _until(self, ready: Callable[[], bool], patience: float | None) -> None:
+        """Wait on the loop until something is so, but not for ever."""
+        heard = asyncio.Event()
+        self._hearers.append(heard)
+        try:
+            async with asyncio.timeout(patience):
+                while True:
+                    with self.lock:
+                        if ready():
+                            return
+                    heard.clear()
+                    await heard.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._hearers.remove(heard)
+
+    def scouting(self) -> bool:
+        """Whether it looks for others by multicast."""
+        return self._scouts is not None
 
     # --------------------------------------------------------------------------------- links
 
-    def _accepted(self, link: Link, early: list[Link] | None) -> None:
+    def _accepted(self, link: Link) -> None:
         """Somebody connected; on the loop thread."""
-        if early is not None and not hasattr(self, "node"):
-            early.append(link)
+        if not hasattr(self, "node"):
+            self._early.append(link)
             return
         if self.closed or self._pending() >= self.settings.transport.unicast.accept_pending:
             link.close()
@@ -239,7 +248,7 @@ class Runtime:
             self.pumps.remove(pump)
         self._by_outbox.pop(id(pump.outbox), None)
         with self._changed:
-            self._changed.notify_all()
+            self._tell()
 
     async def _connect(self, attempt: Attempt) -> None:
         """Make a connection that the node wants."""
@@ -254,7 +263,7 @@ class Runtime:
             log.info("%s: %s", attempt.endpoint, error)
             with self._changed:
                 self.node.failed(attempt, str(error), time.monotonic())
-                self._changed.notify_all()
+                self._tell()
             self.arm()
             return
         if self.closed:
@@ -289,7 +298,7 @@ class Runtime:
                 self._scouts.disconnected(client)
         for listener in list(self._listeners):
             listener(neighbour, opened)
-        self._changed.notify_all()
+        self._tell()
 
     @staticmethod
     def scout(config: Config, matcher: int, on_found: Callable[[Found], None]) -> LooseScout:
@@ -300,7 +309,13 @@ class Runtime:
     def progress(self) -> None:
         """Something was heard: whoever waits for the node to open looks again."""
         with self._changed:
-            self._changed.notify_all()
+            self._tell()
+
+    def _tell(self) -> None:
+        """Have those who wait for a change look again; the lock is held."""
+        self._changed.notify_all()
+        for heard in self._hearers:
+            self.loop.soon(heard.set)
 
     # ---------------------------------------------------------------------------------- time
 
@@ -327,7 +342,7 @@ class Runtime:
                     pump.unicast.last_heard = now
             self.node.tick(now)
             attempts = self.node.attempts(now)
-            self._changed.notify_all()
+            self._tell()
         for attempt in attempts:
             task = self.loop.loop.create_task(self._connect(attempt))
             self._tasks.add(task)
@@ -337,19 +352,9 @@ class Runtime:
 
     # ------------------------------------------------------------------------------ programs
 
-    @contextmanager
-    def turn(self) -> Iterator[Node]:
+    def turn(self) -> Turn:
         """Speak with the node: its lock is held and it knows what time it is."""
-        if self.closed:
-            raise ZError("the session is closed")
-        with self.lock:
-            node = self.node
-            node.now = time.monotonic()
-            deadline = node.deadline
-            yield node
-            later = node.deadline < deadline
-        if later:
-            self.loop.soon(self.arm)
+        return Turn(self)
 
     def on_loop(self) -> bool:
         """Whether the caller is the loop thread, which must not wait."""
@@ -420,15 +425,7 @@ class Runtime:
 
     def close(self) -> None:
         """Stop: say goodbye, write the last words, close every link. Never hangs."""
-        with self.lock:
-            if self.closed:
-                return
-            if hasattr(self, "node"):
-                self.node.close(time.monotonic())
-            self.closed = True
-            self._changed.notify_all()
-        self.commit_all()
-        if not self.loop.alive:
+        if not self._leave() or not self.loop.alive:
             return
         if self.loop.is_current():
             self._stop_now()
@@ -438,14 +435,34 @@ class Runtime:
         except TimeoutError:
             log.warning("the loop did not stop a node in time")
 
+    async def close_here(self) -> None:
+        """The same on the loop; who is cancelled meanwhile closes every link at once."""
+        if self._leave():
+            await self._stop()
+        else:
+            await self._until(lambda: self._stopped, LAST_WORDS)
+
+    def _leave(self) -> bool:
+        """Say goodbye to everybody; False if that has been done."""
+        with self.lock:
+            if self.closed:
+                return False
+            if hasattr(self, "node"):
+                self.node.close(time.monotonic())
+            self.closed = True
+            self._tell()
+        self.commit_all()
+        return True
+
     async def _stop(self) -> None:
-        deadline = time.monotonic() + LAST_WORDS
-        while self.pumps and time.monotonic() < deadline:
-            await asyncio.sleep(0.0005)  # each pump closes itself when it has said all
-        self._stop_now()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Wait for the last words, on the loop, and end all that is under way."""
+        try:
+            # Each pump closes itself when it has said all.
+            await self._until(lambda: not self.pumps, LAST_WORDS)
+        finally:
+            tasks = list(self._tasks)
+            self._stop_now()
+            await ended(tasks)
 
     def _stop_now(self) -> None:
         if self._timer is not None:
@@ -454,8 +471,15 @@ class Runtime:
             self._scouts.close()
         for listening in self._listening:
             listening.close()
+        for link in self._early:
+            link.close()
         for pump in list(self.pumps):
             pump.shut()
+        for task in self._tasks:
+            task.cancel()
+        with self.lock:
+            self._stopped = True
+            self._tell()
 
 
 def fresh_zid() -> bytes:

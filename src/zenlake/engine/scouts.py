@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zenlake.config.model import MulticastScouting
-from zenlake.engine.loop import LoopThread
+from zenlake.engine.loop import Loop
 from zenlake.engine.settings import roles
 from zenlake.errors import LinkError
 from zenlake.links.multicast import Multicast, is_loopback_address
@@ -130,10 +130,6 @@ class Scouts:
             return
         self.scout = scout
 
-    def where(self) -> str:
-        """Where it asks, for people."""
-        return f"interface {self.settings.interface}"
-
     def _found(self, found: Found) -> None:
         runtime = self.runtime
         with runtime.lock:
@@ -164,7 +160,7 @@ class LooseScout:
 
     def __init__(
         self,
-        loop: LoopThread,
+        loop: Loop,
         settings: MulticastScouting,
         zid: bytes,
         matcher: int,
@@ -174,7 +170,10 @@ class LooseScout:
         self._loop = loop
         self._scout = Scout(loop.loop, settings, Scouting(zid, 4, matcher), None, on_found)
         self._stopped = False
-        loop.run(self._start())
+        if loop.is_current():
+            self._scout.start(True)
+        else:
+            loop.run(self._start())
 
     async def _start(self) -> None:
         self._scout.start(True)
@@ -183,4 +182,7 @@ class LooseScout:
         """Ask no more; from any thread."""
         if not self._stopped:
             self._stopped = True
-            self._loop.soon(self._scout.stop)
+            if self._loop.is_current():
+                self._scout.stop()
+            else:
+                self._loop.soon(self._scout.stop)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from zenlake.engine.channel import begin_wait, end_wait
+from zenlake.engine.channel import Gate, begin_wait, end_wait
 from zenlake.errors import LinkError, LocalError
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.cursor import Writer
@@ -69,6 +69,8 @@ class SharedOutbox(Outbox):
         #: Called when a message that may not be dropped found no room in time.
         self.unresponsive: Callable[[], None] | None = None
         self.broken: Exception | None = None
+        #: Rung once when a batch has left: tasks wait for room by these.
+        self.bells: list[Gate] = []
 
     # ------------------------------------------------------------------------------- filling
 
@@ -118,7 +120,11 @@ class SharedOutbox(Outbox):
         try:
             taken = self.send_encoded(data, priority, reliable, force)
             if taken:
-                self._ask()
+                # On the loop, what one chunk brings about is flushed together at its end.
+                if self.is_loop():
+                    self._ask()
+                else:
+                    self._moved(False)
             else:
                 self.drops[priority] += 1
             return taken
@@ -166,17 +172,14 @@ class SharedOutbox(Outbox):
             if not self.full(priority):
                 return True
         self._ask()
-        droppable = not reliable or congestion == DROP
-        if congestion == BLOCK_FIRST and not droppable:
-            droppable = self.blocking[priority]
+        droppable = self.may_drop(priority, reliable, congestion)
         if droppable:
             if self.congested[priority] or self.is_loop():
                 self.drops[priority] += 1
                 return False
             if self._room_within(priority, self.wait_before_drop):
                 return True
-            self.congested[priority] = True
-            self.drops[priority] += 1
+            self.give_up(priority, True)
             return False
         if self.is_loop():
             raise LocalError(
@@ -189,11 +192,24 @@ class SharedOutbox(Outbox):
                 return True
         finally:
             self.blocking[priority] = False
+        self.give_up(priority, False)
+        return False
+
+    def may_drop(self, priority: int, reliable: bool, congestion: int) -> bool:
+        """Whether a message that finds no room may be dropped, and waits but a moment."""
+        if not reliable or congestion == DROP:
+            return True
+        return congestion == BLOCK_FIRST and self.blocking[priority]
+
+    def give_up(self, priority: int, droppable: bool) -> None:
+        """A message found no room in time: dropped, or a neighbour who is at fault."""
         self.drops[priority] += 1
+        if droppable:
+            self.congested[priority] = True
+            return
         unresponsive = self.unresponsive
         if unresponsive is not None and not self.closed:
             unresponsive()
-        return False
 
     def _room_within(self, priority: int, seconds: float) -> bool:
         """Wait until the lane has room."""
@@ -261,6 +277,14 @@ class SharedOutbox(Outbox):
                 self.congested[priority] = False
         if self.waiters:
             self.room.notify_all()
+        if self.bells:
+            self._ring()
+
+    def _ring(self) -> None:
+        bells = self.bells
+        self.bells = []
+        for bell in bells:
+            bell.release()
 
     def shut(self) -> None:
         """Take nothing more; whoever waits is told."""
@@ -268,5 +292,6 @@ class SharedOutbox(Outbox):
         try:
             self.closed = True
             self.room.notify_all()
+            self._ring()
         finally:
             self.lock.release()

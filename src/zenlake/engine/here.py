@@ -1,0 +1,240 @@
+"""Running a node on the loop of the program itself: no thread, and tasks that wait.
+
+What makes a thread wait elsewhere makes a task wait here, in the same queues and as long: a task
+leaves a bell where a thread leaves a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator, MutableSequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from zenlake.engine.channel import PATIENCE, Channel, Gate
+from zenlake.engine.handlers import SampleQueue
+from zenlake.engine.loop import Loop
+from zenlake.engine.shared import SharedOutbox
+
+if TYPE_CHECKING:
+    from zenlake.node.entities import Publication
+    from zenlake.transport.outbox import Outbox
+    from zenlake.wire.codec_network import Push
+
+#: How long a task may go on without giving others their turn, in seconds.
+SHARE: Final = 0.001
+#: How many items it handles before it looks at the clock.
+GLANCE: Final = 16
+
+
+class HereLoop(Loop):
+    """The loop that the caller runs on."""
+
+    def __init__(self) -> None:
+        """Raises `RuntimeError` where no loop runs."""
+        super().__init__(asyncio.get_running_loop(), threading.get_ident())
+
+    def soon(self, call: Callable[..., object], *arguments: object) -> None:
+        """Have the loop call something; nothing happens when it runs no more."""
+        if self.is_current():
+            if not self.loop.is_closed():
+                self.loop.call_soon(call, *arguments)
+        else:
+            super().soon(call, *arguments)
+
+
+class Bell:
+    """Wakes a task, from any thread."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Await its future."""
+        self.future: asyncio.Future[None] = loop.create_future()
+
+    def release(self) -> None:
+        """Wake the task."""
+        future = self.future
+        loop = future.get_loop()
+        try:
+            here = asyncio.get_running_loop() is loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._ring()
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+class Pass:
+    """An await that gives every other task a turn, without the cost of a future."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        """Come back in the next round of the loop."""
+        yield
+
+
+PASS: Final = Pass()
+
+
+class Share:
+    """Sees to it that a task which never has to wait does not keep the loop to itself."""
+
+    __slots__ = ("left", "since")
+
+    def __init__(self) -> None:
+        """A fresh share."""
+        self.left: int = GLANCE
+        self.since: float = perf_counter()
+
+    def spent(self) -> bool:
+        """Whether it is others' turn; asked when `left` has come to nothing."""
+        self.left = GLANCE
+        now = perf_counter()
+        if now - self.since < SHARE:
+            return False
+        self.since = now
+        return True
+
+    def renew(self) -> None:
+        """Others have had their turn."""
+        self.left = GLANCE
+        self.since = perf_counter()
+
+
+async def ended(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for tasks that were cancelled, even if the one that waits is cancelled too."""
+    cancelled: asyncio.CancelledError | None = None
+    while any(not task.done() for task in tasks):
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+# ------------------------------------------------------------------------------------ taking
+
+
+async def arrival(channel: Channel) -> None:
+    """Wait until there may be something to take, or there will be no more."""
+    bell = Bell(asyncio.get_running_loop())
+    channel.gates.append(bell)
+    try:
+        # Looked at again only now: another thread may have brought something meanwhile.
+        if not channel.items and not channel.ended:
+            await bell.future
+    except BaseException:
+        # Whoever is cancelled just as it is woken leaves the item to another who waits.
+        if bell not in channel.gates and channel.items and channel.gates:
+            channel.gates.popleft().release()
+        raise
+    finally:
+        if bell in channel.gates:
+            channel.gates.remove(bell)
+
+
+# ------------------------------------------------------------------------------------ giving
+
+
+def crowded(publication: Publication) -> bool:
+    """Whether what is published now would have to wait for room somewhere."""
+    node = publication.node
+    if publication.version != node.tables.version:
+        node.renew(publication)
+    priority = publication.priority
+    for remote in publication.remotes:  # noqa: SIM110 - a generator costs more than the question
+        if remote.outbox.full(priority):
+            return True
+    return False
+
+
+async def publish(publication: Publication, push: Push) -> bool:
+    """Publish to all who listen, waiting for room where there is none."""
+    taken = True
+    for remote in list(publication.remotes):
+        push.scope = remote.scope
+        push.suffix = remote.suffix
+        push.sender_mapping = remote.mine
+        outbox = remote.outbox
+        if not await room(
+            outbox, publication.priority, publication.reliable, publication.congestion
+        ) or not outbox.offer_message(
+            push,
+            publication.priority,
+            publication.reliable,
+            publication.congestion,
+            publication.express,
+        ):
+            taken = False
+    publication.sent += 1
+    if not taken:
+        publication.dropped += 1
+    if publication.locals:
+        publication.deliver(push)
+    return taken
+
+
+async def room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -> bool:
+    """Wait until a lane has room, as long as the message may; False if it is not to be sent."""
+    if not isinstance(outbox, SharedOutbox) or not outbox.full(priority):
+        return True
+    droppable = outbox.may_drop(priority, reliable, congestion)
+    if droppable and outbox.congested[priority]:
+        outbox.drops[priority] += 1
+        return False
+    patience = outbox.wait_before_drop if droppable else outbox.wait_before_close
+    first = not droppable and not outbox.blocking[priority]
+    if first:
+        outbox.blocking[priority] = True
+    try:
+        found = await until_room(outbox, priority, patience)
+    finally:
+        if first:
+            outbox.blocking[priority] = False
+    if not found:
+        outbox.give_up(priority, droppable)
+    return found
+
+
+async def until_room(outbox: SharedOutbox, priority: int, patience: float) -> bool:
+    """Wait a while until a lane has room; False if it has none, or is no more."""
+    deadline = perf_counter() + patience
+    while outbox.full(priority) and not outbox.closed and perf_counter() < deadline:
+        await rung(outbox.bells, deadline)
+    return not outbox.full(priority) and not outbox.closed
+
+
+async def local_room(publication: Publication) -> None:
+    """Wait a while for subscribers of this very node whose channels are full."""
+    for subscriber in list(publication.locals):
+        sink = subscriber.sink
+        if isinstance(sink, SampleQueue):
+            channel = sink.channel
+            if channel.is_full() and not channel.stuck:
+                channel.watched = True
+                await rung(channel.rooms, perf_counter() + PATIENCE)
+                # If nobody takes, perhaps it is this very task: it is not kept waiting again.
+                channel.stuck = channel.is_full()
+
+
+async def rung(gates: MutableSequence[Gate], deadline: float) -> None:
+    """Hang a bell among the gates, and wait for it until the time is over."""
+    loop = asyncio.get_running_loop()
+    bell = Bell(loop)
+    gates.append(bell)
+    timer = loop.call_later(max(0.0, deadline - perf_counter()), bell.release)
+    try:
+        await bell.future
+    finally:
+        timer.cancel()
+        if bell in gates:
+            gates.remove(bell)
