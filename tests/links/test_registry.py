@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LocatorError
 from zenlake.links import PROTOCOLS, check, supports
-from zenlake.links.options import traffic_class, whole
+from zenlake.links.options import only_inet, traffic_class, whole
 from zenlake.links.registry import NOT_YET
 from zenlake.values.locator import EndPoint
 
@@ -122,3 +123,24 @@ def test_any_text_is_a_number_or_is_not(text: str) -> None:
 def test_whatever_another_node_calls_itself_is_supported_or_not(text: str) -> None:
     assert supports(text) in (True, False)
     assert supports("tcp/" + text) in (True, False)
+
+
+def test_a_protocol_that_the_configuration_does_not_allow_is_refused() -> None:
+    allowed = LinkSettings(protocols=("tls", "quic"))
+    check(EndPoint.parse("tls/a:1"), "connect", allowed)
+    with pytest.raises(LocatorError, match=r"'tcp' is not among .*which allows: tls, quic"):
+        check(EndPoint.parse("tcp/a:1"), "listen", allowed)
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ("", {"so_sndbuf": "20000", "so_rcvbuf": "30000"}),
+        ("#iface=lo;retry_period_init_ms=5;so_sndbuf=9000", {"so_sndbuf": "9000", "iface": "lo"}),
+    ],
+)
+def test_the_buffers_of_the_configuration_count_unless_the_endpoint_names_its_own(
+    options: str, sizes: dict[str, str]
+) -> None:
+    said = only_inet(EndPoint.parse(f"tcp/a:1{options}"), 20_000, 30_000)
+    assert dict(said.config) == {"so_rcvbuf": "30000"} | sizes

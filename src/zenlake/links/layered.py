@@ -106,11 +106,11 @@ class LayeredLink(Link):
         if self._closed:
             return
         with self._lock, contextlib.suppress(LinkError):
+            self._closed = True
             last = self._rest + (self._farewell() if self._agreed else b"")
+            self._rest = b""
             if last:
                 self._inner.send(last)
-        self._closed = True
-        self._rest = b""
         self._on_data = None
         self._on_lost = None
         self._on_writable = None
@@ -246,10 +246,6 @@ class LayeredListening(Listening):
         self._refused = refused
         self._knocking: set[asyncio.Task[None]] = set()
         self._closed = False
-
-    def locators(self) -> list[str]:
-        """Where to reach it."""
-        raise NotImplementedError
 
     def accepted(self, link: Link) -> None:
         """Somebody came to the place inside."""
