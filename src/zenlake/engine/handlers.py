@@ -290,7 +290,7 @@ class TokenQueue(SampleSink):
 
 
 class QuestionQueue(QuestionSink):
-    """Questions into a channel."""
+    """Questions into a channel, one wake for many: see `Runtime.take_marked`."""
 
     def __init__(self, channel: Channel, make: Callable[[Incoming], object]) -> None:
         """`make` gives a question the form that programs see."""
@@ -301,7 +301,6 @@ class QuestionQueue(QuestionSink):
         """One question."""
         body = question.body.body
         self.channel.push(self.make(question), 0 if body is None else len(body.payload))
-        self.channel.commit()
 
     def end(self) -> None:
         """There will be no more."""
@@ -309,7 +308,7 @@ class QuestionQueue(QuestionSink):
 
 
 class AnswerQueue(AnswerSink):
-    """Answers into a channel."""
+    """Answers into a channel, one wake for many: see `Runtime.take_marked`."""
 
     def __init__(
         self,
@@ -324,7 +323,6 @@ class AnswerQueue(AnswerSink):
         """One answer."""
         weight = 0 if isinstance(body, Del) else len(body.payload)
         self.channel.push(self.make(key, body, responder, qos), weight)
-        self.channel.commit()
 
     def end(self) -> None:
         """There will be no more."""

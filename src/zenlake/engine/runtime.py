@@ -63,7 +63,10 @@ class Turn:
         """Release the lock; if something is due earlier now, have it done."""
         runtime = self._runtime
         earlier = runtime.node.deadline < self._deadline
+        marked = runtime.take_marked()
         runtime.lock.release()
+        for sink in marked:
+            sink.commit()
         if earlier:
             runtime.loop.soon(runtime.arm)
 

@@ -1,0 +1,215 @@
+"""Questions as those who answer see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zenlake.api.options import (
+    IntoEncoding,
+    closed_error,
+    encoding_parts,
+    optional_bytes,
+    payload_bytes,
+)
+from zenlake.api.release import later
+from zenlake.clock import Timestamp
+from zenlake.engine.channel import delivering
+from zenlake.errors import LocalError, ZError
+from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
+from zenlake.keys.matching import check, intersects
+from zenlake.keys.parameters import ANY_KEY_EXPR
+from zenlake.node.entities import Incoming
+from zenlake.node.sample import source_info_of, wire_timestamp
+from zenlake.values import (
+    CongestionControl,
+    Encoding,
+    IntoZBytes,
+    Priority,
+    ReplyKeyExpr,
+    SourceInfo,
+    TimestampStack,
+    ZBytes,
+)
+from zenlake.wire.codec_zenoh import Del, Err, Put
+from zenlake.wire.codec_zenoh import Reply as WireReply
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from zenlake.engine.runtime import Runtime
+
+__all__ = ["Query"]
+
+
+class Query:
+    """A question that waits for its answers.
+
+    Whoever asked waits until it is finalised: by `drop`, by the end of a `with` block, or when
+    the program lets go of it. A callback that returns without keeping it has let go of it.
+    """
+
+    __slots__ = ("__weakref__", "_incoming", "_runtime")
+
+    def __init__(self, runtime: Runtime, incoming: Incoming) -> None:
+        """Made by the queryable that is asked."""
+        self._runtime: Runtime = runtime
+        self._incoming: Incoming = incoming
+
+    @property
+    def selector(self) -> Selector:
+        """What is asked: key expression and parameters."""
+        return Selector(self.key_expr, self._incoming.body.parameters)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """Which keys are asked for."""
+        return KeyExpr.trusted(self._incoming.key)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the question."""
+        return Parameters(self._incoming.body.parameters)
+
+    @property
+    def payload(self) -> ZBytes | None:
+        """The value that came with the question."""
+        body = self._incoming.body.body
+        return None if body is None else ZBytes(body.payload)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """What that value is."""
+        body = self._incoming.body.body
+        return None if body is None else Encoding.from_wire(body.encoding, body.schema or None)
+
+    @property
+    def attachment(self) -> ZBytes | None:
+        """What was added beside the question."""
+        attachment = self._incoming.body.attachment
+        return None if attachment is None else ZBytes(attachment)
+
+    @property
+    def source_info(self) -> SourceInfo | None:
+        """Who asked, if they said so."""
+        return source_info_of(self._incoming.body.source_info)
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the way; None: the node does not pass them on with questions."""
+        return None
+
+    def accepts_replies(self, /) -> ReplyKeyExpr:
+        """Whether answers may be about keys that were not asked for."""
+        if ANY_KEY_EXPR in Parameters(self._incoming.body.parameters):
+            return ReplyKeyExpr.ANY
+        return ReplyKeyExpr.MATCHING_QUERY
+
+    def reply(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer with a value; it travels as urgently as the question did."""
+        id, schema = encoding_parts(encoding)
+        body = Put(
+            timestamp=None if timestamp is None else wire_timestamp(timestamp),
+            encoding=id,
+            schema=schema,
+            attachment=optional_bytes(attachment),
+            payload=payload_bytes(payload),
+        )
+        self._answer(self._matching(key_expr), WireReply(body=body))
+
+    def reply_del(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer that a value is removed."""
+        body = Del(
+            timestamp=None if timestamp is None else wire_timestamp(timestamp),
+            attachment=optional_bytes(attachment),
+        )
+        self._answer(self._matching(key_expr), WireReply(body=body))
+
+    def reply_err(self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
+        """Answer with an error."""
+        id, schema = encoding_parts(encoding)
+        body = Err(encoding=id, schema=schema, payload=payload_bytes(payload))
+        self._answer(self._incoming.key, body)
+
+    def _matching(self, key_expr: IntoKeyExpr) -> str:
+        key = str(key_expr)
+        asked = self._incoming.key
+        if key == asked:
+            return key
+        if isinstance(key_expr, str):
+            check(key)
+        if not intersects(asked, key) and self.accepts_replies() is not ReplyKeyExpr.ANY:
+            raise LocalError(
+                f"a reply on '{key}' does not answer '{asked}': reply on a key that it includes, "
+                "or have the question asked with accept_replies=ReplyKeyExpr.ANY"
+            )
+        return key
+
+    def _answer(self, key: str, body: WireReply | Err) -> None:
+        if self._incoming.done:
+            raise ZError(f"the query '{self.selector}' is finalised: it takes no more replies")
+        if self._runtime.closed:
+            raise closed_error()
+        with self._runtime.turn() as node:
+            node.local.answer(self._incoming, key, body)
+
+    def drop(self, /) -> None:
+        """Finalise it: there will be no more answers from here."""
+        runtime = self._runtime
+        if self._incoming.done or runtime.closed:
+            return
+        try:
+            with runtime.turn() as node:
+                node.local.answered(self._incoming)
+        except ZError:
+            if not runtime.closed:
+                raise
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, /, *_args: object, **_kwargs: object) -> None:
+        """Finalise it."""
+        self.drop()
+
+    def __del__(self) -> None:
+        """Finalised with its last reference."""
+        if self._incoming.done or self._runtime.closed:
+            return
+        channel = delivering()
+        if channel is not None and channel.releasing:
+            # The callback has returned, and this thread is in nobody's work.
+            channel.releasing = False
+            self.drop()
+        else:
+            later(self.drop)
+
+    def __str__(self) -> str:
+        """What is asked."""
+        return f"Query({self.selector})"
+
+    def __repr__(self) -> str:
+        """What is asked."""
+        return f"<Query {self.selector}>"

@@ -1,0 +1,96 @@
+"""Answers as programs see them."""
+
+from __future__ import annotations
+
+from typing import final
+
+from zenlake.clock.zid import ZenohId
+from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node.sample import Sample, sample_of
+from zenlake.values.encoding import Encoding
+from zenlake.values.sample import EntityGlobalId
+from zenlake.values.timestamp_stack import TimestampStack
+from zenlake.values.zbytes import ZBytes
+from zenlake.wire.codec_network import Push, Responder
+from zenlake.wire.codec_zenoh import Del, Err, Put
+
+__all__ = ["Reply", "ReplyError"]
+
+
+@final
+class ReplyError:
+    """An answer that says what went wrong."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: Err) -> None:
+        """As it came."""
+        self._body: Err = body
+
+    @property
+    def payload(self) -> ZBytes:
+        """What went wrong."""
+        return ZBytes(self._body.payload)
+
+    @property
+    def encoding(self) -> Encoding:
+        """What the payload is."""
+        return Encoding.from_wire(self._body.encoding, self._body.schema or None)
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the way; None: the node does not pass them on with answers."""
+        return None
+
+    def __repr__(self) -> str:
+        """What went wrong."""
+        return f"<ReplyError {self.payload!r} {self.encoding}>"
+
+
+@final
+class Reply:
+    """One answer: a sample, or an error."""
+
+    __slots__ = ("_body", "_key", "_qos", "_responder")
+
+    def __init__(
+        self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int
+    ) -> None:
+        """As it came; made into a sample when it is looked at."""
+        self._key: str = key
+        self._body: Put | Del | Err = body
+        self._responder: Responder | None = responder
+        self._qos: int = qos
+
+    @property
+    def result(self) -> Sample | ReplyError:
+        """The sample or the error."""
+        body = self._body
+        if isinstance(body, Err):
+            return ReplyError(body)
+        key = KeyExpr.trusted(self._key)
+        return sample_of(key, Push(scope=0, suffix=self._key, qos=self._qos, body=body), True)
+
+    @property
+    def ok(self) -> Sample | None:
+        """The sample, unless it is an error."""
+        result = self.result
+        return result if isinstance(result, Sample) else None
+
+    @property
+    def err(self) -> ReplyError | None:
+        """The error, if it is one."""
+        body = self._body
+        return ReplyError(body) if isinstance(body, Err) else None
+
+    @property
+    def replier_id(self) -> EntityGlobalId | None:
+        """Who answered, if they said so."""
+        responder = self._responder
+        if responder is None or not responder.zid:
+            return None
+        return EntityGlobalId(ZenohId(responder.zid), responder.eid)
+
+    def __repr__(self) -> str:
+        """What it says."""
+        return f"<Reply {self.result!r}>"
