@@ -1,0 +1,75 @@
+"""Liveliness: being alive under a key, and knowing who is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zenlake.aio.entity import Declared, Declaring, Given, here
+from zenlake.aio.query import Replies, ask
+from zenlake.aio.subscribe import Subscriber
+from zenlake.api.liveliness import LivelinessToken as SyncLivelinessToken
+from zenlake.api.query import CancellationToken, Reply
+from zenlake.keys import IntoKeyExpr
+from zenlake.node.sample import Sample
+
+if TYPE_CHECKING:
+    from zenlake.aio.session import Session
+
+__all__ = ["Liveliness", "LivelinessToken"]
+
+
+class LivelinessToken(Declared[SyncLivelinessToken]):
+    """Says that somebody is alive, until it is undeclared or the session ends in any way."""
+
+
+class Liveliness:
+    """What a session can do about liveliness."""
+
+    def __init__(self, session: Session) -> None:
+        """Made by `Session.liveliness`."""
+        self._session = session
+        self._inner = session._inner.liveliness()
+
+    def declare_token(self, /, key_expr: IntoKeyExpr) -> Declaring[LivelinessToken]:
+        """Be alive under a key."""
+
+        async def declare() -> LivelinessToken:
+            return LivelinessToken(self._session, self._inner.declare_token(key_expr))
+
+        return Declaring(declare())
+
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Given[Sample] = None,
+        *,
+        history: bool | None = None,
+    ) -> Declaring[Subscriber]:
+        """Be told who comes alive (PUT) and who dies (DELETE); with `history`, who is already."""
+
+        async def declare() -> Subscriber:
+            inner = self._inner.declare_subscriber(key_expr, here(handler), history=history)
+            return Subscriber(self._session, inner, handler)
+
+        return Declaring(declare())
+
+    def get(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Given[Reply] = None,
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> Replies:
+        """Ask who is alive now."""
+
+        def asking(handler: Any, token: CancellationToken) -> object:
+            return self._inner.get(key_expr, handler, timeout=timeout, cancellation_token=token)
+
+        return ask(self._session, handler, cancellation_token, asking)
+
+    def __repr__(self) -> str:
+        """Whose it is."""
+        return repr(self._inner)

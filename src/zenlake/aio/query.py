@@ -1,0 +1,162 @@
+"""Asking: `get`, declared queriers, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from zenlake.aio.entity import Declared, Declaring, Given, deliver, here, is_task
+from zenlake.aio.handler import Handler
+from zenlake.aio.matching import MatchingListener, watch
+from zenlake.api.matching import MatchingStatus
+from zenlake.api.options import IntoEncoding
+from zenlake.api.query import CancellationToken, Reply, refuse_cancelled
+from zenlake.api.query import Querier as SyncQuerier
+from zenlake.engine.channel import Channel
+from zenlake.keys import KeyExpr
+from zenlake.keys.parameters import IntoParameters
+from zenlake.values import (
+    EntityGlobalId,
+    IntoZBytes,
+    ReplyKeyExpr,
+    SourceInfo,
+    TimestampInstrumentation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zenlake.aio.session import Session
+
+__all__ = ["Querier", "Replies"]
+
+
+class Replies(Handler[Reply]):
+    """The answers to a question, as they come; iterating ends when all have been given.
+
+    The question is asked at once. It ends with an `async with` block, or when the program lets go
+    of it.
+    """
+
+    __slots__ = ("_kept", "_runtime", "_token")
+
+    def __init__(self, session: Session, token: CancellationToken, channel: Channel, kept: bool):
+        """`token` ends the question; `kept`: a callback is told, so that it ends by itself."""
+        super().__init__(channel, "Reply")
+        self._runtime = session._runtime
+        self._token = token
+        self._kept = kept
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Itself: it is asked already."""
+        return self
+        yield
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        if self._kept:
+            raise TypeError("a function is called with the answers: there is nothing to take")
+        return self
+
+    async def __aenter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Ask no more."""
+        self._token.cancel()
+
+    def __del__(self) -> None:
+        """Asked no more with its last reference."""
+        token = getattr(self, "_token", None)
+        if token is not None and not self._kept and not self._channel.ended:
+            self._runtime.loop.soon(token.cancel)
+
+    def __repr__(self) -> str:
+        """Whether more may come."""
+        return f"<Replies{' over' if self._channel.ended else ''}>"
+
+
+def ask(
+    session: Session,
+    given: Given[Reply],
+    token: CancellationToken | None,
+    asking: Callable[[Any, CancellationToken], object],
+) -> Replies:
+    """Ask in a way that a scope, and the program's own token, can end."""
+    refuse_cancelled(token)
+    own = CancellationToken()
+    asking(here(given), own)
+    ((_, channel, is_callback),) = own._asked
+    if token is not None:
+        token._add(own.cancel, channel, is_callback)
+    replies = Replies(session, own, channel, is_callback or is_task(given))
+    if is_task(given):
+        session._start(deliver(channel, given, "get"), replies)
+    return replies
+
+
+class Querier(Declared[SyncQuerier]):
+    """A declared question: neighbours know of it, so that it is asked of the right ones at once."""
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        return self._inner.id
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """What it asks about."""
+        return self._inner.key_expr
+
+    @property
+    def accept_replies(self) -> ReplyKeyExpr:
+        """Whether answers may be about keys that were not asked for."""
+        return self._inner.accept_replies
+
+    @property
+    def matching_status(self) -> MatchingStatus:
+        """Whether anybody would answer now."""
+        return self._inner.matching_status
+
+    def get(
+        self,
+        /,
+        handler: Given[Reply] = None,
+        *,
+        parameters: IntoParameters | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> Replies:
+        """Ask."""
+
+        def asking(handler: Any, token: CancellationToken) -> object:
+            return self._inner.get(
+                handler,
+                parameters=parameters,
+                payload=payload,
+                encoding=encoding,
+                attachment=attachment,
+                source_info=source_info,
+                cancellation_token=token,
+                timestamp_instrumentation=timestamp_instrumentation,
+            )
+
+        return ask(self._session, handler, cancellation_token, asking)
+
+    def declare_matching_listener(
+        self, /, handler: Given[MatchingStatus] = None
+    ) -> Declaring[MatchingListener]:
+        """Be told when the first that answers comes, and when the last one leaves."""
+        self._inner._check()
+        return watch(self._session, self._inner._entity, handler)

@@ -1,0 +1,200 @@
+"""Queryables: those who answer, and the questions they are asked."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from zenlake.aio.entity import Receiving
+from zenlake.api.options import IntoEncoding
+from zenlake.api.queryable import Query as SyncQuery
+from zenlake.api.queryable import Queryable as SyncQueryable
+from zenlake.clock import Timestamp
+from zenlake.engine.here import room
+from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
+from zenlake.values import (
+    CongestionControl,
+    Encoding,
+    EntityGlobalId,
+    IntoZBytes,
+    Priority,
+    ReplyKeyExpr,
+    SourceInfo,
+    TimestampStack,
+    ZBytes,
+)
+
+if TYPE_CHECKING:
+    from zenlake.aio.publish import Sending
+    from zenlake.engine.runtime import Runtime
+    from zenlake.node.entities import Incoming
+
+__all__ = ["Query", "Queryable"]
+
+
+class Query:
+    """A question that waits for its answers.
+
+    Whoever asked waits until it is finalised: by `drop`, by the end of an `async with` block, or
+    when the program lets go of it.
+    """
+
+    __slots__ = ("__weakref__", "_inner", "_sending")
+
+    def __init__(self, runtime: Runtime, sending: Sending, incoming: Incoming) -> None:
+        """Made for each question."""
+        self._sending = sending
+        self._inner = SyncQuery(runtime, incoming)
+
+    @property
+    def selector(self) -> Selector:
+        """What is asked: key expression and parameters."""
+        return self._inner.selector
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """Which keys are asked for."""
+        return self._inner.key_expr
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the question."""
+        return self._inner.parameters
+
+    @property
+    def payload(self) -> ZBytes | None:
+        """The value that came with the question."""
+        return self._inner.payload
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """What that value is."""
+        return self._inner.encoding
+
+    @property
+    def attachment(self) -> ZBytes | None:
+        """What was added beside the question."""
+        return self._inner.attachment
+
+    @property
+    def source_info(self) -> SourceInfo | None:
+        """Who asked, if they said so."""
+        return self._inner.source_info
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the way."""
+        return self._inner.timestamp_stack
+
+    def accepts_replies(self, /) -> ReplyKeyExpr:
+        """Whether answers may be about keys that were not asked for."""
+        return self._inner.accepts_replies()
+
+    async def _room(self) -> bool:
+        """Wait while the queue towards whoever asked is full; False if the answer is dropped."""
+        await self._sending.give_way()
+        question = self._inner._incoming.branch.question
+        outbox = question.source.outbox
+        if outbox is None or self._inner._incoming.done:
+            return True
+        return await room(outbox, question.qos & 7, True, 1 if question.qos & 8 else 0)
+
+    async def reply(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer with a value; it travels as urgently as the question did."""
+        if await self._room():
+            self._inner.reply(
+                key_expr,
+                payload,
+                encoding=encoding,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                attachment=attachment,
+                timestamp=timestamp,
+            )
+
+    async def reply_del(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer that a value is removed."""
+        if await self._room():
+            self._inner.reply_del(
+                key_expr,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                attachment=attachment,
+                timestamp=timestamp,
+            )
+
+    async def reply_err(
+        self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None
+    ) -> None:
+        """Answer with an error."""
+        if await self._room():
+            self._inner.reply_err(payload, encoding=encoding)
+
+    async def drop(self, /) -> None:
+        """Finalise it: there will be no more answers from here."""
+        self._inner.drop()
+
+    async def __aenter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Finalise it."""
+        self._inner.drop()
+
+    def __del__(self) -> None:
+        """Finalised with its last reference, by the loop."""
+        inner = getattr(self, "_inner", None)
+        if inner is not None and not inner._incoming.done and not inner._runtime.closed:
+            inner._runtime.loop.soon(inner.drop)
+
+    def __str__(self) -> str:
+        """What is asked."""
+        return str(self._inner)
+
+    def __repr__(self) -> str:
+        """What is asked."""
+        return repr(self._inner)
+
+
+class Queryable(Receiving[SyncQueryable[Any], Query]):
+    """Somebody who answers questions about a key expression."""
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        return self._inner.id
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """What it answers about."""
+        return self._inner.key_expr

@@ -1,0 +1,412 @@
+"""Sessions: a program's place in the network."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self
+
+from zenlake.aio.entity import Declared, Declaring, Given, function_of, here
+from zenlake.aio.info import SessionInfo
+from zenlake.aio.liveliness import Liveliness
+from zenlake.aio.publish import Publisher, Sending
+from zenlake.aio.query import Querier, Replies, ask
+from zenlake.aio.queryable import Query, Queryable
+from zenlake.aio.subscribe import Subscriber
+from zenlake.api.entity import receiver_of
+from zenlake.api.options import IntoEncoding, StampCallback, delete_message, locality, qos_byte
+from zenlake.api.publish import PutOutcome
+from zenlake.api.query import CancellationToken, IntoQueryConsolidation, Reply
+from zenlake.api.queryable import Queryable as SyncQueryable
+from zenlake.api.session import Session as SyncSession
+from zenlake.clock import Timestamp, ZenohId
+from zenlake.config import Config
+from zenlake.engine.handlers import QuestionQueue
+from zenlake.engine.here import ended
+from zenlake.engine.runtime import Runtime
+from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr
+from zenlake.node.entities import Incoming
+from zenlake.node.sample import Sample
+from zenlake.values import (
+    CongestionControl,
+    EntityGlobalId,
+    IntoZBytes,
+    Locality,
+    Priority,
+    QueryTarget,
+    Reliability,
+    ReplyKeyExpr,
+    SourceInfo,
+    TimestampInstrumentation,
+)
+
+__all__ = ["Session", "open"]
+
+
+def open(
+    config: Config | None = None, *, timestamp_callback: StampCallback | None = None
+) -> Declaring[Session]:
+    """Open a session: `await` it, or enter it with `async with` and have it closed at the end.
+
+    Waits until it is connected as `config` says, and says what it tried if not.
+    `timestamp_callback` tells the time in a form of its own where messages ask for it.
+    """
+    if config is not None and not isinstance(config, Config):
+        raise TypeError(f"a session is opened with a Config, not {type(config).__name__}")
+    return Declaring(_open(Config() if config is None else config, timestamp_callback))
+
+
+async def _open(config: Config, timestamp_callback: StampCallback | None) -> Session:
+    return Session(SyncSession(await Runtime.open_here(config), timestamp_callback))
+
+
+class Session:
+    """A program's place in the network: publish, subscribe, ask and answer through it.
+
+    It belongs to the loop on which it was opened, and all its links and timers run there.
+    """
+
+    def __init__(self, inner: SyncSession) -> None:
+        """Made by `open`."""
+        self._inner = inner
+        self._runtime = inner._runtime
+        self._sending = Sending()
+        #: Tasks that call coroutine functions, and what lives as long as they do.
+        self._tasks: dict[asyncio.Task[None], object] = {}
+
+    # ---------------------------------------------------------------------------------- life
+
+    def _start(self, work: Coroutine[Any, Any, None], owner: object) -> None:
+        """Have a task run until it is done, or the session is closed."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = owner
+        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+
+    async def close(self, /) -> None:
+        """Close it and all that is declared on it; closing twice does no harm.
+
+        Waits a moment for the last words to be written; who is cancelled while waiting closes
+        everything at once.
+        """
+        try:
+            await self._runtime.close_here()
+        finally:
+            self._inner.close()
+            # A callback may close its own session: it is not made to wait for itself.
+            tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await ended(tasks)
+
+    def is_closed(self, /) -> bool:
+        """Whether it is closed."""
+        return self._runtime.closed
+
+    async def __aenter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        await self.close()
+
+    def __del__(self) -> None:
+        """Closed with its last reference, which is later than a program should leave it to."""
+        runtime = getattr(self, "_runtime", None)
+        if runtime is not None and not runtime.closed:
+            warnings.warn(f"unclosed session {self!r}", ResourceWarning, source=self, stacklevel=2)
+            runtime.loop.soon(self._inner.close)
+
+    def __repr__(self) -> str:
+        """Its id."""
+        return repr(self._inner)
+
+    # --------------------------------------------------------------------------------- facts
+
+    def zid(self, /) -> ZenohId:
+        """Its id in the network."""
+        return self._inner.zid()
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id as an entity."""
+        return self._inner.id
+
+    @property
+    def info(self) -> SessionInfo:
+        """What it knows of the network."""
+        return SessionInfo(self)
+
+    def new_timestamp(self, /) -> Timestamp:
+        """A timestamp later than all that it has made or seen."""
+        return self._inner.new_timestamp()
+
+    def liveliness(self, /) -> Liveliness:
+        """What it can do about liveliness."""
+        return Liveliness(self)
+
+    # ------------------------------------------------------------------------ key expressions
+
+    async def declare_keyexpr(self, /, key_expr: IntoKeyExpr) -> KeyExpr:
+        """Check a key expression and keep it at hand for what is sent under it."""
+        return self._inner.declare_keyexpr(key_expr)
+
+    async def undeclare(self, /, obj: KeyExpr | Declared[Any]) -> None:
+        """Undeclare a key expression, or anything else that was declared on this session."""
+        if isinstance(obj, Declared):
+            await obj.undeclare()
+        else:
+            self._inner.undeclare(obj)
+
+    # ---------------------------------------------------------------------------- publishing
+
+    async def put(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish a value under a key; waits while the queue towards a neighbour is full."""
+        inner = self._inner
+        inner._open()
+        qos = qos_byte(congestion_control, priority, express)
+        publication = inner._publication(key_expr, qos, encoding, locality(allowed_destination))
+        push = inner._put_message(
+            publication, payload, attachment, timestamp, timestamp_instrumentation, source_info
+        )
+        await self._sending.send(publication, push)
+
+    def try_put(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> PutOutcome:
+        """Publish a value under a key without waiting, and say what became of it; not awaited."""
+        return self._inner.try_put(
+            key_expr,
+            payload,
+            encoding=encoding,
+            congestion_control=congestion_control,
+            priority=priority,
+            express=express,
+            attachment=attachment,
+            timestamp=timestamp,
+            timestamp_instrumentation=timestamp_instrumentation,
+            allowed_destination=allowed_destination,
+            source_info=source_info,
+        )
+
+    async def delete(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish that the value under a key is removed."""
+        inner = self._inner
+        runtime = inner._open()
+        qos = qos_byte(congestion_control, priority, express)
+        publication = inner._publication(key_expr, qos, None, locality(allowed_destination))
+        if inner._stamped and timestamp is None:
+            timestamp = runtime.new_timestamp()
+        stack = inner._stamps.begin(timestamp_instrumentation)
+        push = delete_message(qos, attachment, timestamp, stack, source_info)
+        await self._sending.send(publication, push)
+
+    def declare_publisher(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        reliability: Reliability | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Declaring[Publisher]:
+        """Declare a publisher, for a key that is published on again and again."""
+
+        async def declare() -> Publisher:
+            inner = self._inner.declare_publisher(
+                key_expr,
+                encoding=encoding,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                reliability=reliability,
+                allowed_destination=allowed_destination,
+            )
+            return Publisher(self, inner)
+
+        return Declaring(declare())
+
+    # --------------------------------------------------------------------------- subscribing
+
+    def declare_subscriber(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Given[Sample] = None,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Declaring[Subscriber]:
+        """Subscribe to a key expression."""
+
+        async def declare() -> Subscriber:
+            inner = self._inner.declare_subscriber(
+                key_expr, here(handler), allowed_origin=allowed_origin
+            )
+            return Subscriber(self, inner, handler)
+
+        return Declaring(declare())
+
+    # ----------------------------------------------------------------------------- answering
+
+    def declare_queryable(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        handler: Given[Query] = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Declaring[Queryable]:
+        """Answer questions about a key expression."""
+        given = here(handler)
+        if callable(function_of(given)):
+            raise TypeError("answers are awaited: give a queryable a coroutine function")
+
+        async def declare() -> Queryable:
+            key = KeyExpr.of(key_expr)
+            runtime = self._inner._open()
+            sending = self._sending
+            receiver = receiver_of(self._inner, given, "Query", key)
+
+            def asked(incoming: Incoming) -> Query:
+                return Query(runtime, sending, incoming)
+
+            with runtime.turn() as node:
+                sink = QuestionQueue(receiver.channel, asked)
+                entity = node.local.queryable(
+                    str(key), sink, bool(complete), locality(allowed_origin)
+                )
+                inner = SyncQueryable[Any](self._inner, receiver, entity)
+            return Queryable(self, inner, handler)
+
+        return Declaring(declare())
+
+    # -------------------------------------------------------------------------------- asking
+
+    def get(
+        self,
+        /,
+        selector: IntoSelector,
+        handler: Given[Reply] = None,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> Replies:
+        """Ask everybody who has something under a selector; iterate over the answers."""
+
+        def asking(handler: Any, token: CancellationToken) -> object:
+            return self._inner.get(
+                selector,
+                handler,
+                target=target,
+                consolidation=consolidation,
+                accept_replies=accept_replies,
+                timeout=timeout,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                payload=payload,
+                encoding=encoding,
+                attachment=attachment,
+                allowed_destination=allowed_destination,
+                source_info=source_info,
+                cancellation_token=token,
+                timestamp_instrumentation=timestamp_instrumentation,
+            )
+
+        return ask(self, handler, cancellation_token, asking)
+
+    def declare_querier(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Declaring[Querier]:
+        """Declare a querier, for what is asked again and again."""
+
+        async def declare() -> Querier:
+            inner = self._inner.declare_querier(
+                key_expr,
+                target=target,
+                consolidation=consolidation,
+                accept_replies=accept_replies,
+                timeout=timeout,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                allowed_destination=allowed_destination,
+            )
+            return Querier(self, inner)
+
+        return Declaring(declare())
