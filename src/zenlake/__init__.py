@@ -18,7 +18,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from zenlake import handlers
+    from zenlake import aio, handlers
     from zenlake.api.info import (
         Link,
         LinkEvent,
@@ -147,6 +147,7 @@ __all__ = [
     "ZError",
     "ZenohId",
     "__version__",
+    "aio",
     "compiled",
     "handlers",
     "init_log_from_env_or",
@@ -254,8 +255,8 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 def __getattr__(name: str) -> object:
     """Fetch a name from its room, once."""
-    if name == "handlers":
-        return import_module("zenlake.handlers")
+    if name in ("aio", "handlers"):
+        return import_module(f"zenlake.{name}")
     room = _ROOM_OF.get(name)
     if room is None:
         raise AttributeError(f"module 'zenlake' has no attribute {name!r}")
