@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from zenlake.engine.shared import SharedOutbox
+from zenlake.errors import LinkError
 from zenlake.links.link import Link
 from zenlake.node.neighbour import Neighbour
 from zenlake.transport.handshake import UNRESPONSIVE
@@ -62,6 +63,8 @@ class Pump:
 
     def _lost(self, error: Exception | None) -> None:
         runtime = self.runtime
+        if error is None:
+            error = LinkError("the other side ended the link without a word")
         with runtime.lock:
             runtime.node.lost(self.neighbour, error, monotonic())
         runtime.commit_all()
@@ -135,3 +138,5 @@ class Pump:
         self.outbox.write = None
         self.link.close()
         self.runtime.forget(self)
+        # The node may want to connect again, sooner than it wanted anything before.
+        self.runtime.arm()
