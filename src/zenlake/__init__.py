@@ -18,7 +18,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from zenlake import aio, handlers
+    from zenlake import aio, ext, handlers, shm
     from zenlake.api.info import (
         Link,
         LinkEvent,
@@ -149,10 +149,12 @@ __all__ = [
     "__version__",
     "aio",
     "compiled",
+    "ext",
     "handlers",
     "init_log_from_env_or",
     "open",
     "scout",
+    "shm",
     "try_init_log_from_env",
 ]
 
@@ -255,7 +257,7 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 def __getattr__(name: str) -> object:
     """Fetch a name from its room, once."""
-    if name in ("aio", "handlers"):
+    if name in ("aio", "ext", "handlers", "shm"):
         return import_module(f"zenlake.{name}")
     room = _ROOM_OF.get(name)
     if room is None:

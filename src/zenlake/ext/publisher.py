@@ -1,0 +1,332 @@
+"""Advanced publishers: they number what they publish, remember it, beat, and can be detected."""
+
+from __future__ import annotations
+
+import time
+from asyncio import TimerHandle
+from threading import Lock
+from typing import ClassVar, Final
+
+from zenlake.api.entity import Declared, entity_id
+from zenlake.api.options import (
+    IntoEncoding,
+    closed_error,
+    delete_message,
+    encoding_parts,
+    locality,
+    payload_bytes,
+    put_message,
+    qos_byte,
+    source_on_wire,
+)
+from zenlake.api.session import Session
+from zenlake.clock import Timestamp
+from zenlake.engine.runtime import Runtime
+from zenlake.errors import ZError
+from zenlake.ext.config import CacheConfig, MissDetectionConfig
+from zenlake.keys import IntoKeyExpr, KeyExpr
+from zenlake.node.advanced_cache import Cache
+from zenlake.node.advanced_keys import SERIALS, publisher_key
+from zenlake.node.entities import Incoming, LocalQueryable, Publication, QuestionSink, Token
+from zenlake.node.local import Local
+from zenlake.values import (
+    CongestionControl,
+    Encoding,
+    EntityGlobalId,
+    IntoZBytes,
+    Locality,
+    Priority,
+    QoS,
+    Reliability,
+    SourceInfo,
+    TimestampInstrumentation,
+)
+from zenlake.wire.codec_network import Push
+from zenlake.wire.codec_zenoh import Reply
+
+__all__ = ["AdvancedPublisher", "declare_advanced_publisher"]
+
+#: How long a put waits for another one that is under way, so that both leave in order.
+PATIENCE: Final = 1.0
+#: No heart beats faster.
+SHORTEST: Final = 0.001
+
+
+class Past(QuestionSink):
+    """What a publisher published, answered to whoever asks."""
+
+    def __init__(self, runtime: Runtime, key: str, max_samples: int) -> None:
+        """Under the key that the samples had."""
+        self._runtime = runtime
+        self._key = key
+        self._cache = Cache(max_samples)
+        self._guard = Lock()
+
+    def add(self, push: Push) -> None:
+        """Remember a sample."""
+        with self._guard:
+            self._cache.add(push.body)
+
+    def push(self, question: Incoming) -> None:
+        """Answer a question; the node's lock is held."""
+        with self._guard:
+            found = self._cache.select(question.body.parameters, time.time_ns())
+        local = question.node.local
+        for body in found:
+            local.answer(question, self._key, Reply(body=body))
+        local.answered(question)
+
+
+class Heart:
+    """Says again and again which number was used last; lives on the loop thread."""
+
+    def __init__(self, runtime: Runtime, publication: Publication, config: tuple[float, bool]):
+        """`config`: the period in seconds, and whether it beats only if there is news."""
+        self._runtime = runtime
+        self._publication = publication
+        self._period = max(SHORTEST, config[0])
+        self._sporadic = config[1]
+        self._said = -1
+        self._timer: TimerHandle | None = None
+        self._stopped = False
+        #: The number that was used last.
+        self.last = -1
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._runtime.loop.soon(self._arm)
+
+    def stop(self) -> None:
+        """Beat no more; from any thread."""
+        self._stopped = True
+        self._runtime.loop.soon(self._cancel)
+
+    def _arm(self) -> None:
+        if not self._stopped and not self._runtime.closed:
+            self._timer = self._runtime.loop.loop.call_later(self._period, self._beat)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _beat(self) -> None:
+        last = self.last
+        try:
+            if (
+                last >= 0
+                and not self._runtime.closed
+                and (last != self._said or not self._sporadic)
+            ):
+                self._said = last
+                self._publication.put(last.to_bytes(4, "little"))
+        finally:
+            self._arm()
+
+
+class AdvancedPublisher(Declared):
+    """A publisher that helps its subscribers to get everything, in order, even late."""
+
+    WHAT: ClassVar[str] = "publisher"
+
+    def __init__(
+        self,
+        session: Session,
+        publication: Publication,
+        encoding: Encoding,
+        past: Past | None,
+        heart: Heart | None,
+        numbered: bool,
+        declared: tuple[LocalQueryable | None, Token | None, Publication | None],
+    ) -> None:
+        """Made by `declare_advanced_publisher`."""
+        super().__init__(session)
+        self._publication = publication
+        self._encoding = encoding
+        self._past = past
+        self._heart = heart
+        self._numbered = numbered
+        self._next = 0
+        self._declared = declared
+        self._guard = Lock()
+        self._order = Lock()
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        self._check()
+        return entity_id(self._runtime.zid, self._publication.eid)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """What it publishes on."""
+        self._check()
+        return self._publication.key_expr
+
+    @property
+    def encoding(self) -> Encoding:
+        """What its payloads are, unless `put` says otherwise."""
+        self._check()
+        return self._encoding
+
+    @property
+    def congestion_control(self) -> CongestionControl:
+        """What happens when the queue towards a neighbour is full."""
+        self._check()
+        return QoS.from_byte(self._publication.qos).congestion_control
+
+    @property
+    def priority(self) -> Priority:
+        """How urgent its samples are."""
+        self._check()
+        return QoS.from_byte(self._publication.qos).priority
+
+    def put(
+        self,
+        /,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> None:
+        """Publish a value."""
+        self._check_open()
+        publication = self._publication
+        id, schema = publication.encoding, publication.schema
+        if encoding is not None:
+            id, schema = encoding_parts(encoding)
+        stack = self._session._stamps.begin(timestamp_instrumentation)
+        self._publish(
+            put_message(
+                payload_bytes(payload),
+                publication.qos,
+                id,
+                schema,
+                attachment,
+                self._stamp(timestamp),
+                stack,
+                None,
+            )
+        )
+
+    def delete(
+        self,
+        /,
+        *,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> None:
+        """Publish that the value is removed."""
+        self._check_open()
+        stack = self._session._stamps.begin(timestamp_instrumentation)
+        qos = self._publication.qos
+        self._publish(delete_message(qos, attachment, self._stamp(timestamp), stack, None))
+
+    def _check_open(self) -> None:
+        self._check()
+        if self._runtime.closed:
+            raise closed_error()
+
+    def _stamp(self, timestamp: Timestamp | None) -> Timestamp | None:
+        if timestamp is None and self._session._stamped:
+            return self._runtime.new_timestamp()
+        return timestamp
+
+    def _publish(self, push: Push) -> None:
+        # What has the smaller number leaves first. The loop thread never waits for that: it may
+        # be what the other thread waits for.
+        patience = 0.0 if self._runtime.on_loop() else PATIENCE
+        ordered = self._order.acquire(timeout=patience)
+        try:
+            with self._guard:
+                if self._numbered:
+                    source = entity_id(self._runtime.zid, self._publication.eid)
+                    push.body.source_info = source_on_wire(SourceInfo(source, self._next))
+                    if self._heart is not None:
+                        self._heart.last = self._next
+                    self._next = (self._next + 1) % SERIALS
+                if self._past is not None:
+                    self._past.add(push)
+            self._publication.publish(push)
+        finally:
+            if ordered:
+                self._order.release()
+
+    def _withdraw(self, local: Local) -> None:
+        queryable, token, beats = self._declared
+        if self._heart is not None:
+            self._heart.stop()
+        if token is not None:
+            local.untoken(token)
+        if queryable is not None:
+            local.unqueryable(queryable)
+        if beats is not None:
+            local.unpublish(beats)
+        local.unpublish(self._publication)
+
+    def __repr__(self) -> str:
+        """What it publishes on."""
+        self._check()
+        return f"<AdvancedPublisher {self._publication.key}>"
+
+
+def declare_advanced_publisher(
+    session: Session,
+    key_expr: IntoKeyExpr,
+    *,
+    encoding: IntoEncoding | None = None,
+    congestion_control: CongestionControl | None = None,
+    priority: Priority | None = None,
+    express: bool | None = None,
+    reliability: Reliability | None = None,
+    allowed_destination: Locality | None = None,
+    cache: CacheConfig | None = None,
+    sample_miss_detection: MissDetectionConfig | None = None,
+    publisher_detection: bool | None = None,
+) -> AdvancedPublisher:
+    """Declare a publisher that remembers (`cache`), numbers and beats (`sample_miss_detection`).
+
+    With `publisher_detection` subscribers learn of it as soon as it is there.
+    """
+    key = str(KeyExpr.of(key_expr))
+    id, schema = encoding_parts(encoding)
+    qos = qos_byte(congestion_control, priority, express)
+    reliable = reliability is not Reliability.BEST_EFFORT
+    where = locality(allowed_destination)
+    runtime = session._open()
+    numbered = sample_miss_detection is not None
+    if cache is not None and not numbered and not session._stamped:
+        raise ZError(
+            f"the advanced publisher of '{key}' neither numbers nor stamps its samples, so that "
+            "its cache would not know their order: give sample_miss_detection, or set "
+            "timestamping/enabled to true in the session's configuration"
+        )
+    with runtime.turn() as node:
+        local = node.local
+        publication = local.publisher(key, qos, reliable, id, schema, where)
+        name = publisher_key(key, runtime.zid, publication.eid if numbered else None)
+        past: Past | None = None
+        heart: Heart | None = None
+        queryable: LocalQueryable | None = None
+        beats: Publication | None = None
+        if cache is not None:
+            past = Past(runtime, key, cache.max_samples)
+            queryable = local.queryable(name, past, False, where)
+        if sample_miss_detection is not None and sample_miss_detection.period is not None:
+            sporadic = sample_miss_detection.sporadic
+            beat_qos = qos_byte(CongestionControl.BLOCK if sporadic else None, priority, None)
+            beats = local.publisher(name, beat_qos, True, 0, b"", where)
+            heart = Heart(runtime, beats, (sample_miss_detection.period, sporadic))
+            heart.start()
+        token = local.token(name) if publisher_detection else None
+        return AdvancedPublisher(
+            session,
+            publication,
+            Encoding.of(encoding),
+            past,
+            heart,
+            numbered,
+            (queryable, token, beats),
+        )

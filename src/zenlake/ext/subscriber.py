@@ -1,0 +1,241 @@
+"""Advanced subscribers: they get everything, in order, and say what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, overload
+
+from zenlake.api.entity import (
+    Beside,
+    Called,
+    H,
+    Handler,
+    Queued,
+    Receiving,
+    entity_id,
+    receiver_of,
+)
+from zenlake.api.options import locality
+from zenlake.api.session import Session
+from zenlake.api.subscribe import Subscriber
+from zenlake.engine.handlers import Receiver
+from zenlake.ext.config import HistoryConfig, Miss, RecoveryConfig
+from zenlake.ext.following import Beats, Following, Tokens
+from zenlake.keys import IntoKeyExpr, KeyExpr
+from zenlake.node.advanced import Sources
+from zenlake.node.advanced_keys import publishers_of, subscriber_key
+from zenlake.node.entities import LivelinessSubscriber, LocalSubscriber, Token
+from zenlake.node.local import Local
+from zenlake.node.sample import Sample
+from zenlake.values import EntityGlobalId, Locality
+
+__all__ = ["AdvancedSubscriber", "SampleMissListener", "declare_advanced_subscriber"]
+
+
+class SampleMissListener(Receiving[H]):
+    """Tells of samples that an advanced subscriber will never get."""
+
+    WHAT: ClassVar[str] = "sample miss listener"
+
+    def __init__(self, session: Session, receiver: Receiver, following: Following) -> None:
+        """Made by `AdvancedSubscriber.sample_miss_listener`."""
+        super().__init__(session, receiver)
+        self._following = following
+        following.misses.append(receiver.channel)
+
+    def recv(self, /) -> Miss:
+        """The next report; waits for it."""
+        miss: Miss = self._handler().recv()
+        return miss
+
+    def try_recv(self, /) -> Miss | None:
+        """The next report if it is here, else None."""
+        miss: Miss | None = self._handler().try_recv()
+        return miss
+
+    def __iter__(self) -> Iterator[Miss]:
+        """All reports, until it is undeclared."""
+        return self._iterate()
+
+    def _withdraw(self, local: Local) -> None:
+        channel = self._receiver.channel
+        if channel in self._following.misses:
+            self._following.misses.remove(channel)
+        channel.end()
+
+
+class AdvancedSubscriber(Receiving[H]):
+    """A subscriber that asks for what it missed, and delivers everything once and in order."""
+
+    WHAT: ClassVar[str] = "subscriber"
+
+    def __init__(
+        self,
+        session: Session,
+        receiver: Receiver,
+        entity: LocalSubscriber,
+        following: Following,
+        beats: LocalSubscriber | None,
+        tokens: LivelinessSubscriber | None,
+        token: Token | None,
+    ) -> None:
+        """Made by `declare_advanced_subscriber`."""
+        super().__init__(session, receiver)
+        self._entity = entity
+        self._following = following
+        self._beats = beats
+        self._tokens = tokens
+        self._token = token
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        self._check()
+        return entity_id(self._runtime.zid, self._entity.eid)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """What it subscribes to."""
+        self._check()
+        return KeyExpr.trusted(self._entity.key)
+
+    def recv(self, /) -> Sample:
+        """The next sample; waits for it, and raises `ZError` when there will be none."""
+        sample: Sample = self._handler().recv()
+        return sample
+
+    def try_recv(self, /) -> Sample | None:
+        """The next sample if it is here, else None."""
+        sample: Sample | None = self._handler().try_recv()
+        return sample
+
+    def __iter__(self) -> Iterator[Sample]:
+        """All samples, until it is undeclared."""
+        return self._iterate()
+
+    @overload
+    def sample_miss_listener(
+        self, /, handler: Queued[Miss] = None
+    ) -> SampleMissListener[Handler[Miss]]: ...
+    @overload
+    def sample_miss_listener(self, /, handler: Beside[Miss, H]) -> SampleMissListener[H]: ...
+    @overload
+    def sample_miss_listener(self, /, handler: Called[Miss]) -> SampleMissListener[None]: ...
+    def sample_miss_listener(self, /, handler: object = None) -> SampleMissListener[Any]:
+        """Be told of samples that will never come."""
+        self._check()
+        receiver = receiver_of(self._session, handler, "Miss", self._entity.key)
+        return SampleMissListener(self._session, receiver, self._following)
+
+    @overload
+    def detect_publishers(
+        self, /, handler: Queued[Sample] = None, *, history: bool | None = None
+    ) -> Subscriber[Handler[Sample]]: ...
+    @overload
+    def detect_publishers(
+        self, /, handler: Beside[Sample, H], *, history: bool | None = None
+    ) -> Subscriber[H]: ...
+    @overload
+    def detect_publishers(
+        self, /, handler: Called[Sample], *, history: bool | None = None
+    ) -> Subscriber[None]: ...
+    def detect_publishers(
+        self, /, handler: Any = None, *, history: bool | None = None
+    ) -> Subscriber[Any]:
+        """Be told which publishers come (PUT) and go (DELETE), if they let themselves be seen."""
+        self._check()
+        key = publishers_of(self._entity.key)
+        found: Subscriber[Any] = self._session.liveliness().declare_subscriber(
+            key, handler, history=history
+        )
+        return found
+
+    def _withdraw(self, local: Local) -> None:
+        if self._token is not None:
+            local.untoken(self._token)
+        if self._tokens is not None:
+            local.unwatch_liveliness(self._tokens)
+        if self._beats is not None:
+            local.unsubscribe(self._beats)
+        local.unsubscribe(self._entity)
+        self._following.withdraw(local)
+
+    def __repr__(self) -> str:
+        """What it subscribes to."""
+        self._check()
+        return f"<AdvancedSubscriber {self._entity.key}>"
+
+
+@overload
+def declare_advanced_subscriber(
+    session: Session,
+    key_expr: IntoKeyExpr,
+    handler: Queued[Sample] = None,
+    *,
+    allowed_origin: Locality | None = None,
+    history: HistoryConfig | None = None,
+    recovery: RecoveryConfig | None = None,
+    subscriber_detection: bool | None = None,
+) -> AdvancedSubscriber[Handler[Sample]]: ...
+@overload
+def declare_advanced_subscriber(
+    session: Session,
+    key_expr: IntoKeyExpr,
+    handler: Beside[Sample, H],
+    *,
+    allowed_origin: Locality | None = None,
+    history: HistoryConfig | None = None,
+    recovery: RecoveryConfig | None = None,
+    subscriber_detection: bool | None = None,
+) -> AdvancedSubscriber[H]: ...
+@overload
+def declare_advanced_subscriber(
+    session: Session,
+    key_expr: IntoKeyExpr,
+    handler: Called[Sample],
+    *,
+    allowed_origin: Locality | None = None,
+    history: HistoryConfig | None = None,
+    recovery: RecoveryConfig | None = None,
+    subscriber_detection: bool | None = None,
+) -> AdvancedSubscriber[None]: ...
+def declare_advanced_subscriber(
+    session: Session,
+    key_expr: IntoKeyExpr,
+    handler: object = None,
+    *,
+    allowed_origin: Locality | None = None,
+    history: HistoryConfig | None = None,
+    recovery: RecoveryConfig | None = None,
+    subscriber_detection: bool | None = None,
+) -> AdvancedSubscriber[Any]:
+    """Subscribe to a key expression, to its past (`history`) and to what was lost (`recovery`).
+
+    With `subscriber_detection` others learn of it as soon as it is there.
+    """
+    key = str(KeyExpr.of(key_expr))
+    runtime = session._open()
+    origin = locality(allowed_origin)
+    receiver = receiver_of(session, handler, "Sample", key)
+    sources = Sources(
+        key,
+        None if history is None else history.history,
+        recovery is not None,
+        None if recovery is None else recovery.period,
+    )
+    following = Following(runtime, sources, receiver.channel, origin)
+    with runtime.turn() as node:
+        local = node.local
+        entity = local.subscribe(key, following, origin)
+        following.begin()
+        beats = tokens = token = None
+        if recovery is not None and recovery.heartbeat:
+            beats = local.subscribe(publishers_of(key), Beats(following), origin)
+        if history is not None and history.detect_late_publishers:
+            tokens = local.watch_liveliness(publishers_of(key), Tokens(following), True)
+        if subscriber_detection:
+            token = local.token(subscriber_key(key, runtime.zid, entity.eid))
+        subscriber: AdvancedSubscriber[Any] = AdvancedSubscriber(
+            session, receiver, entity, following, beats, tokens, token
+        )
+        return subscriber
