@@ -16,7 +16,22 @@ import typer
 from zenlake import __version__
 from zenlake.errors import ZError
 
-COMMANDS = ("wire", "check-config", "info")
+COMMANDS = (
+    "pub",
+    "sub",
+    "put",
+    "get",
+    "delete",
+    "queryable",
+    "liveliness",
+    "scout",
+    "info",
+    "ping",
+    "pong",
+    "wire",
+    "check-config",
+    "acl",
+)
 """The sub-commands in the order of the help page; `check-config` is `check_config.check_config`."""
 
 
@@ -42,6 +57,8 @@ def main() -> None:
     except ZError as error:
         typer.echo(f"zenlake: {error}", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def _function(name: str) -> Callable[..., None]:

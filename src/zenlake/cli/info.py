@@ -1,4 +1,4 @@
-"""`zenlake info`: which zenlake this is, and what it runs on."""
+"""`zenlake info`: which zenlake this is, or what it finds in the network."""
 
 from __future__ import annotations
 
@@ -6,17 +6,51 @@ import json
 import platform
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 import zenlake
+from zenlake.cli.connection import NOBODY, Connection, networked
 
 
-def info(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """Say which zenlake this is: version, compiled or interpreted, Python, platform."""
+@networked
+def info(connection: Connection) -> None:
+    """Say which zenlake this is; with options for the network, what it finds there.
+
+    Without: version, compiled or interpreted, Python, platform. With: its own id, routers, peers
+    and links; ends with 3 if there are none.
+    """
+    if connection.asked():
+        _tell_network(connection)
+    else:
+        _tell_build(connection.as_json)
+
+
+def _tell_network(connection: Connection) -> None:
+    from zenlake.cli.patience import neighboured
+    from zenlake.cli.show import print_json
+
+    with connection.session() as session:
+        there = neighboured(session, connection)
+        found = session.info
+        routers = [str(zid) for zid in found.routers_zid()]
+        peers = [str(zid) for zid in found.peers_zid()]
+        links = found.links()
+        zid = str(found.zid())
+    if connection.as_json:
+        listed = [{"zid": str(link.zid), "src": link.src, "dst": link.dst} for link in links]
+        print_json({"zid": zid, "routers": routers, "peers": peers, "links": listed})
+    else:
+        typer.echo(f"zid       {zid}")
+        typer.echo(f"routers   {', '.join(routers) or 'none'}")
+        typer.echo(f"peers     {', '.join(peers) or 'none'}")
+        for line, link in enumerate(links):
+            typer.echo(f"{'' if line else 'links':<10}{link.src} -> {link.dst}  {link.zid}")
+    if not there:
+        raise typer.Exit(NOBODY)
+
+
+def _tell_build(as_json: bool) -> None:
     modules = extensions()
     if as_json:
         facts = {

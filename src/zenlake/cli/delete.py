@@ -1,0 +1,39 @@
+"""`zenlake delete`: publish that a value is gone."""
+
+from __future__ import annotations
+
+import typer
+
+from zenlake.cli.connection import NOBODY, Connection, networked
+from zenlake.cli.options import Attachment, Congestion, Express, Key, Priority, Urgency, WhenFull
+
+
+@networked
+def delete(
+    connection: Connection,
+    key: Key,
+    attach: Attachment = None,
+    priority: Urgency = Priority.DATA,
+    congestion: WhenFull = Congestion.BLOCK,
+    express: Express = False,
+) -> None:
+    """Publish that the value under a key is gone.
+
+    Waits until somebody listens; ends with 3 if nobody did.
+    """
+    from zenlake.cli.patience import matched
+    from zenlake.cli.show import print_json
+
+    with connection.session() as session:
+        publisher = session.declare_publisher(
+            key,
+            priority=priority.lane(),
+            congestion_control=congestion.control(),
+            express=express,
+        )
+        heard = matched(publisher, session, connection)
+        publisher.delete(attachment=attach)
+    if connection.as_json:
+        print_json({"key": key, "kind": "delete", "heard": heard})
+    if not heard:
+        raise typer.Exit(NOBODY)

@@ -1,0 +1,102 @@
+"""`zenlake pub`: publish again and again."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from zenlake.cli.connection import NOBODY, Connection, networked, note, until_interrupted
+from zenlake.cli.options import (
+    Attachment,
+    Congestion,
+    Count,
+    EncodingName,
+    Express,
+    Key,
+    Priority,
+    Urgency,
+    WhenFull,
+)
+
+
+@networked
+def pub(
+    connection: Connection,
+    key: Key = "demo/example/zenlake",
+    payload: Annotated[
+        str,
+        typer.Option(
+            "-p",
+            "--payload",
+            "-v",
+            "--value",
+            metavar="TEXT",
+            help="What to publish each time; - publishes each line of the standard input.",
+        ),
+    ] = "Pub from zenlake!",
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "-i",
+            "--interval",
+            metavar="SECONDS",
+            min=0,
+            help="The time between two: a second, if not said, and none for the standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Count = None,
+    encoding: EncodingName = None,
+    attach: Attachment = None,
+    priority: Urgency = Priority.DATA,
+    congestion: WhenFull = Congestion.BLOCK,
+    express: Express = False,
+) -> None:
+    """Publish the same text at an interval, or lines as they come.
+
+    Waits until somebody listens before the first; ends with 3 if nobody ever did.
+    """
+    from zenlake.cli.patience import matched
+    from zenlake.cli.show import escaped, print_json
+
+    from_input = payload == "-"
+    pause = interval if interval is not None else 0.0 if from_input else 1.0
+    sent = 0
+    with connection.session() as session:
+        publisher = session.declare_publisher(
+            key,
+            encoding=encoding,
+            priority=priority.lane(),
+            congestion_control=congestion.control(),
+            express=express,
+        )
+        with until_interrupted():
+            heard = matched(publisher, session, connection)
+            if count is None and not from_input:
+                note(f"publishing on '{key}' every {pause:g} s; Ctrl-C ends it")
+            for value in itertools.islice(_lines() if from_input else _same(payload), count):
+                if sent:
+                    threading.Event().wait(pause)
+                publisher.put(value, attachment=attach)
+                sent += 1
+                heard = heard or publisher.matching_status.matching
+                if connection.as_json:
+                    print_json({"key": key, "kind": "put", "number": sent, "size": len(value)})
+                elif not from_input:
+                    typer.echo(f"{sent:>6}  {key}: {escaped(payload)}")
+    if not heard:
+        raise typer.Exit(NOBODY)
+
+
+def _same(text: str) -> Iterator[bytes]:
+    return itertools.repeat(text.encode())
+
+
+def _lines() -> Iterator[bytes]:
+    for line in sys.stdin.buffer:
+        yield line.rstrip(b"\r\n")

@@ -1,0 +1,54 @@
+"""`zenlake put`: publish one value."""
+
+from __future__ import annotations
+
+import typer
+
+from zenlake.cli.connection import NOBODY, Connection, networked
+from zenlake.cli.options import (
+    Attachment,
+    Congestion,
+    EncodingName,
+    Express,
+    Key,
+    Payload,
+    Priority,
+    Urgency,
+    WhenFull,
+    payload_of,
+)
+
+
+@networked
+def put(
+    connection: Connection,
+    key: Key,
+    payload: Payload,
+    encoding: EncodingName = None,
+    attach: Attachment = None,
+    priority: Urgency = Priority.DATA,
+    congestion: WhenFull = Congestion.BLOCK,
+    express: Express = False,
+) -> None:
+    """Publish one value under a key.
+
+    Waits until somebody listens; ends with 3 if nobody did.
+    """
+    from zenlake.cli.patience import matched
+    from zenlake.cli.show import print_json
+
+    value = payload_of(payload)
+    with connection.session() as session:
+        publisher = session.declare_publisher(
+            key,
+            encoding=encoding,
+            priority=priority.lane(),
+            congestion_control=congestion.control(),
+            express=express,
+        )
+        heard = matched(publisher, session, connection)
+        publisher.put(value, attachment=attach)
+    if connection.as_json:
+        print_json({"key": key, "kind": "put", "size": len(value), "heard": heard})
+    if not heard:
+        raise typer.Exit(NOBODY)

@@ -1,0 +1,80 @@
+"""`zenlake scout`: who is there?"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zenlake.cli.connection import NOBODY, Connection, networked, note
+from zenlake.cli.options import Count
+
+if TYPE_CHECKING:
+    from zenlake.values import Hello
+
+
+@networked
+def scout(
+    connection: Connection,
+    what: Annotated[
+        str, typer.Option("--what", help="Whom to look for: router, peer, client, joined by |.")
+    ] = "router|peer",
+    timeout: Annotated[
+        float,
+        typer.Option("-o", "--timeout", metavar="SECONDS", min=0, help="How long to look."),
+    ] = 3.0,
+    count: Count = None,
+) -> None:
+    """Look who is in the network, by multicast, without joining it.
+
+    Ends with 3 if nobody is found.
+    """
+    import zenlake
+    from zenlake.cli.patience import Waiting
+
+    zenlake.init_log_from_env_or("error")
+    try:
+        whom = zenlake.WhatAmIMatcher(what)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--what") from None
+    config = connection.config()
+    found: set[zenlake.ZenohId] = set()
+    with zenlake.scout(what=whom, config=config) as looking, Waiting("looking") as waiting:
+        end = threading.Timer(timeout, looking.stop)
+        end.daemon = True
+        end.start()
+        for hello in looking:
+            if hello.zid in found:
+                continue
+            found.add(hello.zid)
+            waiting.clear()
+            _tell(hello, connection.as_json)
+            if len(found) == count:
+                break
+        end.cancel()
+    if not found:
+        multicast = config.resolved.scouting.multicast
+        note(
+            f"nobody was found: asked for {what} at {multicast.address} on interface "
+            f"{multicast.interface} for {timeout:g} s"
+        )
+        raise typer.Exit(NOBODY)
+
+
+def _tell(hello: Hello, as_json: bool) -> None:
+    from zenlake.cli.show import escaped, paint, print_json
+
+    if as_json:
+        print_json(
+            {
+                "zid": str(hello.zid),
+                "whatami": str(hello.whatami),
+                "locators": hello.locators,
+            }
+        )
+        return
+    where = ", ".join([escaped(locator) for locator in hello.locators]) or "nowhere to connect to"
+    typer.echo(
+        f"{paint(f'{hello.whatami!s:<6}', 'green')} {paint(str(hello.zid), 'cyan')}  {where}"
+    )

@@ -1,0 +1,159 @@
+"""How what comes from the network is printed: a line for people, or a JSON object for programs.
+
+Payloads are written by strangers: nothing of them reaches a terminal that could command it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from zenlake.api.query import Reply
+    from zenlake.node.sample import Sample
+    from zenlake.values import Encoding
+
+MOST_TEXT = 1000
+"""How many characters of a payload people are shown."""
+
+MOST_HEX = 32
+"""How many bytes of a payload people are shown."""
+
+LAYOUT = {"\n", "\r", "\t"}
+
+
+def text_of(data: bytes) -> str | None:
+    """The text that bytes are, or None if they are something else."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if text.isprintable() or all(mark.isprintable() or mark in LAYOUT for mark in text):
+        return text
+    return None
+
+
+def escaped(text: str) -> str:
+    """Text in one line, without anything that moves a cursor."""
+    if text.isprintable():
+        return text
+    return "".join(
+        [mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text]
+    )
+
+
+def readable(data: bytes) -> str:
+    """A payload for people: its text, or the beginning of its bytes; long ones are cut."""
+    text = text_of(data)
+    if text is None:
+        return f"0x{data[:MOST_HEX].hex()}{'…' if len(data) > MOST_HEX else ''}"
+    return escaped(text[:MOST_TEXT]) + ("…" if len(text) > MOST_TEXT else "")
+
+
+def payload_facts(data: bytes, name: str = "payload") -> dict[str, object]:
+    """A payload for programs: text as it is, anything else in base 64."""
+    text = text_of(data)
+    if text is None:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+    return {name: text}
+
+
+def sample_facts(sample: Sample) -> dict[str, object]:
+    """A sample for programs."""
+    data = sample.payload.to_bytes()
+    facts: dict[str, object] = {"key": str(sample.key_expr), "kind": sample.kind.name.lower()}
+    facts |= payload_facts(data)
+    facts["size"] = len(data)
+    facts["encoding"] = str(sample.encoding)
+    timestamp = sample.timestamp
+    facts["timestamp"] = None if timestamp is None else timestamp.to_string_rfc3339_lossy()
+    attachment = sample.attachment
+    if attachment is not None:
+        facts |= payload_facts(attachment.to_bytes(), "attachment")
+    source = sample.source_info
+    if source is not None:
+        facts["source"] = f"{source.source_id.zid}:{source.source_id.eid}"
+        facts["source_sn"] = source.source_sn
+    facts["priority"] = sample.priority.name.lower()
+    facts["congestion_control"] = sample.congestion_control.name.lower()
+    facts["express"] = sample.express
+    facts["reliability"] = sample.reliability.name.lower()
+    return facts
+
+
+def sample_line(sample: Sample) -> str:
+    """A sample for people."""
+    data = sample.payload.to_bytes()
+    kind = sample.kind.name.lower()
+    key = paint(escaped(str(sample.key_expr)), "cyan")
+    about: list[str] = []
+    line = f"{paint(kind, 'green' if kind == 'put' else 'red')} {key}"
+    if kind == "put":
+        line += f": {readable(data)}"
+        about += [*described(sample.encoding), size_of(data)]
+    timestamp = sample.timestamp
+    if timestamp is not None:
+        about.append(timestamp.get_time_as_ntp64().to_string_rfc3339_lossy())
+    attachment = sample.attachment
+    if attachment is not None:
+        about.append(f"attachment {readable(attachment.to_bytes())}")
+    return line + aside(about)
+
+
+def reply_facts(reply: Reply) -> dict[str, object]:
+    """An answer for programs."""
+    replier = reply.replier_id
+    facts: dict[str, object] = {"ok": reply.ok is not None}
+    facts["replier"] = None if replier is None else str(replier.zid)
+    error = reply.err
+    sample = reply.ok
+    if sample is not None:
+        return facts | sample_facts(sample)
+    if error is not None:
+        data = error.payload.to_bytes()
+        facts |= payload_facts(data)
+        facts |= {"size": len(data), "encoding": str(error.encoding)}
+    return facts
+
+
+def reply_line(reply: Reply) -> str:
+    """An answer for people."""
+    sample, error = reply.ok, reply.err
+    if sample is not None or error is None:
+        return "" if sample is None else sample_line(sample)
+    data = error.payload.to_bytes()
+    return f"{paint('error', 'red')}: {readable(data)}" + aside(
+        [*described(error.encoding), size_of(data)]
+    )
+
+
+def described(encoding: Encoding) -> list[str]:
+    """An encoding, unless it says nothing."""
+    name = escaped(str(encoding))
+    return [] if name == "zenoh/bytes" else [name]
+
+
+def size_of(data: bytes) -> str:
+    """How long a payload is."""
+    return f"{len(data)} B"
+
+
+def aside(about: list[str]) -> str:
+    """What is told beside the matter."""
+    return paint(f"  [{', '.join(about)}]", "bright_black") if about else ""
+
+
+def paint(text: str, colour: str) -> str:
+    """Text in colour, where people want colours; `typer.echo` takes them off elsewhere."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return typer.style(text, fg=colour)
+
+
+def print_json(facts: dict[str, object]) -> None:
+    """One JSON object on a line of its own."""
+    typer.echo(json.dumps(facts, ensure_ascii=False))
