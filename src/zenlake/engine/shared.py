@@ -12,6 +12,7 @@ loop. A lane without room makes the caller wait, as long as the message's conges
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from time import perf_counter
@@ -22,6 +23,8 @@ from zenlake.errors import LinkError, LocalError
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
+
+log = logging.getLogger("zenlake.engine")
 
 DROP: Final = 0
 BLOCK: Final = 1
@@ -167,6 +170,15 @@ class SharedOutbox(Outbox):
 
     def _wait(self, priority: int, reliable: bool, congestion: int) -> bool:
         """Wait for room, as long as the message may; False if it is dropped. The lock is held."""
+        if self.refused:
+            self.refused = False
+            if self.oversized == 1:
+                log.warning(
+                    "a message was dropped: a low-latency session takes at most %d bytes at once; "
+                    "further ones are only counted",
+                    self.limit,
+                )
+            return False
         if self.direct and not self.leftover:
             self._flush(True)
             if not self.full(priority):

@@ -100,6 +100,7 @@ class Outbox:
         "pending",
         "prefix",
         "qos",
+        "refused",
         "urgent",
     )  # fmt: skip
 
@@ -131,6 +132,8 @@ class Outbox:
         self.bare: bool = False
         #: What was too large to go bare.
         self.oversized: int = 0
+        #: Whether the last message that was not taken never will be: waiting would not help it.
+        self.refused: bool = False
         #: Compresses a batch, if that was agreed.
         self.pack: Callable[[bytes], bytes] | None = None
         self.agree(batch_size, mask, initial_sn, qos)
@@ -299,6 +302,7 @@ class Outbox:
         size = len(data)
         if size > self.limit:
             self.oversized += 1
+            self.refused = True
             return False
         w = lane.writer
         if not self.prefix:
