@@ -168,6 +168,17 @@ class Peer:
             self._hear(name, shown_event), history=True
         )
 
+    def scout(self, count: int, **keys: object) -> list[list[object]]:
+        """The first nodes that a scout finds."""
+        hellos: queue.Queue[Any] = queue.Queue()
+        scout = self.zenoh.scout(hellos.put, config=self.config("peer", **keys))
+        found: dict[str, list[object]] = {}
+        while len(found) < count:
+            hello = hellos.get(timeout=SECONDS)
+            found[str(hello.zid)] = [str(hello.zid), str(hello.whatami), hello.locators]
+        scout.stop()
+        return sorted(found.values(), key=str)
+
     def links(self) -> list[str]:
         """The protocols of its links."""
         return sorted(str(link.dst).split("/")[0] for link in self.session.info.links())
@@ -186,8 +197,18 @@ class Peer:
             try:
                 taken.append(self.heard[name].get(timeout=max(0.0, deadline - time.monotonic())))
             except queue.Empty:
-                raise TimeoutError(f"{name} heard {taken}, and no more") from None
+                raise TimeoutError(
+                    f"{name} heard {len(taken)}: {str(taken)[-500:]}, and no more"
+                ) from None
         return taken
+
+    def quiet(self, name: str, seconds: float) -> bool:
+        """Whether something hears nothing for a while."""
+        try:
+            self.heard[name].get(timeout=seconds)
+        except queue.Empty:
+            return True
+        return False
 
     def heard_by(self, name: str) -> int:
         """How much something has heard that was not taken."""
@@ -404,7 +425,7 @@ class Program:
         try:
             call = getattr(node, request["call"])
             outcome["result"] = call(*request["args"], **request["options"])
-        except Exception as error:
+        except BaseException as error:  # a panic of Rust is no Exception
             outcome["error"] = f"{type(error).__name__}: {error}"
         with self.writing:
             print(json.dumps(outcome), flush=True)

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -93,10 +94,8 @@ class Process:
         self.reader.join(SECONDS)
         assert self.running.stdin is not None
         assert self.running.stdout is not None
-        try:
+        with suppress(BrokenPipeError):
             self.running.stdin.close()
-        except BrokenPipeError:
-            pass
         self.running.stdout.close()
 
     def __enter__(self) -> Process:
