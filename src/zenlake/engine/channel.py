@@ -75,8 +75,8 @@ class Channel:
     """A bounded queue between threads, or a callback."""
 
     __slots__ = (
-        "callback", "capacity", "delivered", "direct", "done", "drop", "dropped_cancelled",
-        "dropped_full", "dropped_oldest", "ended", "gates", "guard", "held", "items", "lifted",
+        "bell", "callback", "capacity", "delivered", "direct", "done", "drop", "dropped_cancelled",
+        "dropped_full", "dropped_oldest", "ended", "gates", "guard", "held", "helper", "items", "lifted",
         "limit", "mark", "marked", "name", "on_loop", "paused", "received", "releasing", "ring",
         "rooms", "started", "stuck", "watched",
     )  # fmt: skip
@@ -105,6 +105,10 @@ class Channel:
         self.paused: list[Pausable] = []
         self.lifted: int = 0
         self.stuck: bool = False
+        #: Reads the links of the node in place of the loop, if that is wanted.
+        self.helper: Callable[[Channel], bool] | None = None
+        #: Calls a thread back that reads links for this channel.
+        self.bell: Callable[[], None] | None = None
         self.marked: bool = False
         self.mark: Callable[[Channel], None] | None = None
         self.on_loop: Callable[[], bool] | None = None
@@ -172,6 +176,9 @@ class Channel:
         """Wake whoever waits, if there is something for them."""
         self.marked = False
         if self.items:
+            bell = self.bell
+            if bell is not None:
+                bell()
             if self.gates:
                 self._wake()
             elif not self.started and self.callback is not None:
@@ -199,6 +206,9 @@ class Channel:
                 self.done = True
         while self.gates:
             self._wake()
+        bell = self.bell
+        if bell is not None:
+            bell()
         self._drained()
 
     def discard(self) -> None:
@@ -315,6 +325,14 @@ class Channel:
                 "nothing is here yet, and the loop thread must not wait for it: "
                 "use try_recv(), or wait on another thread"
             )
+        helper = self.helper
+        if helper is not None:
+            waiting = begin_wait()
+            try:
+                if helper(self):
+                    return
+            finally:
+                end_wait(waiting)
         gate = Lock()
         gate.acquire()
         self.gates.append(gate)
@@ -379,6 +397,9 @@ class Channel:
 
     def _rest(self) -> None:
         """Sleep, on the channel's own thread, until there is something to deliver."""
+        helper = self.helper
+        if helper is not None and helper(self):
+            return
         gate = Lock()
         gate.acquire()
         self.gates.append(gate)

@@ -240,8 +240,14 @@ class Receiver:
         else:
             self.channel.deliver(callback, None, False, name)
 
-    def attach(self, mark: Callable[[Channel], None], on_loop: Callable[[], bool]) -> None:
+    def attach(
+        self,
+        mark: Callable[[Channel], None],
+        on_loop: Callable[[], bool],
+        helper: Callable[[Channel], bool] | None = None,
+    ) -> None:
         """Tell the channel of the engine that feeds it."""
+        self.channel.helper = helper
         self.channel.mark = mark
         self.channel.on_loop = on_loop
 

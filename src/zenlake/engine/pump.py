@@ -59,7 +59,7 @@ class Pump:
                 self.pause()
         if runtime.opening:
             runtime.progress()
-        runtime.arm()
+        runtime.arm_soon()
 
     def _lost(self, error: Exception | None) -> None:
         runtime = self.runtime
@@ -81,6 +81,10 @@ class Pump:
         """Read no more until somebody has caught up."""
         self.pauses += 1
         if self.pauses == 1:
+            self.runtime.on_the_loop(self._pause_link)
+
+    def _pause_link(self) -> None:
+        if self.pauses and not self.closed:
             self.link.pause()
 
     def resume(self) -> None:
@@ -136,7 +140,7 @@ class Pump:
         self.closed = True
         self.outbox.shut()
         self.outbox.write = None
-        self.link.close()
         self.runtime.forget(self)
+        self.link.close()
         # The node may want to connect again, sooner than it wanted anything before.
         self.runtime.arm()

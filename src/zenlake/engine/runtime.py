@@ -15,8 +15,9 @@ from zenlake.clock import Hlc, Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.config.model import Settings
 from zenlake.engine.here import HereLoop, ended
-from zenlake.engine.loop import Loop, shared_loop
+from zenlake.engine.loop import Loop, LoopThread, shared_loop
 from zenlake.engine.opening import Opening
+from zenlake.engine.help import Helpers, possible
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import LooseScout, Scouts
 from zenlake.engine.settings import node_settings
@@ -106,6 +107,12 @@ class Runtime:
         self._scouts: Scouts | None = None
         #: Whether somebody still waits for the node to be open.
         self.opening = True
+        #: Threads of the program that read the links themselves; not on the program's own loop.
+        self._helpers: Helpers | None = None
+        self.helper: Callable[[ChannelSink], bool] | None = None
+        if isinstance(loop, LoopThread) and possible():
+            self._helpers = Helpers(self)
+            self.helper = self._helpers.help
 
     # ------------------------------------------------------------------------------- opening
 
@@ -243,10 +250,14 @@ class Runtime:
         self.pumps.append(pump)
         self._by_outbox[id(pump.outbox)] = pump
         pump.start()
+        if self._helpers is not None and not pump.closed:
+            self._helpers.add(pump)
         self.arm()
 
     def forget(self, pump: Pump) -> None:
         """A link is closed."""
+        if self._helpers is not None:
+            self._helpers.remove(pump)
         if pump in self.pumps:
             self.pumps.remove(pump)
         self._by_outbox.pop(id(pump.outbox), None)
@@ -332,6 +343,18 @@ class Runtime:
         self._armed_for = deadline
         delay = max(0.0, deadline - time.monotonic())
         self._timer = self.loop.loop.call_later(delay, self._tick)
+
+    def arm_soon(self) -> None:
+        """Have the node's next deadline kept; from any thread."""
+        if self.node.deadline < self._armed_for:
+            self.on_the_loop(self.arm)
+
+    def on_the_loop(self, call: Callable[[], None]) -> None:
+        """Call something on the loop thread: now if this is it, else soon."""
+        if self.loop.is_current():
+            call()
+        else:
+            self.loop.soon(call)
 
     def _tick(self) -> None:
         self._timer = None
@@ -478,6 +501,8 @@ class Runtime:
             link.close()
         for pump in list(self.pumps):
             pump.shut()
+        if self._helpers is not None:
+            self._helpers.close()
         for task in self._tasks:
             task.cancel()
         with self.lock:

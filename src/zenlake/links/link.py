@@ -73,6 +73,20 @@ class Link(ABC):
     def when_writable(self, callback: Callable[[], None]) -> None:
         """Call `callback` once, on the loop, when `send` may take bytes; it replaces an earlier."""
 
+    @property
+    def fd(self) -> int:
+        """A descriptor that shows when `read_now` has something to read; -1: there is none."""
+        return -1
+
+    def read_now(self) -> None:  # noqa: B027 - only links with a descriptor have it
+        """Read what is there, on any thread, and give it to `on_data` on that thread."""
+
+    def unwatch(self) -> None:  # noqa: B027
+        """Leave the reading to `read_now`; unlike `pause`, data is still wanted."""
+
+    def watch(self) -> None:  # noqa: B027
+        """Read by itself again."""
+
     @abstractmethod
     def pause(self) -> None:
         """Read no more for now, so that the other side comes to wait."""

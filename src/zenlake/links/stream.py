@@ -61,6 +61,9 @@ class StreamLink(Link):
         self._closed = False
         self._reading = False
         self._paused = False
+        self._unwatched = False
+        #: Held while bytes are read and handed over: two threads would mix them up.
+        self._reader = threading.Lock()
         self._on_data: OnData | None = None
         self._on_lost: OnLost | None = None
         self._on_writable: Callable[[], None] | None = None
@@ -96,6 +99,27 @@ class StreamLink(Link):
             self._loop.add_writer(self._fd, self._writable)
         self._on_writable = callback
 
+    @property
+    def fd(self) -> int:
+        """The socket's."""
+        return self._fd
+
+    def read_now(self) -> None:
+        """Read what is there, on any thread."""
+        self._readable()
+
+    def unwatch(self) -> None:
+        """Leave the reading to others."""
+        self._unwatched = True
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+
+    def watch(self) -> None:
+        """Read by itself again."""
+        self._unwatched = False
+        self._read_if_wanted()
+
     def pause(self) -> None:
         """Read no more for now."""
         self._paused = True
@@ -128,21 +152,40 @@ class StreamLink(Link):
     def _read_if_wanted(self) -> None:
         if self._on_data is None or self._paused or self._reading or self._closed:
             return
+        if self._unwatched:
+            return
         self._reading = True
         self._loop.add_reader(self._fd, self._readable)
 
     def _readable(self) -> None:
+        if not self._reader.acquire(blocking=False):
+            return  # another thread is at it
         try:
-            data = self._sock.recv(READ_SIZE)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self._lost(LinkError(f"{self.dst}: the link broke: {reason(error)}"))
-            return
-        if not data:
-            self._lost(None)
-        elif self._on_data is not None:
-            self._on_data(data)
+            on_data = self._on_data
+            if on_data is None or self._closed:
+                return
+            error: LinkError | None = None
+            try:
+                with self._lock:
+                    if self._closed:
+                        return
+                    data = self._sock.recv(READ_SIZE)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as broken:
+                data = b""
+                error = LinkError(f"{self.dst}: the link broke: {reason(broken)}")
+            if data:
+                on_data(data)
+                return
+        finally:
+            self._reader.release()
+        if self._unwatched:
+            # Perhaps not on the loop thread, where links are lost.
+            self._on_data = None
+            self._loop.call_soon_threadsafe(self._lost, error)
+        else:
+            self._lost(error)
 
     def _writable(self) -> None:
         callback = self._on_writable
