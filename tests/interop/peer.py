@@ -305,6 +305,12 @@ class Peer:
         for number in range(count):
             put(str(number))
 
+    def publish_forever(self, name: str, size: int) -> None:
+        """Put large payloads until the end of the process."""
+        data = large(size)
+        while True:
+            self.things[name].put(data)
+
     def put(self, key: str, payload: str, **options: object) -> Plain:
         """Put by the session."""
         found = self._options(options)
