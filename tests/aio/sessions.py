@@ -21,29 +21,32 @@ TCP = "tcp/127.0.0.1:0"
 def run(
     main: Callable[[], Coroutine[Any, Any, T]],
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    others: bool = False,
 ) -> T:
-    """Run a test on a loop; afterwards nothing of it may be left: no thread, no task, no reader."""
+    """Run a test on a loop; afterwards nothing of it may be left: no task, no reader, no thread.
+
+    `others`: there are sessions that are not of this loop, and have threads.
+    """
     threads = set(threading.enumerate())
 
     async def checked() -> T:
         async with asyncio.timeout(SECONDS):
             result = await main()
         assert leftovers() == []
+        if not others:
+            assert set(threading.enumerate()) <= threads
         return result
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        result = runner.run(checked())
-    # The threads of sessions that are not of this loop end when they are told, not before.
-    for thread in set(threading.enumerate()) - threads:
-        thread.join(SECONDS)
-    assert set(threading.enumerate()) <= threads
-    return result
+        return runner.run(checked())
 
 
 def leftovers() -> list[object]:
     """What is still under way on this loop: tasks of others, and what is watched."""
     loop = asyncio.get_running_loop()
-    left: list[object] = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    left: list[object] = [
+        task for task in asyncio.all_tasks() if task is not asyncio.current_task()
+    ]
     if isinstance(loop, asyncio.SelectorEventLoop):
         watched = loop._selector.get_map().values()  # type: ignore[attr-defined]
         # The loop itself watches the one socket by which threads wake it.

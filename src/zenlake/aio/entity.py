@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
@@ -141,7 +141,11 @@ class Receiving(Declared[R], Generic[R, T]):
     @property
     def stats(self) -> Stats:
         """What was received, delivered and dropped so far."""
-        return self._inner.stats
+        stats = self._inner.stats
+        if not self._inner._receiver.is_callback:
+            # A task that iterates counts its items in batches.
+            stats.delivered = stats.received - stats.queued - sum(stats.dropped.values())
+        return stats
 
     def _taken(self) -> Handler[T]:
         self._inner._check()
@@ -158,11 +162,10 @@ class Receiving(Declared[R], Generic[R, T]):
         """The next item if it is here, else None."""
         return self._taken().try_recv()
 
-    def __aiter__(self) -> Handler[T]:
+    def __aiter__(self) -> AsyncGenerator[T, None]:
         """All items, until it is undeclared."""
         # `async for x in await session.declare_subscriber(key)`: the loop is all that holds it.
-        channel = self._taken()._channel
-        return Handler[T](channel, self._inner._receiver.of, self)
+        return self._taken()._iterate(self)
 
 
 # ---------------------------------------------------------------------------------- callbacks

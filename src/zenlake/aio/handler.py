@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator
 from typing import Generic, TypeVar, cast
 
-from zenlake.engine.channel import END, Channel
+from zenlake.engine.channel import END, Channel, Heavy
 from zenlake.engine.here import GLANCE, PASS, Share, arrival
 from zenlake.errors import ZError
 
@@ -17,28 +20,21 @@ class Handler(Generic[T]):
     """What a task takes items from; iterating ends when it is closed.
 
     Taking what is here already does not suspend the task; so that others have their turn, it gives
-    way once in a while.
+    way once in a while. A wait that is cancelled has taken nothing.
     """
 
-    __slots__ = ("__weakref__", "_channel", "_left", "_of", "_owner", "_share")
+    __slots__ = ("__weakref__", "_channel", "_left", "_of", "_share")
 
-    def __init__(self, channel: Channel, of: str, owner: object = None) -> None:
-        """Take from `channel`; `of`: what it carries; `owner`: lives as long as this does."""
+    def __init__(self, channel: Channel, of: str) -> None:
+        """Take from `channel`; `of`: what it carries."""
         self._channel = channel
         self._of = of
-        self._owner = owner
         self._left = GLANCE
         self._share = Share()
 
     async def recv(self, /) -> T:
         """The next item; waits for it, and raises `ZError` when there will be none."""
-        if self._left:
-            self._left -= 1
-        else:
-            await self._give_way()
-        item = self._channel.take(False)
-        if item is None:
-            item = await self._arrived()
+        item = await self._next()
         if item is END:
             raise ZError("channel is empty and closed")
         return cast(T, item)
@@ -50,37 +46,74 @@ class Handler(Generic[T]):
             raise ZError("channel is empty and closed")
         return cast("T | None", item)
 
-    def __aiter__(self) -> Handler[T]:
-        """Itself."""
-        return self
-
     async def __anext__(self) -> T:
         """The next item; stops when there will be none."""
-        # An item is taken at the very end, behind every wait: who is cancelled has taken none.
-        if self._left:
-            self._left -= 1
-        else:
-            await self._give_way()
-        item = self._channel.take(False)
-        if item is None:
-            item = await self._arrived()
+        item = await self._next()
         if item is END:
             raise StopAsyncIteration
         return cast(T, item)
 
-    async def _give_way(self) -> None:
-        self._left = GLANCE
-        if self._share.spent():
-            await PASS
+    def __aiter__(self) -> AsyncGenerator[T, None]:
+        """All items, until there will be none."""
+        return self._iterate(self)
 
-    async def _arrived(self) -> object:
+    async def _next(self) -> object:
+        # An item is taken at the very end, behind every wait.
+        self._left -= 1
+        if self._left <= 0:
+            self._left = GLANCE
+            if self._share.spent():
+                await PASS
         channel = self._channel
         while True:
-            await arrival(channel)
             item = channel.take(False)
             if item is not None:
-                self._share.renew()
                 return item
+            await arrival(channel)
+            self._share.renew()
+
+    def _iterate(self, owner: object) -> AsyncGenerator[T, None]:
+        """All items; `owner` lives as long as somebody iterates."""
+        items: AsyncGenerator[T, None] = self._items(owner)
+        # A loop finalises generators that were left early by tasks of its own, later. This one
+        # has nothing to wait for at its end, and so is closed on the spot.
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)
+        try:
+            items.asend(None).close()
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+        return items
+
+    async def _items(self, owner: object) -> AsyncGenerator[T, None]:
+        channel = self._channel
+        items = cast("deque[T]", channel.items)
+        popleft = items.popleft
+        gates = channel.gates
+        share = self._share
+        while True:
+            taken = 0
+            if not channel.watched:
+                # Nobody waits for room, or for an item: these are taken without a call. None is
+                # kept here by a name: who lets go of a question has finalised it.
+                try:
+                    while items and not gates and taken < GLANCE:
+                        if items[0].__class__ is Heavy:
+                            break
+                        taken += 1
+                        yield popleft()
+                finally:
+                    channel.delivered += taken
+            if taken == GLANCE:
+                if share.spent():
+                    await PASS
+            elif items:
+                yield cast(T, channel.take(False))
+            elif channel.ended:
+                return
+            else:
+                await arrival(channel)
+                share.renew()
 
     def __repr__(self) -> str:
         """What it carries."""

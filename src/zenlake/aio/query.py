@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -53,11 +53,11 @@ class Replies(Handler[Reply]):
         return self
         yield
 
-    def __aiter__(self) -> Self:
-        """Itself."""
+    def __aiter__(self) -> AsyncGenerator[Reply, None]:
+        """All answers, until the last."""
         if self._kept:
             raise TypeError("a function is called with the answers: there is nothing to take")
-        return self
+        return self._iterate(self)
 
     async def __aenter__(self) -> Self:
         """Itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,7 +55,7 @@ class Scout:
         self._check()
         if self._receiver.is_callback:
             raise TypeError("a function is called with whom it finds: there is nothing to take")
-        return Handler[Hello](self._receiver.channel, "Hello", self)
+        return Handler[Hello](self._receiver.channel, "Hello")
 
     async def recv(self, /) -> Hello:
         """The next node that is found; waits for it."""
@@ -65,9 +65,9 @@ class Scout:
         """The next node if it is found already, else None."""
         return self._handler().try_recv()
 
-    def __aiter__(self) -> Handler[Hello]:
+    def __aiter__(self) -> AsyncGenerator[Hello, None]:
         """All nodes that are found, until it is stopped."""
-        return self._handler()
+        return self._handler()._iterate(self)
 
     def __await__(self) -> Generator[Any, None, Self]:
         """Itself: it looks already."""

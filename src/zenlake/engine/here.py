@@ -126,6 +126,8 @@ async def ended(tasks: list[asyncio.Task[None]]) -> None:
 
 async def arrival(channel: Channel) -> None:
     """Wait until there may be something to take, or there will be no more."""
+    if channel.watched and not channel.items:
+        channel._drained()
     bell = Bell(asyncio.get_running_loop())
     channel.gates.append(bell)
     try:
