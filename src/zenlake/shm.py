@@ -250,6 +250,9 @@ class ZShm:
     def __bytes__(self) -> bytes:
         _refuse("bytes(ZShm)")
 
+    def __str__(self) -> str:
+        _refuse("str(ZShm)")
+
 
 class ZShmMut:
     """Shared memory to write; nobody hands out any."""
@@ -265,3 +268,9 @@ class ZShmMut:
 
     def __bytes__(self) -> bytes:
         _refuse("bytes(ZShmMut)")
+
+    def __str__(self) -> str:
+        _refuse("str(ZShmMut)")
+
+    def __repr__(self) -> str:
+        return "<ZShmMut>"

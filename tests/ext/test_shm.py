@@ -41,6 +41,9 @@ def test_every_way_to_memory_is_refused() -> None:
     for memory in (readable, writable):
         with pytest.raises(shm.ShmError):
             bytes(memory)
+        with pytest.raises(shm.ShmError):
+            str(memory)
+    assert repr(writable) == "<ZShmMut>"
     with pytest.raises(shm.ShmError):
         writable[0] = 1
     with pytest.raises(TypeError):

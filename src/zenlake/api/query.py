@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final, overload
 
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
@@ -53,7 +54,7 @@ class QueryConsolidation:
     AUTO: ClassVar[QueryConsolidation]
     DEFAULT: ClassVar[QueryConsolidation]
 
-    def __init__(self, mode: ConsolidationMode, /) -> None:
+    def __init__(self, mode: ConsolidationMode) -> None:
         """Wrap a mode."""
         self._mode: ConsolidationMode = mode
 
@@ -229,6 +230,10 @@ class Querier(Declared):
     """A declared question: neighbours know of it, so that it is asked of the right ones at once."""
 
     WHAT: ClassVar[str] = "querier"
+
+    def __class_getitem__(cls, item: object) -> GenericAlias:
+        """`Querier[...]` may be written, as in Eclipse's package, and means nothing."""
+        return GenericAlias(cls, item)
 
     def __init__(
         self,

@@ -89,16 +89,16 @@ class NTP64:
         return cls.from_raw((raw - (SECONDS_1900_TO_1970 << 32)) & MAX_RAW)
 
     @classmethod
-    def parse_rfc3339(cls, text: str) -> NTP64:
+    def parse_rfc3339(cls, s: str) -> NTP64:
         """The moment an RFC 3339 text names, such as `2023-11-14T22:13:20.123456789Z`.
 
         Digits after the ninth decimal are ignored. Unix time knows no leap second: `:60` is
         told as the second before it.
         """
-        match = _RFC3339.fullmatch(text)
+        match = _RFC3339.fullmatch(s)
         if match is None:
             raise TimestampError(
-                f"'{text[:80]}' is not an RFC 3339 time; write '2023-11-14T22:13:20.5Z'"
+                f"'{s[:80]}' is not an RFC 3339 time; write '2023-11-14T22:13:20.5Z'"
             )
         year, month, day, hour, minute, second = [int(part) for part in match.groups()[:6]]
         fraction, sign, zone_hours, zone_minutes = match.groups()[6:]
@@ -112,7 +112,7 @@ class NTP64:
                 offset = timedelta(hours=int(zone_hours), minutes=int(zone_minutes))
                 when = when - offset if sign == "+" else when + offset
         except (ValueError, OverflowError) as error:
-            raise TimestampError(f"'{text[:80]}' names no moment: {error}") from error
+            raise TimestampError(f"'{s[:80]}' names no moment: {error}") from error
         seconds = (when - _EPOCH) // timedelta(seconds=1)
         return cls(seconds, int((fraction or "0")[:9].ljust(9, "0")))
 

@@ -63,14 +63,14 @@ class Timestamp:
         return cls.parse_rfc3339(text)
 
     @classmethod
-    def parse_rfc3339(cls, text: str) -> Timestamp:
-        """The timestamp that `text` spells as an RFC 3339 time, a slash and an id."""
-        time, slash, _ = text.partition("/")
+    def parse_rfc3339(cls, s: str) -> Timestamp:
+        """The timestamp that `s` spells as an RFC 3339 time, a slash and an id."""
+        time, slash, _ = s.partition("/")
         if not slash:
             raise TimestampError(
-                f"'{text[:80]}' has no '/'; write the time, a slash and the id of its clock"
+                f"'{s[:80]}' has no '/'; write the time, a slash and the id of its clock"
             )
-        return cls(NTP64.parse_rfc3339(time), _parse_id(text))
+        return cls(NTP64.parse_rfc3339(time), _parse_id(s))
 
     @property
     def seconds(self) -> int:

@@ -19,6 +19,8 @@ from zenlake.errors import LocatorError
 __all__ = ["MAX_ID_BYTES", "TimestampId", "ZenohId"]
 
 MAX_ID_BYTES: Final = 16
+#: Under a name of its own: programs call the parameter `bytes`, as it is in Eclipse's package.
+Raw = bytes
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -32,14 +34,14 @@ class ZenohId:
 
     __slots__ = ("_data",)
 
-    def __init__(self, data: bytes | bytearray | ZenohId) -> None:
+    def __init__(self, bytes: Raw | bytearray | ZenohId) -> None:
         """Take little-endian bytes; zero bytes at the high end are dropped."""
-        if isinstance(data, ZenohId):
-            self._data: bytes = data._data
+        if isinstance(bytes, ZenohId):
+            self._data: Raw = bytes._data
             return
-        if not isinstance(data, bytes | bytearray):
-            raise TypeError(f"an id is made of bytes, not {type(data).__name__}")
-        self._data = trimmed(bytes(data))
+        if not isinstance(bytes, Raw | bytearray):
+            raise TypeError(f"an id is made of bytes, not {type(bytes).__name__}")
+        self._data = trimmed(Raw(bytes))
 
     @classmethod
     def parse(cls, text: str) -> ZenohId:

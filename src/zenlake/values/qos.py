@@ -12,7 +12,7 @@ A message without that byte means 0x05: DATA, DROP, batched.
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, nonmember
 from typing import Final, final
 
 from zenlake.errors import DecodeError
@@ -44,6 +44,7 @@ class Priority(IntEnum):
     DEFAULT = 5  # DATA
     MIN = 7  # BACKGROUND
     MAX = 1  # REAL_TIME
+    NUM = nonmember(7)  # how many there are
 
     __str__ = Enum.__str__
 

@@ -32,6 +32,10 @@ class ConsolidationMode(Enum):
     LATEST = 3
     DEFAULT = 0  # AUTO
 
+    def __call__(self) -> ConsolidationMode:
+        """Itself: Eclipse documents `QueryConsolidation.mode` as a property and has a method."""
+        return self
+
     def __repr__(self) -> str:
         return str(self)
 

@@ -78,14 +78,14 @@ class UnsupportedTypeError(SerializeError, TypeError):
     """A type that has no serialised form."""
 
 
-def z_serialize(value: object, /) -> ZBytes:
+def z_serialize(obj: object) -> ZBytes:
     """The bytes of a value; its types, and those of all in it, must be the exact ones."""
     out = bytearray()
-    _write(out, value, 0)
+    _write(out, obj, 0)
     return ZBytes(bytes(out))
 
 
-def z_deserialize(tp: type[T], zbytes: ZBytes | bytes | bytearray | memoryview, /) -> T:
+def z_deserialize(tp: type[T], zbytes: ZBytes | bytes | bytearray | memoryview) -> T:
     """The value of type `tp`, such as `dict[str, list[Int8]]`, that the bytes hold.
 
     All bytes must be used: what is left over is a sign that the sides do not agree on the type.

@@ -34,9 +34,9 @@ class SizedInt(int):
     WIDTH: ClassVar[int] = 0
     SIGNED: ClassVar[bool] = False
 
-    def __new__(cls, value: SupportsIndex, /) -> SizedInt:
+    def __new__(cls, i: SupportsIndex) -> SizedInt:
         """The same number, once it is known to fit."""
-        number = index(value)
+        number = index(i)
         bits = 8 * cls.WIDTH
         least = -(1 << bits - 1) if cls.SIGNED else 0
         if not least <= number < least + (1 << bits):

@@ -24,6 +24,11 @@ class WhatAmI(Enum):
     CLIENT = 4
 
     @classmethod
+    def _missing_(cls, value: object) -> WhatAmI | None:
+        """`WhatAmI("router")` is the role of that name."""
+        return cls.parse(value) if isinstance(value, str) else None
+
+    @classmethod
     def parse(cls, text: str) -> WhatAmI:
         """The role that `text` names."""
         for role in WhatAmI:
