@@ -51,6 +51,7 @@ def test_a_command_imports_no_room_of_another() -> None:
         "zenlake",
         "zenlake.cli",
         "zenlake.cli.app",
+        "zenlake.cli.connection",
         "zenlake.cli.info",
         "zenlake.errors",
     ]

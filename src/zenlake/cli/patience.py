@@ -69,19 +69,21 @@ class Waiting:
 
 @contextmanager
 def looking_out(session: Session, connection: Connection) -> Iterator[None]:
-    """Say once that nobody is there, if that is so when the patience of `connection` ends."""
+    """Say once that nobody is there, if nobody came before the patience of `connection` ends."""
+    came = threading.Event()
 
     def look() -> None:
-        if not session.is_closed() and not session.info.transports():
+        if not came.wait(connection.wait) and not session.is_closed():
             note(nobody(session))
 
-    timer = threading.Timer(connection.wait, look)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    with session.info.declare_transport_events_listener(lambda _: came.set(), history=True):
+        looking = threading.Thread(target=look, name="zenlake looking out", daemon=True)
+        looking.start()
+        try:
+            yield
+        finally:
+            came.set()
+            looking.join()
 
 
 def matched(entity: Publisher | Querier, session: Session, connection: Connection) -> bool:
