@@ -134,6 +134,16 @@ class SharedOutbox(Outbox):
         finally:
             self.lock.release()
 
+    def urge(self) -> None:
+        """Write what there is, if this thread may."""
+        if self.direct and not self.is_loop():
+            self.lock.acquire()
+            try:
+                if not self.leftover and not self._flush(False):
+                    self._ask()
+            finally:
+                self.lock.release()
+
     def say(self, batch: bytes) -> None:
         """Add transport messages, before everything else."""
         super().say(batch)

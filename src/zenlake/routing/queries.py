@@ -221,6 +221,8 @@ class Questions:
             )
             if not sent:
                 self.close(branch)
+            elif outbox is not None:
+                outbox.urge()
         if not branches:
             self._finished(question)
 
@@ -297,6 +299,7 @@ class Questions:
         if outbox is not None and not face.closed:
             # Never dropped: whoever asked would wait for ever.
             outbox.send(ResponseFinal(id=id, qos=qos), qos & 7, True, True)
+            outbox.urge()
 
     def cancel(self, question: Question) -> None:
         """Whoever asked has lost interest: later answers are dropped."""

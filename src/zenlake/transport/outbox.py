@@ -256,6 +256,9 @@ class Outbox:
         """Add any publication or question; False if it was dropped."""
         return self.send(message, priority, reliable, False)
 
+    def urge(self) -> None:
+        """Somebody waits for what was just added: an edge that can writes it now."""
+
     def _room(self, lane: Lane, reliable: bool, need: int) -> bool:
         """Whether the open batch takes `need` bytes more; begins a frame if it must."""
         if self.closed:
