@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
 
 
+def named(endpoint: str, error: str) -> str:
+    """What went wrong with an endpoint; links name it themselves, neighbours do not."""
+    return error if error.startswith(endpoint) else f"{endpoint}: {error}"
+
+
 class Opening:
     """What whoever opens a session waits for, and how long."""
 
@@ -60,7 +65,7 @@ class Opening:
         """What was tried, and how it went."""
         runtime = self._runtime
         tried = [
-            f"{endpoint.text}: {endpoint.error or 'no answer yet'}"
+            named(endpoint.text, endpoint.error or "no answer yet")
             for endpoint in runtime.node.plan.endpoints
             if not endpoint.attempt or not self._is_open(endpoint.attempt)
         ]

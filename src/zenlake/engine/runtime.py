@@ -16,7 +16,7 @@ from zenlake.config import Config
 from zenlake.config.model import Settings
 from zenlake.engine.here import HereLoop, ended
 from zenlake.engine.loop import Loop, LoopThread, shared_loop
-from zenlake.engine.opening import Opening
+from zenlake.engine.opening import Opening, named
 from zenlake.engine.help import Helpers, possible
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import LooseScout, Scouts
@@ -274,7 +274,7 @@ class Runtime:
                 self.settings.transport.link,
             )
         except ZError as error:
-            log.info("%s: %s", attempt.endpoint, error)
+            log.info("%s", named(attempt.endpoint, str(error)))
             with self._changed:
                 self.node.failed(attempt, str(error), time.monotonic())
                 self._tell()
