@@ -357,10 +357,10 @@ def test_sessions_are_opened_and_closed_by_many_threads_at_once() -> None:
 
 def test_a_session_that_is_closed_under_many_threads_lets_them_all_go(pair: Pair) -> None:
     here, there = pair
-    here.declare_subscriber("c", FifoChannel[zenlake.Sample](1)).__enter__()
+    subscriber = here.declare_subscriber("c", FifoChannel[zenlake.Sample](1))
     publisher = there.declare_publisher("c", congestion_control=BLOCK)
+    until_matched(publisher)
     waiting = there.declare_subscriber("nothing")
-    here.declare_queryable("held", (lambda query: None, []))
     started = threading.Semaphore(0)
 
     def publish_on() -> None:
@@ -377,3 +377,4 @@ def test_a_session_that_is_closed_under_many_threads_lets_them_all_go(pair: Pair
         assert started.acquire(timeout=DEADLINE)
     there.close()
     wait()
+    assert subscriber.stats.received > 0

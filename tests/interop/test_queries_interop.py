@@ -23,7 +23,7 @@ def answered(way: Way, *answers: Plain, **options: object) -> None:
     way.speaker.until("ready")
 
 
-def payloads(replies: list[Plain]) -> list[object]:
+def payloads(replies: list[Plain]) -> list[str]:
     """What the answers say, in a fixed order."""
     return sorted(str(one.get("payload", one.get("error"))) for one in replies)
 
@@ -146,7 +146,7 @@ def test_a_thousand_answers_all_arrive(way: Way) -> None:
     ],
 )
 def test_consolidation_passes_on_the_same_answers(
-    way: Way, mode: str, expected: list[object]
+    way: Way, mode: str, expected: list[str]
 ) -> None:
     answered(
         way,
@@ -182,7 +182,7 @@ def test_targets_choose_who_is_asked(way: Way) -> None:
     way.speaker.querier("ready", f"{way.key}/a/b", target="ALL")
     way.speaker.until("ready")
 
-    def ask(target: str) -> list[object]:
+    def ask(target: str) -> list[str]:
         return payloads(way.speaker.get(f"{way.key}/a/b", target=target, consolidation="NONE"))
 
     assert ask("ALL") == ["complete", "partial"]
@@ -241,7 +241,7 @@ def test_locality_decides_who_is_asked(way: Way) -> None:
         "home", f"{way.key}/**", [{"payload": "x"}], allowed_origin="SESSION_LOCAL"
     )
 
-    def ask(**options: object) -> list[object]:
+    def ask(**options: object) -> list[str]:
         return payloads(
             way.speaker.get(f"{way.key}/a", target="ALL", consolidation="NONE", **options)
         )

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tests.interop.peer import SECONDS, Peer
+from tests.interop.peer import SECONDS, Peer, Plain
 from tests.interop.processes import (
     OURS,
     THEIRS,
@@ -63,7 +63,7 @@ def test_they_speak_with_each_other(
     speak(theirs, ours, "other")
 
 
-def scouting(group: str, mode: str = "peer") -> dict[str, object]:
+def scouting(group: str) -> Plain:
     """A configuration that finds others on loopback alone, as a machine of its own would."""
     return {
         "scouting__multicast__enabled": True,
@@ -153,7 +153,7 @@ def test_a_client_moves_to_the_other_router_when_the_first_dies(ours: Peer) -> N
 
 
 #: Try again soon.
-IMPATIENT: dict[str, object] = {
+IMPATIENT: Plain = {
     "connect__retry": {"period_init_ms": 20, "period_max_ms": 100, "period_increase_factor": 2}
 }
 
