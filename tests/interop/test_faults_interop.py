@@ -93,6 +93,23 @@ def test_a_frozen_node_is_given_up_when_its_lease_ends_and_taken_back(
     witness.close()
 
 
+def test_a_stall_of_ours_is_not_held_against_those_who_spoke_meanwhile(theirs: Peer) -> None:
+    place = listen(theirs, transport__link__tx__lease=500)
+    with Process(OURS) as process:
+        zid = connect(process.node(), place, "client", **PATIENT)
+        theirs.watch_neighbours("n")
+        assert theirs.take("n") == [{"kind": "PUT", "zid": zid}]
+        process.freeze()
+        assert theirs.quiet("n", 1.2)
+        process.thaw()
+        process.node().publisher("p", "stalled/p")
+        theirs.subscribe("s", "stalled/*")
+        process.node().until("p")
+        process.node().publish("p", "x")
+        assert theirs.take("s")[0]["payload"] == "x"
+        assert theirs.heard_by("n") == 0
+
+
 @dying
 def test_a_question_ends_when_those_who_could_answer_die(package: str, elsewhere: Process) -> None:
     asker = other(package, elsewhere)

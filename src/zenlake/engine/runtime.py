@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zenlake.engine")
 
+#: A deadline that is kept this many seconds too late was kept by a process that stood still.
+STALL = 0.1
+
 
 class Turn:
     """A moment in which a program speaks with the node."""
@@ -99,6 +102,8 @@ class Runtime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = float("inf")
+        #: When the timer ought to ring.
+        self._due = float("inf")
         self._listeners: list[Callable[[Neighbour, bool], None]] = []
         self._changed = threading.Condition(self.lock)
         #: Those who wait for a change on the loop.
@@ -341,8 +346,9 @@ class Runtime:
         if self._timer is not None:
             self._timer.cancel()
         self._armed_for = deadline
-        delay = max(0.0, deadline - time.monotonic())
-        self._timer = self.loop.loop.call_later(delay, self._tick)
+        now = time.monotonic()
+        self._due = max(now, deadline)
+        self._timer = self.loop.loop.call_later(self._due - now, self._tick)
 
     def arm_soon(self) -> None:
         """Have the node's next deadline kept; from any thread."""
@@ -358,10 +364,16 @@ class Runtime:
 
     def _tick(self) -> None:
         self._timer = None
-        self._armed_for = float("inf")
         if self.closed:
             return
         now = time.monotonic()
+        if now - self._due > STALL:
+            # The process stood still. What neighbours said meanwhile waits in the sockets: it is
+            # heard before anybody is blamed for silence.
+            self._due = now
+            self._timer = self.loop.loop.call_later(STALL / 10, self._tick)
+            return
+        self._armed_for = float("inf")
         with self._changed:
             for pump in self.pumps:
                 if pump.pauses:
