@@ -21,7 +21,8 @@ def main() -> None:
     with zenoh.open(options.config(zenoh, arguments)) as session:
         print(f"Declaring Liveliness Subscriber on '{arguments.key}'...", flush=True)
         liveliness = session.liveliness()
-        for sample in liveliness.declare_subscriber(arguments.key, history=arguments.history):
+        subscriber = liveliness.declare_subscriber(arguments.key, history=arguments.history)
+        for sample in subscriber:
             alive = sample.kind == zenoh.SampleKind.PUT
             what = "New alive token" if alive else "Dropped token"
             print(f">> [LivelinessSubscriber] {what} ('{sample.key_expr}')", flush=True)
