@@ -100,7 +100,7 @@ class Advanced(Peer):
     def _points(self, points: str) -> Any:
         builder = self.zenoh.TimestampInstrumentationBuilder()
         for point in ("send", "route", "receive"):
-            getattr(builder, f"set_{point}")(point in points)
+            builder = getattr(builder, f"set_{point}")(point in points)
         return builder.build()
 
     def hear_stacks(self, name: str, key: str, names: Plain) -> None:

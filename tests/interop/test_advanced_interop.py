@@ -238,3 +238,58 @@ def test_every_type_that_one_serialises_the_other_reads(roles: Roles) -> None:
         roles.publisher.put_value(f"{roles.key}/{n}", text)
     heard = roles.subscriber.take("values", len(SERIAL))
     assert heard == [[key, True] for key in expected]
+
+
+@pytest.mark.parametrize("points", ["send", "route", "receive", "send route receive"])
+def test_times_are_taken_where_they_are_wanted(roles: Roles, points: str) -> None:
+    here, there = roles.publisher, roles.subscriber
+    roles.subscriber_opens(roles.publisher_opens())
+    names = {here.zid(): "here", there.zid(): "there"}
+    there.hear_stacks("stacks", roles.key, names)
+    here.hear_stacks("own", roles.key, names)
+    there.answer_stacks("asked", f"{roles.key}/q", f"{roles.key}/q", names)
+    roles.until_heard()
+    here.querier("probe", f"{roles.key}/q")
+    here.until("probe")
+
+    def wanted(way: list[list[str]]) -> list[list[str]]:
+        return [one for one in way if one[0].lower() in points]
+
+    here.put_stack(roles.key, points)
+    out = [["SEND", "here"], ["ROUTE", "here"], ["ROUTE", "there"], ["RECEIVE", "there"]]
+    back = [["SEND", "there"], ["ROUTE", "there"], ["ROUTE", "here"], ["RECEIVE", "here"]]
+    assert there.take("stacks") == [wanted(out)]
+    assert here.take("own") == [wanted([["SEND", "here"], ["RECEIVE", "here"]])]
+    answers = here.get_stacks(f"{roles.key}/q", points, names)
+    assert there.take("asked") == [wanted(out)]
+    assert answers == [wanted(out + back)] * 2
+
+
+def test_a_clock_of_its_own_is_told_in_its_own_words(roles: Roles) -> None:
+    place = roles.publisher_opens()
+    roles.subscriber.open_custom("noon", connect__endpoints=[place])
+    names = {roles.publisher.zid(): "here"}
+    roles.subscriber.hear_stacks("stacks", roles.key, names)
+    roles.until_heard()
+    roles.publisher.put_stack(roles.key, "send receive")
+    assert roles.subscriber.take("stacks") == [[["SEND", "here"], ["RECEIVE", "noon"]]]
+
+
+def test_a_router_between_takes_the_time_of_what_passes(
+    elsewhere: AdvancedProcess, roles: Roles
+) -> None:
+    router = elsewhere.advanced(f"router {next(numbers)}")
+    place = listen(router, "router")
+    for node in (roles.publisher, roles.subscriber):
+        node.open("client", connect__endpoints=[place])
+    names = {
+        roles.publisher.zid(): "here",
+        roles.subscriber.zid(): "there",
+        router.zid(): "router",
+    }
+    roles.subscriber.hear_stacks("stacks", roles.key, names)
+    roles.until_heard()
+    roles.publisher.put_stack(roles.key, "route")
+    way = [["ROUTE", "here"], ["ROUTE", "router"], ["ROUTE", "there"]]
+    assert roles.subscriber.take("stacks") == [way]
+    router.close()

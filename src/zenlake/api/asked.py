@@ -19,7 +19,7 @@ from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.keys.matching import check, intersects
 from zenlake.keys.parameters import ANY_KEY_EXPR
 from zenlake.node.entities import Incoming
-from zenlake.node.sample import source_info_of, wire_timestamp
+from zenlake.node.sample import source_info_of, timestamp_stack_of, wire_timestamp
 from zenlake.values import (
     CongestionControl,
     Encoding,
@@ -95,8 +95,8 @@ class Query:
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
-        """Times taken along the way; None: the node does not pass them on with questions."""
-        return None
+        """Times taken along the way, if whoever asked wanted them."""
+        return timestamp_stack_of(self._incoming.stack)
 
     def accepts_replies(self, /) -> ReplyKeyExpr:
         """Whether answers may be about keys that were not asked for."""

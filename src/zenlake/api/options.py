@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,8 @@ from zenlake.wire.cursor import Writer
 
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
+
+log = logging.getLogger("zenlake")
 
 IntoEncoding = Encoding | str
 StampCallback = Callable[[TimestampContext], bytes]
@@ -98,7 +101,7 @@ def source_on_wire(source: SourceInfo | None) -> WireSourceInfo | None:
 
 
 class Stamps:
-    """Takes times where a session sends, if it is asked to."""
+    """Takes times where messages leave, pass and arrive, if they ask for it."""
 
     def __init__(
         self, runtime: Runtime, context: TimestampContext, callback: StampCallback | None
@@ -107,6 +110,7 @@ class Stamps:
         self._runtime = runtime
         self._context = context
         self._callback = callback
+        runtime.node.take_time = self.record
 
     def begin(self, asked: TimestampInstrumentation | None) -> WireTimestampStack | None:
         """The stack of a message that leaves."""
@@ -114,16 +118,24 @@ class Stamps:
             return None
         records: tuple[TimestampRecord, ...] = ()
         if asked.is_instrumented(InterceptionPoint.SEND):
-            point = InterceptionPoint.SEND.value
-            callback = self._callback
-            if callback is not None:
-                stamp = bytes(callback(self._context))
-                records = (TimestampRecord(point=point | _CUSTOM, stamp=stamp),)
-            else:
-                w = Writer()
-                wire_timestamp(self._runtime.new_timestamp()).write(w)
-                records = (TimestampRecord(point=point, stamp=b"".join(w.parts)),)
+            records = (self._record(InterceptionPoint.SEND.value),)
         return WireTimestampStack(points=asked.flags, records=records)
+
+    def record(self, point: int) -> TimestampRecord | None:
+        """The time at a point; None if the callback that tells it fails: nobody waits for that."""
+        try:
+            return self._record(point)
+        except Exception:
+            log.exception("the timestamp callback failed")
+            return None
+
+    def _record(self, point: int) -> TimestampRecord:
+        callback = self._callback
+        if callback is not None:
+            return TimestampRecord(point=point | _CUSTOM, stamp=bytes(callback(self._context)))
+        w = Writer()
+        wire_timestamp(self._runtime.new_timestamp()).write(w)
+        return TimestampRecord(point=point, stamp=b"".join(w.parts))
 
 
 def put_message(

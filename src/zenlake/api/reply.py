@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import final
 
 from zenlake.clock.zid import ZenohId
+from zenlake.engine.handlers import Stampable
 from zenlake.keys.keyexpr import KeyExpr
-from zenlake.node.sample import Sample, sample_of
+from zenlake.node.sample import Sample, sample_of, timestamp_stack_of
 from zenlake.values.encoding import Encoding
 from zenlake.values.sample import EntityGlobalId
 from zenlake.values.timestamp_stack import TimestampStack
 from zenlake.values.zbytes import ZBytes
 from zenlake.wire.codec_network import Push, Responder
+from zenlake.wire.codec_network import TimestampStack as WireTimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
 __all__ = ["Reply", "ReplyError"]
@@ -21,11 +23,12 @@ __all__ = ["Reply", "ReplyError"]
 class ReplyError:
     """An answer that says what went wrong."""
 
-    __slots__ = ("_body",)
+    __slots__ = ("_body", "_stack")
 
-    def __init__(self, body: Err) -> None:
+    def __init__(self, body: Err, stack: WireTimestampStack | None = None) -> None:
         """As it came."""
         self._body: Err = body
+        self._stack: WireTimestampStack | None = stack
 
     @property
     def payload(self) -> ZBytes:
@@ -39,8 +42,8 @@ class ReplyError:
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
-        """Times taken along the way; None: the node does not pass them on with answers."""
-        return None
+        """Times taken along the way of the question and back, if they were asked for."""
+        return timestamp_stack_of(self._stack)
 
     def __repr__(self) -> str:
         """What went wrong."""
@@ -48,10 +51,10 @@ class ReplyError:
 
 
 @final
-class Reply:
+class Reply(Stampable):
     """One answer: a sample, or an error."""
 
-    __slots__ = ("_body", "_key", "_qos", "_responder")
+    __slots__ = ("_body", "_key", "_qos", "_responder", "_stack")
 
     def __init__(
         self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int
@@ -61,15 +64,23 @@ class Reply:
         self._body: Put | Del | Err = body
         self._responder: Responder | None = responder
         self._qos: int = qos
+        self._stack: WireTimestampStack | None = None
+
+    def stamp(self, stack: WireTimestampStack) -> None:
+        """The times that were taken on its way."""
+        self._stack = stack
 
     @property
     def result(self) -> Sample | ReplyError:
         """The sample or the error."""
         body = self._body
         if isinstance(body, Err):
-            return ReplyError(body)
+            return ReplyError(body, self._stack)
         key = KeyExpr.trusted(self._key)
-        return sample_of(key, Push(scope=0, suffix=self._key, qos=self._qos, body=body), True)
+        push = Push(
+            scope=0, suffix=self._key, qos=self._qos, timestamp_stack=self._stack, body=body
+        )
+        return sample_of(key, push, True)
 
     @property
     def ok(self) -> Sample | None:
@@ -81,7 +92,7 @@ class Reply:
     def err(self) -> ReplyError | None:
         """The error, if it is one."""
         body = self._body
-        return ReplyError(body) if isinstance(body, Err) else None
+        return ReplyError(body, self._stack) if isinstance(body, Err) else None
 
     @property
     def replier_id(self) -> EntityGlobalId | None:

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast, final
 
+from mypy_extensions import mypyc_attr
+
 from zenlake.engine.channel import BYTES, END, ITEMS, Channel, live
 from zenlake.errors import ZError
 from zenlake.node.entities import AnswerSink, Incoming, QuestionSink, SampleSink, StatusSink
 from zenlake.node.sample import Sample
-from zenlake.wire.codec_network import Responder
+from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
 __all__ = [
@@ -313,6 +315,16 @@ class QuestionQueue(QuestionSink):
         self.channel.end()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Stampable:
+    """An answer that can be told its times."""
+
+    __slots__ = ()
+
+    def stamp(self, stack: TimestampStack) -> None:
+        """The times that were taken on its way."""
+
+
 class AnswerQueue(AnswerSink):
     """Answers into a channel, one wake for many: see `Runtime.take_marked`."""
 
@@ -324,11 +336,22 @@ class AnswerQueue(AnswerSink):
         """`make` gives an answer the form that programs see."""
         self.channel: Channel = channel
         self.make: Callable[[str, Put | Del | Err, Responder | None, int], object] = make
+        self.stack: TimestampStack | None = None
+
+    def stamp(self, stack: TimestampStack) -> None:
+        """The times of the answer that is pushed next."""
+        self.stack = stack
 
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
         """One answer."""
         weight = 0 if isinstance(body, Del) else len(body.payload)
-        self.channel.push(self.make(key, body, responder, qos), weight)
+        made = self.make(key, body, responder, qos)
+        stack = self.stack
+        if stack is not None:
+            self.stack = None
+            if isinstance(made, Stampable):
+                made.stamp(stack)
+        self.channel.push(made, weight)
 
     def end(self) -> None:
         """There will be no more."""

@@ -9,8 +9,9 @@ from mypy_extensions import mypyc_attr
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample, sample_of
 from zenlake.routing.face import Face
+from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.transport.outbox import Outbox
-from zenlake.wire.codec_network import Push, Responder
+from zenlake.wire.codec_network import Push, Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Query
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class QuestionSink:
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AnswerSink:
     """Where the answers to a question go."""
+
+    def stamp(self, stack: TimestampStack) -> None:
+        """The times of the answer that is pushed next, if any were taken."""
 
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
         """One answer."""
@@ -223,6 +227,9 @@ class Publication:
         if self.version != node.tables.version:
             node.renew(self)
         taken = True
+        stack = push.timestamp_stack
+        if stack is not None and self.remotes:
+            push.timestamp_stack = node.stamped(stack, ROUTE)
         for remote in self.remotes:
             push.scope = remote.scope
             push.suffix = remote.suffix
@@ -235,11 +242,15 @@ class Publication:
         if not taken:
             self.dropped += 1
         if self.locals:
+            push.timestamp_stack = stack
             self.deliver(push)
         return taken
 
     def deliver(self, push: Push) -> None:
         """Hand it to the subscribers of this very node."""
+        stack = push.timestamp_stack
+        if stack is not None:
+            push.timestamp_stack = self.node.stamped(stack, RECEIVE)
         sample = sample_of(self.key_expr, push, self.reliable)
         for subscriber in self.locals:
             subscriber.sink.push(sample)
@@ -264,13 +275,22 @@ class LocalQuerier:
 class Incoming:
     """A question that one of our queryables is to answer."""
 
-    __slots__ = ("body", "branch", "done", "eid", "key", "node")
+    __slots__ = ("body", "branch", "done", "eid", "key", "node", "stack")
 
-    def __init__(self, node: Node, branch: Branch, eid: int, key: str, body: Query) -> None:
-        """Asked through `branch`."""
+    def __init__(
+        self,
+        node: Node,
+        branch: Branch,
+        eid: int,
+        key: str,
+        body: Query,
+        stack: TimestampStack | None = None,
+    ) -> None:
+        """Asked through `branch`; `stack`: the times that were taken on the way."""
         self.node: Node = node
         self.branch: Branch = branch
         self.eid: int = eid
         self.key: str = key
         self.body: Query = body
+        self.stack: TimestampStack | None = stack
         self.done: bool = False

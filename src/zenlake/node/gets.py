@@ -7,7 +7,7 @@ from typing import Final
 from zenlake.keys.matching import intersects
 from zenlake.node.entities import AnswerSink
 from zenlake.routing.queries import Answer, Asker, Question
-from zenlake.wire.codec_network import Responder
+from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Timestamp
 
 AUTO: Final = 0
@@ -32,12 +32,15 @@ def newer(a: Timestamp | None, b: Timestamp | None) -> bool:
 class Kept:
     """The newest answer for one key so far."""
 
-    __slots__ = ("body", "responder")
+    __slots__ = ("body", "responder", "stack")
 
-    def __init__(self, body: Put | Del, responder: Responder | None) -> None:
+    def __init__(
+        self, body: Put | Del, responder: Responder | None, stack: TimestampStack | None
+    ) -> None:
         """An answer that may still be replaced."""
         self.body: Put | Del = body
         self.responder: Responder | None = responder
+        self.stack: TimestampStack | None = stack
 
 
 class Get(Asker):
@@ -57,37 +60,56 @@ class Get(Asker):
         self.question: Question | None = None
         self.kept: dict[str, Kept] = {}
         self.over: bool = False
+        #: The times of the answer that comes next.
+        self.stack: TimestampStack | None = None
         #: Answers that were not passed on: about other keys, or superseded.
         self.unasked: int = 0
         self.superseded: int = 0
 
+    def stamp(self, stack: TimestampStack) -> None:
+        """The times of the answer that comes next."""
+        self.stack = stack
+
     def answer(self, key: str, body: Answer, responder: Responder | None) -> None:
         """One answer comes in."""
+        stack = self.stack
+        self.stack = None
         if self.over:
             return
         if isinstance(body, Err):
-            self.sink.push(key, body, responder, self.qos)
+            self._pass_on(key, body, responder, stack)
             return
         if not self.any_key and key != self.key and not intersects(self.key, key):
             self.unasked += 1
             return
         value = body.body
         if self.consolidation == NONE:
-            self.sink.push(key, value, responder, self.qos)
+            self._pass_on(key, value, responder, stack)
             return
         kept = self.kept.get(key)
         if self.consolidation == MONOTONIC:
             if kept is not None and newer(kept.body.timestamp, value.timestamp):
                 self.superseded += 1
                 return
-            self.kept[key] = Kept(value, responder)
-            self.sink.push(key, value, responder, self.qos)
+            self.kept[key] = Kept(value, responder, None)
+            self._pass_on(key, value, responder, stack)
             return
         if kept is not None:
             self.superseded += 1
             if newer(kept.body.timestamp, value.timestamp):
                 return
-        self.kept[key] = Kept(value, responder)
+        self.kept[key] = Kept(value, responder, stack)
+
+    def _pass_on(
+        self,
+        key: str,
+        body: Put | Del | Err,
+        responder: Responder | None,
+        stack: TimestampStack | None,
+    ) -> None:
+        if stack is not None:
+            self.sink.stamp(stack)
+        self.sink.push(key, body, responder, self.qos)
 
     def final(self) -> None:
         """All have answered."""
@@ -100,7 +122,7 @@ class Get(Asker):
         self.over = True
         if self.consolidation == LATEST:
             for key, kept in self.kept.items():
-                self.sink.push(key, kept.body, kept.responder, self.qos)
+                self._pass_on(key, kept.body, kept.responder, kept.stack)
         if timed_out:
             self.sink.push(self.key, Err(encoding=1, payload=b"Timeout"), None, self.qos)
         self.kept.clear()

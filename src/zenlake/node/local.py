@@ -27,7 +27,7 @@ from zenlake.node.entities import (
 from zenlake.node.gets import AUTO, LATEST, NONE, Get
 from zenlake.node.sample import Sample, sample_of
 from zenlake.routing.face import Face, InterestOut
-from zenlake.routing.queries import Answer, Branch, Question
+from zenlake.routing.queries import RECEIVE, ROUTE, SEND, Answer, Branch, Question
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
 from zenlake.wire.codec_network import Push, Request, Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Query, QueryBody, SourceInfo
@@ -247,13 +247,23 @@ class Local:
             self.node.questions.close(branch)
             return
         self._working[branch] = len(asked)
+        stack = branch.stack
+        if stack is not None:
+            stack = self.node.stamped(stack, RECEIVE)
         for queryable in asked:
-            queryable.sink.push(Incoming(self.node, branch, queryable.eid, key, body))
+            queryable.sink.push(Incoming(self.node, branch, queryable.eid, key, body, stack))
 
     def answer(self, incoming: Incoming, key: str, body: Answer) -> bool:
         """One of our queryables answers; False if there was no room for it."""
         responder = Responder(zid=self.node.zid, eid=incoming.eid)
-        return self.node.questions.answer(incoming.branch, key, body, responder)
+        branch = incoming.branch
+        stack = incoming.stack
+        if stack is not None:
+            # An answer brings the times of its question.
+            stack = self.node.stamped(stack, SEND)
+            if branch.question.asker is None:
+                stack = self.node.stamped(stack, ROUTE)
+        return self.node.questions.answer(branch, key, body, responder, stack)
 
     def answered(self, incoming: Incoming) -> None:
         """One of our queryables is done with a question."""

@@ -10,6 +10,7 @@ from zenlake.node.entities import LocalSubscriber
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face
+from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
 from zenlake.routing.tables import is_key
 from zenlake.transport.handshake import Terms
@@ -23,6 +24,7 @@ from zenlake.wire.codec_network import (
     Request,
     Response,
     ResponseFinal,
+    TimestampStack,
 )
 from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.cursor import Reader
@@ -184,6 +186,28 @@ class Neighbour(Listener):
             heard = inbound.subscribers or inbound.frames or inbound.faces
             if heard and isinstance(body, Put) and not stamps.stamp(body):
                 return
+        stack = push.timestamp_stack
+        if stack is not None:
+            self._push_stamped(push, inbound, reliable, stack)
+            return
+        self._deliver(push, inbound, reliable)
+        if inbound.faces:
+            node.forward(push, inbound, reliable)
+
+    def _push_stamped(
+        self, push: Push, inbound: Inbound, reliable: bool, stack: TimestampStack
+    ) -> None:
+        """A message that has its times taken: what is passed on has not arrived here."""
+        stack = self.node.stamped(stack, ROUTE)
+        if inbound.faces:
+            push.timestamp_stack = stack
+            self.node.forward(push, inbound, reliable)
+        if inbound.subscribers or inbound.frames:
+            push.timestamp_stack = self.node.stamped(stack, RECEIVE)
+            self._deliver(push, inbound, reliable)
+
+    def _deliver(self, push: Push, inbound: Inbound, reliable: bool) -> None:
+        """Hand a sample to those of this node who hear it."""
         if inbound.subscribers:
             sample = sample_of(inbound.key_expr, push, reliable)
             for subscriber in inbound.subscribers:
@@ -194,8 +218,6 @@ class Neighbour(Listener):
             sample = sample_of(inbound.key_expr, push, reliable)
             for frame in inbound.frames:
                 frame.push(sample)
-        if inbound.faces:
-            node.forward(push, inbound, reliable)
 
     def heard_push(self, r: Reader, reliable: bool) -> bool:
         """The fast lane: an ordinary put for our own subscribers, straight into a sample.

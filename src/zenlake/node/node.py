@@ -44,10 +44,13 @@ from zenlake.transport.handshake import (
 from zenlake.transport.outbox import Outbox, vle
 from zenlake.transport.unicast import Unicast
 from zenlake.wire.codec_declare import DeclareFinal
-from zenlake.wire.codec_network import Declare, Oam, Push
+from zenlake.wire.codec_network import Declare, Oam, Push, TimestampRecord, TimestampStack
 from zenlake.wire.codec_zenoh import Query
 
 FOREVER: Final = float("inf")
+
+#: The most times that a message carries.
+TIMES: Final = 255
 
 
 class Node(Home):
@@ -72,6 +75,8 @@ class Node(Home):
         self.random: Callable[[], float] = random
         self.make_outbox: Callable[[bool, int], Outbox] = make_outbox
         self.stamps: Stamps | None = stamps
+        #: Takes the time at a point of a message's way; None: nobody here does.
+        self.take_time: Callable[[int], TimestampRecord | None] | None = None
         self.now: float = 0.0
         self.tables: Tables = Tables(settings.mode, self)
         self.tables.interest_timeout = settings.interest_timeout
@@ -447,6 +452,16 @@ class Node(Home):
                 body=push.body,
             )
             outbox.send(copy, push.qos & 7, reliable, False)
+
+    def stamped(self, stack: TimestampStack, point: int) -> TimestampStack:
+        """The times of a message, with ours if it is wanted at this point."""
+        take = self.take_time
+        if take is None or not stack.points & point or len(stack.records) >= TIMES:
+            return stack
+        record = take(point)
+        if record is None:
+            return stack
+        return TimestampStack(points=stack.points, records=(*stack.records, record))
 
     # ------------------------------------------------------------------------ told by the tables
 

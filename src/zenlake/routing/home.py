@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 if TYPE_CHECKING:
     from zenlake.routing.face import Face, InterestOut
     from zenlake.routing.queries import Branch
+    from zenlake.wire.codec_network import TimestampStack
     from zenlake.wire.codec_zenoh import Query
 
 
@@ -27,3 +28,7 @@ class Home:
 
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
         """A question for our own queryables; each answer goes to `Questions.answer`."""
+
+    def stamped(self, stack: TimestampStack, point: int) -> TimestampStack:
+        """The times of a message, with ours if it is wanted at this point."""
+        return stack

@@ -17,7 +17,13 @@ from zenlake.routing.home import Home
 from zenlake.routing.regions import LOCAL, PEER, ROUTER
 from zenlake.routing.resources import QUERYABLE
 from zenlake.routing.tables import Tables, is_key
-from zenlake.wire.codec_network import Request, Responder, Response, ResponseFinal
+from zenlake.wire.codec_network import (
+    Request,
+    Responder,
+    Response,
+    ResponseFinal,
+    TimestampStack,
+)
 from zenlake.wire.codec_zenoh import Err, Reply
 
 BEST_MATCHING: Final = 0
@@ -27,12 +33,20 @@ ALL_COMPLETE: Final = 2
 #: Questions that one neighbour may have open.
 QUESTIONS: Final = 1 << 16
 
+#: Where the times of a message are taken: its flags on the wire.
+SEND: Final = 1
+ROUTE: Final = 2
+RECEIVE: Final = 4
+
 Answer = Reply | Err
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Asker:
     """One of our own programs that asked a question."""
+
+    def stamp(self, stack: TimestampStack) -> None:
+        """The times of the answer that comes next."""
 
     def answer(self, key: str, body: Answer, responder: Responder | None) -> None:
         """One answer."""
@@ -64,7 +78,7 @@ class Question:
 class Branch:
     """One of those who were asked."""
 
-    __slots__ = ("deadline", "face", "id", "question")
+    __slots__ = ("deadline", "face", "id", "question", "stack")
 
     def __init__(self, question: Question, face: Face, id: int, deadline: float) -> None:
         """`id`: the question's number towards that face."""
@@ -72,6 +86,8 @@ class Branch:
         self.face: Face = face
         self.id: int = id
         self.deadline: float = deadline
+        #: The times that were taken on the way to our own programs.
+        self.stack: TimestampStack | None = None
 
 
 class Questions:
@@ -172,6 +188,8 @@ class Questions:
             source.ignored += 1  # our own question came back
             self._final(source, message.id, message.qos)
             return
+        if message.timestamp_stack is not None:
+            message.timestamp_stack = self.home.stamped(message.timestamp_stack, ROUTE)
         question = Question(source, message.id, message.qos, None, root)
         self.open[(source.id, message.id)] = question
         source.questions += 1
@@ -186,6 +204,10 @@ class Questions:
         body = message.body
         mesh = self.tables.mesh
         number = 0 if mesh is None or not question.root else mesh.number(question.root)
+        stack = message.timestamp_stack
+        routed = stack
+        if stack is not None and question.asker is not None:
+            routed = self.home.stamped(stack, ROUTE)
         branches: list[Branch] = []
         for face in targets:
             id = face.next_request
@@ -197,6 +219,7 @@ class Questions:
         for branch in branches:
             face = branch.face
             if face.role == LOCAL:
+                branch.stack = stack
                 self.home.ask(branch, key, body, message.target)
                 continue
             scope, mine, suffix = face.wire_key(key, False)
@@ -212,7 +235,7 @@ class Questions:
                     budget=message.budget,
                     timeout=message.timeout,
                     node_id=number if face.role == ROUTER else 0,
-                    timestamp_stack=message.timestamp_stack,
+                    timestamp_stack=routed,
                     body=body,
                 ),
                 message.qos & 7,
@@ -242,15 +265,27 @@ class Questions:
         if key is None:
             face.ignored += 1
             return
-        self.answer(branch, key, message.body, message.responder)
+        stack = message.timestamp_stack
+        if stack is not None:
+            stack = self.home.stamped(stack, ROUTE)
+        self.answer(branch, key, message.body, message.responder, stack)
 
-    def answer(self, branch: Branch, key: str, body: Answer, responder: Responder | None) -> bool:
+    def answer(
+        self,
+        branch: Branch,
+        key: str,
+        body: Answer,
+        responder: Responder | None,
+        stack: TimestampStack | None = None,
+    ) -> bool:
         """Pass an answer on to whoever asked; False if it found no room."""
         question = branch.question
         if branch not in question.branches:
             return True  # the question is over
         asker = question.asker
         if asker is not None:
+            if stack is not None:
+                asker.stamp(self.home.stamped(stack, RECEIVE))
             asker.answer(key, body, responder)
             return True
         outbox = question.source.outbox
@@ -263,6 +298,7 @@ class Questions:
                 suffix=key,
                 qos=question.qos,
                 responder=responder,
+                timestamp_stack=stack,
                 body=body,
             ),
             question.qos & 7,
