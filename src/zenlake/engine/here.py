@@ -16,6 +16,7 @@ from zenlake.engine.channel import PATIENCE, Channel, Gate
 from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.loop import Loop
 from zenlake.engine.shared import SharedOutbox
+from zenlake.routing.queries import ROUTE
 
 if TYPE_CHECKING:
     from zenlake.node.entities import Publication
@@ -162,6 +163,9 @@ def crowded(publication: Publication) -> bool:
 async def publish(publication: Publication, push: Push) -> bool:
     """Publish to all who listen, waiting for room where there is none."""
     taken = True
+    stack = push.timestamp_stack
+    if stack is not None and publication.remotes:
+        push.timestamp_stack = publication.node.stamped(stack, ROUTE)
     for remote in list(publication.remotes):
         push.scope = remote.scope
         push.suffix = remote.suffix
@@ -181,6 +185,7 @@ async def publish(publication: Publication, push: Push) -> bool:
     if not taken:
         publication.dropped += 1
     if publication.locals:
+        push.timestamp_stack = stack
         publication.deliver(push)
     return taken
 
