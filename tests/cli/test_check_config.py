@@ -26,8 +26,7 @@ def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
         "mode      router",
         "listen    tcp/[::]:7447",
         "connect   tcp/a:1, allOf(tcp/b:1, udp/b:2)",
-        "idle      connect/endpoints (accepted, not honoured yet)",
-        "          transport/link/tx/threads (accepted, not honoured yet)",
+        "idle      transport/link/tx/threads (accepted, not honoured yet)",
     ]
 
 

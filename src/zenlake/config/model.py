@@ -30,10 +30,23 @@ Strategy = Literal["always", "greater-zid"]
 class Retry:
     """How long to pause between attempts."""
 
-    period_init_ms: Milliseconds = key(ByMode(1000, 1000, 1000), "The first pause.", null=True)
-    period_max_ms: Milliseconds = key(ByMode(4000, 4000, 4000), "The longest pause.", null=True)
+    period_init_ms: Milliseconds = key(
+        ByMode(1000, 1000, 1000),
+        "The first pause.",
+        null=True,
+        honoured_by="zenlake.node.connect.ConnectPlan",
+    )
+    period_max_ms: Milliseconds = key(
+        ByMode(4000, 4000, 4000),
+        "The longest pause.",
+        null=True,
+        honoured_by="zenlake.node.connect.ConnectPlan",
+    )
     period_increase_factor: Annotated[float, Real("", 0)] = key(
-        ByMode(2.0, 2.0, 2.0), "Each pause is this many times the one before.", null=True
+        ByMode(2.0, 2.0, 2.0),
+        "Each pause is this many times the one before.",
+        null=True,
+        honoured_by="zenlake.node.connect.ConnectPlan",
     )
 
 
@@ -55,10 +68,18 @@ class Connect:
         ByMode(-1, -1, 0),
         "How long to try at start, all endpoints together; 0 tries once, -1 never gives up.",
         null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
     )
-    endpoints: tuple[Endpoint | EndpointGroup, ...] = key(ByMode((), (), ()), "Where to connect.")
+    endpoints: tuple[Endpoint | EndpointGroup, ...] = key(
+        ByMode((), (), ()),
+        "Where to connect.",
+        honoured_by="zenlake.engine.settings.connect_endpoints",
+    )
     exit_on_failure: bool = key(
-        ByMode(False, False, True), "Whether opening fails when the time is over.", null=True
+        ByMode(False, False, True),
+        "Whether opening fails when the time is over.",
+        null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
     )
     retry: Retry = key(Retry, "How long to pause between attempts.", null=True)
 
@@ -71,13 +92,18 @@ class Listen:
         ByMode(0, 0, 0),
         "How long to try at start, all endpoints together; 0 tries once, -1 never gives up.",
         null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
     )
     endpoints: tuple[Endpoint, ...] = key(
         ByMode((EndPoint.parse("tcp/[::]:7447"),), (EndPoint.parse("tcp/[::]:0"),), ()),
         "Where to listen.",
+        honoured_by="zenlake.engine.runtime.Runtime.open",
     )
     exit_on_failure: bool = key(
-        ByMode(True, True, True), "Whether opening fails when the time is over.", null=True
+        ByMode(True, True, True),
+        "Whether opening fails when the time is over.",
+        null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
     )
     retry: Retry = key(Retry, "How long to pause between attempts.", null=True)
 
@@ -86,8 +112,18 @@ class Listen:
 class ReturnConditions:
     """What opening a session waits for, at most for `scouting/delay`."""
 
-    connect_scouted: bool = key(True, "Sessions with the nodes found by scouting.", null=True)
-    declares: bool = key(True, "What connected peers declare first.", null=True)
+    connect_scouted: bool = key(
+        True,
+        "Sessions with the nodes found by scouting.",
+        null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
+    )
+    declares: bool = key(
+        True,
+        "What connected peers declare first.",
+        null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
+    )
 
 
 @section
@@ -119,18 +155,41 @@ _STRATEGY_DOC = (
 class MulticastScouting:
     """Finding nodes by UDP multicast."""
 
-    enabled: bool = key(True, "Whether it is done.", null=True)
-    address: SocketAddress = key("224.0.0.224:7446", "The multicast group and port.", null=True)
-    interface: str = key("auto", "The network interface; auto takes all that can.", null=True)
+    enabled: bool = key(
+        True, "Whether it is done.", null=True, honoured_by="zenlake.engine.scouts.Scouts"
+    )
+    address: SocketAddress = key(
+        "224.0.0.224:7446",
+        "The multicast group and port.",
+        null=True,
+        honoured_by="zenlake.engine.scouts.Scouts",
+    )
+    interface: str = key(
+        "auto",
+        "The network interface; auto takes all that can.",
+        null=True,
+        honoured_by="zenlake.engine.scouts.Scouts",
+    )
     ttl: Annotated[int, Whole("hops", 0, 2**32 - 1)] = key(
-        1, "How many routers of the IP network a scout message may cross.", null=True
+        1,
+        "How many routers of the IP network a scout message may cross.",
+        null=True,
+        honoured_by="zenlake.engine.scouts.Scouts",
     )
     autoconnect: tuple[Mode, ...] = key(
-        _AUTOCONNECT, "The modes of found nodes that this node connects to.", null=True
+        _AUTOCONNECT,
+        "The modes of found nodes that this node connects to.",
+        null=True,
+        honoured_by="zenlake.engine.scouts.Scouts",
     )
-    autoconnect_strategy: Strategy | StrategyByTarget = key(_STRATEGY, _STRATEGY_DOC, null=True)
+    autoconnect_strategy: Strategy | StrategyByTarget = key(
+        _STRATEGY, _STRATEGY_DOC, null=True, honoured_by="zenlake.engine.scouts.Scouts"
+    )
     listen: bool = key(
-        ByMode(True, True, True), "Whether the scout messages of others are answered.", null=True
+        ByMode(True, True, True),
+        "Whether the scout messages of others are answered.",
+        null=True,
+        honoured_by="zenlake.engine.scouts.Scouts",
     )
 
 
@@ -138,27 +197,48 @@ class MulticastScouting:
 class GossipScouting:
     """Finding nodes through those already connected."""
 
-    enabled: bool = key(True, "Whether it is done.", null=True)
+    enabled: bool = key(
+        True, "Whether it is done.", null=True, honoured_by="zenlake.engine.settings.node_settings"
+    )
     multihop: bool = key(
-        False, "Whether what is learnt is passed on beyond direct neighbours.", null=True
+        False,
+        "Whether what is learnt is passed on beyond direct neighbours.",
+        null=True,
+        honoured_by="zenlake.engine.settings.node_settings",
     )
     target: tuple[Mode, ...] = key(
         ByMode(("router", "peer"), ("router", "peer"), ("router", "peer")),
         "The modes of the neighbours that are told.",
         null=True,
+        honoured_by="zenlake.engine.settings.node_settings",
     )
     autoconnect: tuple[Mode, ...] = key(
-        _AUTOCONNECT, "The modes of found nodes that this node connects to.", null=True
+        _AUTOCONNECT,
+        "The modes of found nodes that this node connects to.",
+        null=True,
+        honoured_by="zenlake.engine.settings.node_settings",
     )
-    autoconnect_strategy: Strategy | StrategyByTarget = key(_STRATEGY, _STRATEGY_DOC, null=True)
+    autoconnect_strategy: Strategy | StrategyByTarget = key(
+        _STRATEGY, _STRATEGY_DOC, null=True, honoured_by="zenlake.engine.settings.node_settings"
+    )
 
 
 @section
 class Scouting:
     """Finding other nodes."""
 
-    timeout: Milliseconds = key(3000, "How long a client looks for a router or peer.", null=True)
-    delay: Milliseconds = key(500, "How long a peer waits at start for what it finds.", null=True)
+    timeout: Milliseconds = key(
+        3000,
+        "How long a client looks for a router or peer.",
+        null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
+    )
+    delay: Milliseconds = key(
+        500,
+        "How long a peer waits at start for what it finds.",
+        null=True,
+        honoured_by="zenlake.engine.runtime.Runtime.open",
+    )
     multicast: MulticastScouting = key(MulticastScouting, "Finding nodes by UDP multicast.")
     gossip: GossipScouting = key(GossipScouting, "Finding nodes through those connected.")
 
@@ -168,7 +248,10 @@ class Timestamping:
     """Timestamps of data."""
 
     enabled: bool = key(
-        ByMode(True, False, False), "Whether data without a timestamp gets one.", null=True
+        ByMode(True, False, False),
+        "Whether data without a timestamp gets one.",
+        null=True,
+        honoured_by="zenlake.api.put.Putting",
     )
     drop_future_timestamp: bool = key(
         False,
@@ -220,7 +303,12 @@ class PeerRouting:
 class InterestRouting:
     """Declarations that others asked for."""
 
-    timeout: Milliseconds = key(10_000, "How long to wait for declarations asked for.", null=True)
+    timeout: Milliseconds = key(
+        10_000,
+        "How long to wait for declarations asked for.",
+        null=True,
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
 
 
 @section
@@ -337,7 +425,11 @@ class PluginsLoading:
 class Settings:
     """The configuration of a node."""
 
-    id: Zid | None = key(None, "The node's id; null makes one up at each start.")
+    id: Zid | None = key(
+        None,
+        "The node's id; null makes one up at each start.",
+        honoured_by="zenlake.engine.runtime.Runtime",
+    )
     metadata: Annotated[Plain, FreeForm()] = key(
         None, "Anything worth telling about the node; shown in its admin space."
     )
@@ -355,7 +447,10 @@ class Settings:
     scouting: Scouting = key(Scouting, "Finding other nodes.")
     timestamping: Timestamping = key(Timestamping, "Timestamps of data.")
     queries_default_timeout: Milliseconds = key(
-        10_000, "How long a query waits for replies when it does not say.", null=True
+        10_000,
+        "How long a query waits for replies when it does not say.",
+        null=True,
+        honoured_by="zenlake.engine.settings.node_settings",
     )
     routing: Routing = key(Routing, "Finding the way from publisher to subscriber.")
     aggregation: Aggregation = key(Aggregation, "One wide declaration instead of many narrow ones.")

@@ -31,23 +31,56 @@ class Switch:
 class UnicastQos:
     """Priorities on unicast sessions."""
 
-    enabled: bool = key(True, "Whether messages travel in one lane for each priority.")
+    enabled: bool = key(
+        True,
+        "Whether messages travel in one lane for each priority.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
+
+
+@section
+class UnicastCompression:
+    """Compression of batches on unicast sessions."""
+
+    enabled: bool = key(
+        False,
+        "Whether the feature is offered when a session opens.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
 
 
 @section
 class Unicast:
     """Sessions with one neighbour."""
 
-    open_timeout: Milliseconds = key(10_000, "How long opening a session may take.")
-    accept_timeout: Milliseconds = key(10_000, "How long accepting a session may take.")
-    accept_pending: Count = key(100, "How many sessions may be in the middle of opening.")
-    max_sessions: Count = key(1000, "How many sessions may be open.")
+    open_timeout: Milliseconds = key(
+        10_000,
+        "How long opening a session may take.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
+    accept_timeout: Milliseconds = key(
+        10_000,
+        "How long accepting a session may take.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
+    accept_pending: Count = key(
+        100,
+        "How many sessions may be in the middle of opening.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
+    max_sessions: Count = key(
+        1000, "How many sessions may be open.", honoured_by="zenlake.engine.settings.node_settings"
+    )
     max_links: Count = key(1, "How many links one session may join.")
     lowlatency: bool = key(
-        False, "Whether to offer the leaner session that has neither lanes nor fragments."
+        False,
+        "Whether to offer the leaner session that has neither lanes nor fragments.",
+        honoured_by="zenlake.engine.settings.node_settings",
     )
     qos: UnicastQos = key(UnicastQos, "Priorities on unicast sessions.")
-    compression: Switch = key(Switch, "Compression of batches on unicast sessions.")
+    compression: UnicastCompression = key(
+        UnicastCompression, "Compression of batches on unicast sessions."
+    )
 
 
 @section
@@ -69,7 +102,11 @@ class QueueSize:
     interactive_high: Batches = key(2, "Batches of priority 2.")
     interactive_low: Batches = key(2, "Batches of priority 3.")
     data_high: Batches = key(2, "Batches of priority 4.")
-    data: Batches = key(2, "Batches of priority 5, or of all messages when priorities are off.")
+    data: Batches = key(
+        2,
+        "Batches of priority 5, or of all messages when priorities are off.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
     data_low: Batches = key(2, "Batches of priority 6.")
     background: Batches = key(2, "Batches of priority 7.")
 
@@ -78,7 +115,11 @@ class QueueSize:
 class CongestionDrop:
     """What a droppable message does when its queue is full."""
 
-    wait_before_drop: Microseconds = key(1000, "How long it waits for room before it is dropped.")
+    wait_before_drop: Microseconds = key(
+        1000,
+        "How long it waits for room before it is dropped.",
+        honoured_by="zenlake.engine.shared.SharedOutbox",
+    )
     max_wait_before_drop_fragments: Microseconds = key(
         50_000, "How long all fragments of one message may wait together."
     )
@@ -89,7 +130,9 @@ class CongestionBlock:
     """What a message that must not be dropped does when its queue is full."""
 
     wait_before_close: Microseconds = key(
-        5_000_000, "How long it waits for room before the session is closed."
+        5_000_000,
+        "How long it waits for room before the session is closed.",
+        honoured_by="zenlake.engine.shared.SharedOutbox",
     )
 
 
@@ -133,12 +176,24 @@ class Tx:
     """Sending."""
 
     sequence_number_resolution: Literal["8bit", "16bit", "32bit"] = key(
-        "32bit", "The size of sequence numbers; two nodes use the smaller of theirs."
+        "32bit",
+        "The size of sequence numbers; two nodes use the smaller of theirs.",
+        honoured_by="zenlake.engine.settings.node_settings",
     )
-    lease: SomeMilliseconds = key(10_000, "How long this node may be silent before it is given up.")
-    keep_alive: SomeCount = key(4, "How many signs of life are sent in one lease.")
+    lease: SomeMilliseconds = key(
+        10_000,
+        "How long this node may be silent before it is given up.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
+    keep_alive: SomeCount = key(
+        4,
+        "How many signs of life are sent in one lease.",
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
     batch_size: Annotated[int, Whole("bytes", 1, 65535)] = key(
-        65535, "The largest batch sent; two nodes use the smaller of theirs."
+        65535,
+        "The largest batch sent; two nodes use the smaller of theirs.",
+        honoured_by="zenlake.engine.settings.node_settings",
     )
     queue: Queue = key(Queue, "Messages waiting to be sent.")
     threads: SomeCount = key(1, "How many threads send.")
@@ -150,7 +205,9 @@ class Rx:
 
     buffer_size: Bytes = key(65535, "How much is read from a link at once.")
     max_message_size: Bytes = key(
-        1_073_741_824, "The largest message put together from fragments; larger ones are dropped."
+        1_073_741_824,
+        "The largest message put together from fragments; larger ones are dropped.",
+        honoured_by="zenlake.engine.settings.node_settings",
     )
 
 
@@ -159,37 +216,85 @@ class Tls:
     """Certificates of tls and quic links."""
 
     root_ca_certificate: str | None = key(
-        None, "File of the authorities trusted to sign the other side's certificate."
+        None,
+        "File of the authorities trusted to sign the other side's certificate.",
+        honoured_by="zenlake.links.certificates.credentials",
     )
-    listen_private_key: str | None = key(None, "File of the key used when accepting.")
-    listen_certificate: str | None = key(None, "File of the certificate shown when accepting.")
+    listen_private_key: str | None = key(
+        None,
+        "File of the key used when accepting.",
+        honoured_by="zenlake.links.certificates.credentials",
+    )
+    listen_certificate: str | None = key(
+        None,
+        "File of the certificate shown when accepting.",
+        honoured_by="zenlake.links.certificates.credentials",
+    )
     enable_mtls: bool = key(
-        False, "Whether whoever connects must show a certificate too.", null=True
+        False,
+        "Whether whoever connects must show a certificate too.",
+        null=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
-    connect_private_key: str | None = key(None, "File of the key used when connecting.")
-    connect_certificate: str | None = key(None, "File of the certificate shown when connecting.")
+    connect_private_key: str | None = key(
+        None,
+        "File of the key used when connecting.",
+        honoured_by="zenlake.links.certificates.credentials",
+    )
+    connect_certificate: str | None = key(
+        None,
+        "File of the certificate shown when connecting.",
+        honoured_by="zenlake.links.certificates.credentials",
+    )
     verify_name_on_connect: bool = key(
-        True, "Whether the certificate must be for the host that was connected to.", null=True
+        True,
+        "Whether the certificate must be for the host that was connected to.",
+        null=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
     close_link_on_expiration: bool = key(
-        False, "Whether a link is closed when the certificate shown on it expires.", null=True
+        False,
+        "Whether a link is closed when the certificate shown on it expires.",
+        null=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
-    so_sndbuf: SocketBuffer | None = key(None, "The socket's buffer for sending.")
-    so_rcvbuf: SocketBuffer | None = key(None, "The socket's buffer for receiving.")
+    so_sndbuf: SocketBuffer | None = key(
+        None, "The socket's buffer for sending.", honoured_by="zenlake.links.options.only_inet"
+    )
+    so_rcvbuf: SocketBuffer | None = key(
+        None, "The socket's buffer for receiving.", honoured_by="zenlake.links.options.only_inet"
+    )
     root_ca_certificate_base64: str | None = key(
-        None, "The content of `root_ca_certificate`, in base64.", hidden=True
+        None,
+        "The content of `root_ca_certificate`, in base64.",
+        hidden=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
     listen_private_key_base64: str | None = key(
-        None, "The content of `listen_private_key`, in base64.", hidden=True, secret=True
+        None,
+        "The content of `listen_private_key`, in base64.",
+        hidden=True,
+        secret=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
     listen_certificate_base64: str | None = key(
-        None, "The content of `listen_certificate`, in base64.", hidden=True
+        None,
+        "The content of `listen_certificate`, in base64.",
+        hidden=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
     connect_private_key_base64: str | None = key(
-        None, "The content of `connect_private_key`, in base64.", hidden=True, secret=True
+        None,
+        "The content of `connect_private_key`, in base64.",
+        hidden=True,
+        secret=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
     connect_certificate_base64: str | None = key(
-        None, "The content of `connect_certificate`, in base64.", hidden=True
+        None,
+        "The content of `connect_certificate`, in base64.",
+        hidden=True,
+        honoured_by="zenlake.links.certificates.credentials",
     )
 
 
@@ -197,8 +302,12 @@ class Tls:
 class Tcp:
     """Sockets of tcp links."""
 
-    so_sndbuf: SocketBuffer | None = key(None, "The socket's buffer for sending.")
-    so_rcvbuf: SocketBuffer | None = key(None, "The socket's buffer for receiving.")
+    so_sndbuf: SocketBuffer | None = key(
+        None, "The socket's buffer for sending.", honoured_by="zenlake.links.options.only_inet"
+    )
+    so_rcvbuf: SocketBuffer | None = key(
+        None, "The socket's buffer for receiving.", honoured_by="zenlake.links.options.only_inet"
+    )
 
 
 @section
@@ -215,7 +324,9 @@ class Link:
     """The links below a session."""
 
     protocols: tuple[str, ...] | None = key(
-        None, "The link protocols that may be used; null allows all."
+        None,
+        "The link protocols that may be used; null allows all.",
+        honoured_by="zenlake.links.registry.check",
     )
     tx: Tx = key(Tx, "Sending.")
     rx: Rx = key(Rx, "Receiving.")
@@ -240,7 +351,11 @@ class TransportOptimization:
 class SharedMemory:
     """Memory shared by processes of one machine."""
 
-    enabled: bool = key(True, "Whether shared memory is offered when a session opens.")
+    enabled: bool = key(
+        True,
+        "Whether shared memory is offered when a session opens.",
+        honoured_by="zenlake.transport.handshake.Offer",
+    )
     mode: Literal["init", "lazy"] = key(
         "lazy", "Whether it is set up when the session opens or when it is first needed."
     )
@@ -253,10 +368,19 @@ class SharedMemory:
 class UserPassword:
     """Authentication by user and password."""
 
-    user: str | None = key(None, "The name shown when connecting.")
-    password: str | None = key(None, "The password that proves it.", secret=True)
+    user: str | None = key(
+        None, "The name shown when connecting.", honoured_by="zenlake.engine.settings.credentials"
+    )
+    password: str | None = key(
+        None,
+        "The password that proves it.",
+        secret=True,
+        honoured_by="zenlake.engine.settings.credentials",
+    )
     dictionary_file: str | None = key(
-        None, "File of those who may connect: a line `user:password` for each."
+        None,
+        "File of those who may connect: a line `user:password` for each.",
+        honoured_by="zenlake.engine.settings.credentials",
     )
 
     @staticmethod

@@ -24,6 +24,7 @@ from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError, ZError
 from zenlake.links.link import Link, Listening
+from zenlake.links.options import shown
 from zenlake.links.registry import connect, listen
 from zenlake.node.connect import Attempt
 from zenlake.node.neighbour import Neighbour
@@ -152,13 +153,11 @@ class Runtime:
         settings = self.settings
         for endpoint in settings.listen.endpoints:
             try:
-                self._listening.append(
-                    await listen(endpoint, self.loop.loop, self._accepted, settings.transport.link)
-                )
+                self._listening.append(await self._listen(endpoint))
             except LinkError as error:
                 if settings.listen.exit_on_failure:
                     raise
-                log.warning("not listening on %s: %s", endpoint, error)
+                log.warning("not listening on %s: %s", shown(endpoint), error)
         locators = tuple(text for listening in self._listening for text in listening.locators())
         self.node = Node(
             node_settings(settings, self.zid, locators),
@@ -183,6 +182,26 @@ class Runtime:
         if not timestamping.enabled:
             return None
         return Stamps(self.hlc, time.time_ns, timestamping.drop_future_timestamp)
+
+    async def _listen(self, endpoint: EndPoint) -> Listening:
+        """Listen on an endpoint, trying again for as long as the configuration says."""
+        listening = self.settings.listen
+        patience = listening.timeout_ms / 1000
+        deadline = time.monotonic() + patience
+        pause = listening.retry.period_init_ms / 1000
+        while True:
+            try:
+                return await listen(
+                    endpoint, self.loop.loop, self._accepted, self.settings.transport.link
+                )
+            except LinkError:
+                if patience >= 0 and time.monotonic() + pause > deadline:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(
+                pause * listening.retry.period_increase_factor,
+                listening.retry.period_max_ms / 1000,
+            )
 
     def _make_outbox(self, stream: bool, depth: int) -> Outbox:
         control = self.settings.transport.link.tx.queue.congestion_control
