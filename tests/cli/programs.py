@@ -31,13 +31,16 @@ SCRIPT = HEARING + (
 class Program:
     """A program that runs; what it prints is heard here, both of its streams in one."""
 
-    def __init__(self, *arguments: str, given: str | None = None) -> None:
+    def __init__(
+        self, *arguments: str, given: str | None = None, folder: Path | None = None
+    ) -> None:
         """`arguments` for Python; `given` on the standard input, which then ends."""
         path = os.environ.get("PYTHONPATH", "")
         self.lines: list[str] = []
         self._heard: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.process = subprocess.Popen(
             [sys.executable, *arguments],
+            cwd=folder,
             stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,10 +1,13 @@
 """Runs the examples in the README and in the hand-written pages, as a reader would.
 
 ```python   with >>> prompts: a doctest; a page's blocks share their names
-```console  `$ zenlake …` lines: run in a folder of the page's own, the output compared
+```console  `$ zenlake …` lines: run in a folder of the page's own, the output compared;
+            with `&` at the end it runs on beside what follows, and must have said all its lines
+            in their order by the end of the page
 ```json5    whose first line is `// name`: the file `name` in that folder
 
-`...` in expected output stands for anything.
+`...` in expected output stands for anything. Every `127.0.0.1:PORT` becomes a port that is free,
+and programs on it do not look for others.
 """
 
 from __future__ import annotations
@@ -12,14 +15,21 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.cli.programs import Program, endpoint
+from zenlake.config import ConfigWarning
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?!https?://|#)([^)#]+)[^)]*\)")
 CHECKS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -43,7 +53,9 @@ def test_python_on_a_page_does_what_the_page_says(page: Path) -> None:
     test = doctest.DocTestParser().get_doctest(text, {}, named(page), str(page), 0)
     assert test.examples, "python on a page needs >>> prompts, so that it can be run"
     told: list[str] = []
-    doctest.DocTestRunner(optionflags=CHECKS).run(test, out=told.append)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConfigWarning)
+        doctest.DocTestRunner(optionflags=CHECKS).run(test, out=told.append)
     assert not told, "".join(told)
 
 
@@ -53,13 +65,22 @@ def test_commands_on_a_page_print_what_the_page_says(page: Path, tmp_path: Path)
         first = body.partition("\n")[0]
         if first.startswith("// "):
             (tmp_path / first.removeprefix("// ")).write_text(body, encoding="utf-8")
-    for body in blocks(page, "console"):
-        for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
-            command, _, expected = part.partition("\n")
+    behind: list[tuple[Program, list[str]]] = []
+    with ExitStack() as running:
+        for command, expected in commands(page):
+            if command.endswith(" &"):
+                first, *rest = expected.splitlines()
+                program = running.enter_context(started(command.removesuffix(" &"), tmp_path))
+                program.says(first.partition("...")[0])
+                behind.append((program, rest))
+                continue
             told = run(command, tmp_path)
             assert doctest.OutputChecker().check_output(expected, told, CHECKS), (
                 f"$ {command}\n{told}\nbut the page says\n{expected}"
             )
+        for program, lines in behind:
+            for line in lines:
+                program.says(line.partition("...")[0])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -72,12 +93,36 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def commands(page: Path) -> Iterator[tuple[str, str]]:
+    """The commands of a page, and what they print, on ports that are free."""
+    free: dict[str, str] = {}
+    for body in blocks(page, "console"):
+        for port in re.findall(r"tcp/127\.0\.0\.1:\d+", body):
+            if port not in free:
+                free[port] = endpoint()
+            body = body.replace(port, free[port])
+        for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.partition("\n")
+            if "tcp/127" in command:
+                beside = command.endswith(" &")
+                command = f"{command.removesuffix(' &')} --no-multicast-scouting"
+                command += " &" if beside else ""
+            yield command, expected
+
+
+def started(command: str, folder: Path) -> Program:
+    word, *arguments = shlex.split(command)
+    assert word == "zenlake", f"only zenlake commands can run beside others, not {command!r}"
+    return Program("-m", "zenlake", *arguments, folder=folder)
+
+
 def run(command: str, folder: Path) -> str:
+    before, piped, command = command.rpartition("| ")
     word, _, arguments = command.partition(" ")
     assert word == "zenlake", f"only zenlake commands can be run here, not {command!r}"
     path = str(Path(os.environ["PYTHONPATH"]).absolute()) if "PYTHONPATH" in os.environ else ""
     done = subprocess.run(
-        f"{sys.executable} -m zenlake {arguments}",
+        f"{before}{piped}{sys.executable} -m zenlake {arguments}",
         shell=True,
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
