@@ -14,11 +14,19 @@ PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
 FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help style format types layers fresh test interpreted compiled cover wire fuzz bench docs \
+.PHONY: help up style format types layers fresh test interpreted compiled cover wire fuzz bench docs \
 	wheels soak clean
 
 help: ## this page
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+
+up: $(READY) build/compiled ## a router for this machine, until you stop it
+	@echo "Programs on this machine find it by themselves. In other terminals, try:"
+	@echo "  export PYTHONPATH=build/compiled"
+	@echo "  $(BIN)/python -m zenlake sub -k 'demo/**'"
+	@echo "  $(BIN)/python -m zenlake pub -k demo/hello -p 'hello from zenlake' -i 1"
+	@echo "  $(BIN)/python -m zenlake get -s 'demo/**'"
+	@PYTHONPATH=build/compiled $(BIN)/python -m zenlake router $(ARGS)
 
 style: $(READY) ## formatting, lint and spelling
 	$(BIN)/ruff format --check --quiet .
