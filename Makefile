@@ -41,7 +41,7 @@ types: $(READY) ## mypy --strict, on everything
 	$(BIN)/mypy
 
 layers: $(READY) ## who may import whom
-	PYTHONPATH=src $(BIN)/lint-imports --no-logo
+	PYTHONPATH=src $(BIN)/lint-imports --no-logo --no-cache
 
 fresh: $(READY) ## no generated file is stale
 	$(BIN)/python tools/generated.py --check
