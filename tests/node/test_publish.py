@@ -182,3 +182,29 @@ def test_what_is_published_on_a_declared_number_follows_its_meaning() -> None:
     publisher.put(b"2")
     network.settle()
     assert samples.values() == [("some/key", b"1"), ("some/key", b"2")]
+
+
+def test_a_declared_key_is_sent_as_a_number(pair: tuple[Network, Host, Host]) -> None:
+    network, one, two = pair
+    samples = two.subscribe("a/long/key/that/is/**")
+    network.settle()
+    one.node.local.declare_key("a/long/key/that/is/declared")
+    face = next(face for face in one.node.tables.faces.values() if face is not one.node.face)
+    scope, mine, suffix = face.wire_key("a/long/key/that/is/declared", False)
+    assert (scope > 0, mine, suffix) == (True, True, "")
+    one.put("a/long/key/that/is/declared", b"1")
+    network.settle()
+    assert samples.values() == [("a/long/key/that/is/declared", b"1")]
+
+
+def test_a_neighbour_that_comes_later_is_told_the_declared_keys() -> None:
+    network = Network()
+    one = network.node("one")
+    one.node.local.declare_key("declared/before")
+    one.node.local.declare_key("forgotten/before")
+    one.node.local.undeclare_key("forgotten/before")
+    network.node("two", connect=["one"])
+    network.settle()
+    [face] = [face for face in one.node.tables.faces.values() if face is not one.node.face]
+    assert face.wire_key("declared/before", False)[2] == ""
+    assert face.wire_key("forgotten/before", False) == (0, True, "forgotten/before")

@@ -157,10 +157,16 @@ class Session(Putting):
     # ------------------------------------------------------------------------ key expressions
 
     def declare_keyexpr(self, /, key_expr: IntoKeyExpr) -> KeyExpr:
-        """Check a key expression and keep it at hand for what is sent under it."""
-        self._open()
+        """Check a key expression, and have neighbours told a number for it.
+
+        What is sent under it from then on carries the number instead of the text.
+        """
         key = KeyExpr.of(key_expr)
-        self._declared_keys[str(key)] = self._declared_keys.get(str(key), 0) + 1
+        with self._open().turn() as node:
+            count = self._declared_keys.get(str(key), 0)
+            self._declared_keys[str(key)] = count + 1
+            if not count:
+                node.local.declare_key(str(key))
         return key
 
     def undeclare(self, /, obj: KeyExpr | Declared) -> None:
@@ -176,6 +182,8 @@ class Session(Putting):
             )
         if count == 1:
             del self._declared_keys[text]
+            with self._open().turn() as node:
+                node.local.undeclare_key(text)
         else:
             self._declared_keys[text] = count - 1
 

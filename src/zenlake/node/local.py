@@ -70,6 +70,8 @@ class Local:
         self.liveliness_gets: dict[int, LivelinessGet] = {}
         #: Standing interests, by the entity that has them.
         self.wishes: dict[int, Wish] = {}
+        #: Keys that programs have declared: neighbours are told a number for each.
+        self.keys: set[str] = set()
         #: Our queryables that still work on a branch.
         self._working: dict[Branch, int] = {}
 
@@ -118,6 +120,20 @@ class Local:
                 if subscriber.origin != unwanted:
                     found.append(subscriber)
         return found
+
+    # ------------------------------------------------------------------------------------- keys
+
+    def declare_key(self, key: str) -> None:
+        """Tell neighbours a number for a key, so that it need not be spelt again."""
+        self.keys.add(key)
+        for face in self.node.tables.faces.values():
+            if face is not self.node.face:
+                face.wire_key(key, True)
+        self.node.tables.version += 1  # publications learn of the number
+
+    def undeclare_key(self, key: str) -> None:
+        """Tell new neighbours no number for it; those of now keep theirs, which may be in use."""
+        self.keys.discard(key)
 
     # ------------------------------------------------------------------------------- publishers
 
@@ -198,7 +214,9 @@ class Local:
                     tables.withdraw(face, out.id)
 
     def neighbour_added(self, face: Face, now: float) -> None:
-        """Show a new neighbour all our interests."""
+        """Show a new neighbour all our interests, and tell it our short names for keys."""
+        for key in self.keys:
+            face.wire_key(key, True)
         tables = self.node.tables
         if tables.asks(face):
             for eid, wish in list(self.wishes.items()):
