@@ -105,8 +105,8 @@ class LinkStateTable:
     """
 
     __slots__ = (
-        "_free", "_links", "_locators", "gossip", "me", "multihop", "nodes", "passed_over",
-        "targets", "version", "weights",
+        "_free", "_links", "_locators", "gossip", "introduced", "me", "multihop", "nodes",
+        "passed_over", "targets", "version", "weights",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +126,8 @@ class LinkStateTable:
         """How many entries were about nobody known, or beyond what is remembered."""
         self.version: int = 0
         """Grows whenever routers, their links or their numbers change."""
+        self.introduced: list[bytes] = []
+        """The routers that the last message named by their ids: they were news to its sender."""
         self.me: RouterNode = RouterNode(0, zid, _ROUTER)
         self.me.sn = 1
         self.nodes: dict[bytes, RouterNode] = {zid: self.me}
@@ -266,6 +268,7 @@ class LinkStateTable:
     ) -> list[tuple[bytes, LinkState, dict[bytes, int]]]:
         """Entries with the ids of whom they are about and of those they list."""
         about: list[tuple[bytes, LinkState]] = []
+        self.introduced = []
         # Numbers are learnt first: an entry may list routers that come later.
         for entry in read_link_states(body):
             zid = entry.zid
@@ -278,6 +281,8 @@ class LinkStateTable:
                 self.version += 1
             if zid and entry.sn < LATEST_SN:
                 about.append((zid, entry))
+                if entry.zid:
+                    self.introduced.append(zid)
             else:
                 self.passed_over += 1
         found: list[tuple[bytes, LinkState, dict[bytes, int]]] = []

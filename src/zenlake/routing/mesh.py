@@ -35,8 +35,9 @@ from zenlake.wire.codec_declare import (
 )
 from zenlake.wire.codec_network import Declare, Oam
 
-#: For how long it is said again that something is declared no more, in seconds.
-REMEMBERED: Final = 10.0
+#: For how long it is said again that something is declared no more, in seconds: much longer than
+#: it takes to notice that a neighbour is dead, to whom it may have been said in vain.
+REMEMBERED: Final = 60.0
 #: How many such things are remembered of one router.
 WITHDRAWN: Final = 1 << 14
 
@@ -73,6 +74,9 @@ class Mesh:
         self._below: dict[bytes, set[int]] = {}
         #: For each router, what it declares no more, and since when.
         self._withdrawn: dict[bytes, dict[tuple[int, str], float]] = {}
+        #: Declarations that are believed if they prove to come from the right side:
+        #: (router, kind, key) → (link, information).
+        self._doubted: dict[tuple[bytes, int, str], tuple[Face, int]] = {}
 
     # ------------------------------------------------------------------- neighbours and the news
 
@@ -95,11 +99,21 @@ class Mesh:
         known, out = self.state.received(face.id, message)
         if self.state.version != version:
             self._changed(out)
+        for zid in self.state.introduced:
+            # It is news to the neighbour, which may have known it before and forgotten it, with
+            # all that it declared: tell it again.
+            below = self._below.get(zid)
+            if below is not None and face.id in below:
+                below.discard(face.id)
+                self.plan.changed(self.now())
         return known, out
 
     def _changed(self, out: Outgoing) -> Outgoing:
+        """The map is another: who is not on it any more is gone with all it declared."""
         self.plan.changed(self.now())
         self.tables.version += 1
+        for zid in [zid for zid in self.routers if zid not in self.state.nodes]:
+            self._purge(self.routers.pop(zid))
         return out
 
     def tick(self, now: float) -> None:
@@ -107,8 +121,6 @@ class Mesh:
         if not self.plan.due(now):
             return
         graph = self.state.graph()
-        for zid in [zid for zid in self.routers if zid not in graph]:
-            self._purge(self.routers.pop(zid))
         self.trees = Trees(self.me, graph)
         self.tables.version += 1
         below: dict[bytes, set[int]] = {}
@@ -122,6 +134,11 @@ class Mesh:
         self._below = below
         for zid in [zid for zid in self._withdrawn if zid not in graph]:
             del self._withdrawn[zid]
+        doubted = self._doubted
+        self._doubted = {}
+        for (zid, kind, key), (face, info) in doubted.items():
+            if not face.closed and self.trees.parent(zid) == face.zid:
+                self._declared(face, zid, kind, key, info)
 
     def _purge(self, router: RemoteRouter) -> None:
         """A router is gone: all it declared goes with it."""
@@ -215,20 +232,23 @@ class Mesh:
             face.ignored += 1
 
     def _declared(self, face: Face, zid: bytes, kind: int, key: str | None, info: int) -> None:
-        if key is None or not is_key(key):
+        if key is None or not is_key(key) or zid not in self.state.nodes:
             face.ignored += 1
             return
         router = self.routers.get(zid)
         if router is None:
             router = RemoteRouter(zid)
             self.routers[zid] = router
-            if zid not in self.state.nodes:
-                # Not known now, though it was when it spoke: if it does not come back by the
-                # next computation it is forgotten again.
-                self.plan.changed(self.now())
         number = router.numbers[kind].get(key, -1)
         if number >= 0 and (kind != QUERYABLE or router.infos.get(key) == info):
             return
+        if number < 0 and self._withdrawn_lately(zid, kind, key):
+            parent = self.trees.parent(zid)
+            if parent and parent != face.zid:
+                # Old news on a long way, or the first from a new side: the trees will tell.
+                if len(self._doubted) < WITHDRAWN:
+                    self._doubted[zid, kind, key] = (face, info)
+                return
         if number < 0:
             number = router.fresh_id()
             router.numbers[kind][key] = number
@@ -241,17 +261,26 @@ class Mesh:
         self._pass_on(zid, face, kind, key, info)
 
     def _undeclared(self, face: Face, zid: bytes, kind: int, named: KeyExt | None) -> None:
+        key = None
+        if named is not None:
+            key = face.keys.resolve(named.scope, named.sender_mapping, named.suffix)
+        if key is None or zid not in self.state.nodes:
+            face.ignored += 1
+            return
+        self._doubted.pop((zid, kind, key), None)
         router = self.routers.get(zid)
-        if named is None or router is None:
-            return
-        key = face.keys.resolve(named.scope, named.sender_mapping, named.suffix)
-        number = -1 if key is None else router.numbers[kind].pop(key, -1)
-        if key is None or number < 0:
-            return
-        if kind == QUERYABLE:
-            router.infos.pop(key, None)
-        self.tables.undeclare(router, kind, number)
+        number = -1 if router is None else router.numbers[kind].pop(key, -1)
+        if router is not None and number >= 0:
+            if kind == QUERYABLE:
+                router.infos.pop(key, None)
+            self.tables.undeclare(router, kind, number)
+        elif self._withdrawn_lately(zid, kind, key):
+            return  # said before: those below have heard it
         self._pass_on(zid, face, kind, key, -1)
+
+    def _withdrawn_lately(self, zid: bytes, kind: int, key: str) -> bool:
+        when = self._withdrawn.get(zid, {}).get((kind, key))
+        return when is not None and when >= self.now() - REMEMBERED
 
     # -------------------------------------------------------------------------- passing it on
 
