@@ -115,9 +115,10 @@ def test_a_question_that_nobody_finalises_times_out(way: Way) -> None:
     way.speaker.querier("ready", f"{way.key}/**")
     way.speaker.until("ready")
     began = time.monotonic()
-    [reply] = way.speaker.get(f"{way.key}/a", timeout=0.2)
+    replies = way.speaker.get(f"{way.key}/a", timeout=0.2)
     assert time.monotonic() - began >= 0.2
-    assert reply["error"] == "Timeout"
+    # A router on the way may say so too.
+    assert set(payloads(replies)) == {"Timeout"}
     way.listener.take("q")
 
 
@@ -127,7 +128,7 @@ def test_what_came_before_the_time_was_up_is_given(way: Way) -> None:
     way.speaker.querier("both", f"{way.key}/slow")
     way.speaker.until("both")
     replies = way.speaker.get(f"{way.key}/*", target="ALL", timeout=0.3)
-    assert payloads(replies) == ["Timeout", "one"]
+    assert set(payloads(replies)) == {"Timeout", "one"}
 
 
 def test_a_thousand_answers_all_arrive(way: Way) -> None:
@@ -145,9 +146,7 @@ def test_a_thousand_answers_all_arrive(way: Way) -> None:
         ("AUTO", ["2", "4"]),
     ],
 )
-def test_consolidation_passes_on_the_same_answers(
-    way: Way, mode: str, expected: list[str]
-) -> None:
+def test_consolidation_passes_on_the_same_answers(way: Way, mode: str, expected: list[str]) -> None:
     answered(
         way,
         {"key": f"{way.key}/a", "payload": "1", "timestamp": True},
