@@ -151,7 +151,7 @@ class Continent:
                 assert theirs is not None
                 declared = mesh.routers.get(zid)
                 for kind in range(3):
-                    known = set() if declared is None else set(declared.numbers[kind])
+                    known = set() if declared is None else set(declared.held[kind])
                     where = f"{router.name} on {other.name}: {known} for {set(theirs.own[kind])}"
                     assert known == set(theirs.own[kind]), where
 

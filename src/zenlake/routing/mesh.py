@@ -35,6 +35,8 @@ from zenlake.wire.codec_declare import (
 )
 from zenlake.wire.codec_network import Declare, Oam
 
+#: Instead of information: what was declared is declared no more.
+NO_MORE: Final = -1
 #: For how long it is said again that something is declared no more, in seconds: much longer than
 #: it takes to notice that a neighbour is dead, to whom it may have been said in vain.
 REMEMBERED: Final = 60.0
@@ -50,8 +52,8 @@ class RemoteRouter(Face):
         super().__init__(-1, zid, ROUTER, None)
         #: By kind: the number that stands for each key it declared.
         self.numbers: list[dict[str, int]] = [{}, {}, {}]
-        #: By kind: the information that came with each key.
-        self.infos: dict[str, int] = {}
+        #: By kind: what it declares (key → information).
+        self.held: list[dict[str, int]] = [{}, {}, {}]
 
 
 class Mesh:
@@ -75,8 +77,8 @@ class Mesh:
         #: For each router, what it declares no more, and since when.
         self._withdrawn: dict[bytes, dict[tuple[int, str], float]] = {}
         #: Declarations that are believed if they prove to come from the right side:
-        #: (router, kind, key) → (link, information).
-        self._doubted: dict[tuple[bytes, int, str], tuple[Face, int]] = {}
+        #: (router, kind, key, link) → (link, information, since when).
+        self._doubted: dict[tuple[bytes, int, str, int], tuple[Face, int, float]] = {}
 
     # ------------------------------------------------------------------- neighbours and the news
 
@@ -134,11 +136,15 @@ class Mesh:
         self._below = below
         for zid in [zid for zid in self._withdrawn if zid not in graph]:
             del self._withdrawn[zid]
-        doubted = self._doubted
-        self._doubted = {}
-        for (zid, kind, key), (face, info) in doubted.items():
-            if not face.closed and self.trees.parent(zid) == face.zid:
-                self._declared(face, zid, kind, key, info)
+        self._decide(now)
+
+    def _decide(self, now: float) -> None:
+        """Believe what was doubted, where it came from the right side."""
+        for (zid, kind, key, id), (face, info, when) in list(self._doubted.items()):
+            if face.closed or when < now - REMEMBERED:
+                del self._doubted[zid, kind, key, id]
+            elif self.trees.parent(zid) == face.zid:
+                self._said(face, zid, kind, key, info)
 
     def _purge(self, router: RemoteRouter) -> None:
         """A router is gone: all it declared goes with it."""
@@ -198,7 +204,7 @@ class Mesh:
         own = self.own[kind]
         if not infos:
             if own.pop(key, None) is not None:
-                self._pass_on(self.me, None, kind, key, -1)
+                self._pass_on(self.me, None, kind, key, NO_MORE)
             return
         info = merged(infos) if kind == QUERYABLE else 0
         if own.get(key) != info:
@@ -215,23 +221,29 @@ class Mesh:
             face.ignored += 1
         elif isinstance(body, DeclareSubscriber):
             key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
-            self._declared(face, zid, SUBSCRIBER, key, 0)
+            self._said(face, zid, SUBSCRIBER, key, 0)
         elif isinstance(body, DeclareQueryable):
             key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
-            self._declared(face, zid, QUERYABLE, key, body.info)
+            self._said(face, zid, QUERYABLE, key, body.info)
         elif isinstance(body, DeclareToken):
             key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
-            self._declared(face, zid, TOKEN, key, 0)
+            self._said(face, zid, TOKEN, key, 0)
         elif isinstance(body, UndeclareSubscriber):
-            self._undeclared(face, zid, SUBSCRIBER, body.key)
+            self._said(face, zid, SUBSCRIBER, self._named(face, body.key), NO_MORE)
         elif isinstance(body, UndeclareQueryable):
-            self._undeclared(face, zid, QUERYABLE, body.key)
+            self._said(face, zid, QUERYABLE, self._named(face, body.key), NO_MORE)
         elif isinstance(body, UndeclareToken):
-            self._undeclared(face, zid, TOKEN, body.key)
+            self._said(face, zid, TOKEN, self._named(face, body.key), NO_MORE)
         else:
             face.ignored += 1
 
-    def _declared(self, face: Face, zid: bytes, kind: int, key: str | None, info: int) -> None:
+    def _named(self, face: Face, key: KeyExt | None) -> str | None:
+        if key is None:
+            return None
+        return face.keys.resolve(key.scope, key.sender_mapping, key.suffix)
+
+    def _said(self, face: Face, zid: bytes, kind: int, key: str | None, info: int) -> None:
+        """A neighbour said that a router declares a key, or declares it no more."""
         if key is None or not is_key(key) or zid not in self.state.nodes:
             face.ignored += 1
             return
@@ -239,44 +251,34 @@ class Mesh:
         if router is None:
             router = RemoteRouter(zid)
             self.routers[zid] = router
-        number = router.numbers[kind].get(key, -1)
-        if number >= 0 and (kind != QUERYABLE or router.infos.get(key) == info):
-            return
-        if number < 0 and self._withdrawn_lately(zid, kind, key):
+        held = router.held[kind].get(key, NO_MORE)
+        self._doubted.pop((zid, kind, key, face.id), None)
+        if held == info and (info != NO_MORE or self._withdrawn_lately(zid, kind, key)):
+            return  # said before: those below have heard it
+        if held != NO_MORE or self._withdrawn_lately(zid, kind, key):
+            # It says something else than what was heard before. If it is not the neighbour
+            # that should say so, it is either old news on a long way, or the first word from a
+            # new side: the next trees will tell.
             parent = self.trees.parent(zid)
             if parent and parent != face.zid:
-                # Old news on a long way, or the first from a new side: the trees will tell.
                 if len(self._doubted) < WITHDRAWN:
-                    self._doubted[zid, kind, key] = (face, info)
+                    self._doubted[zid, kind, key, face.id] = (face, info, self.now())
                 return
-        if number < 0:
-            number = router.fresh_id()
-            router.numbers[kind][key] = number
-        if kind == QUERYABLE:
-            router.infos[key] = info
-        withdrawn = self._withdrawn.get(zid)
-        if withdrawn:
-            withdrawn.pop((kind, key), None)
-        self.tables.declare(router, kind, number, key, info)
+        self._hold(router, kind, key, info)
         self._pass_on(zid, face, kind, key, info)
 
-    def _undeclared(self, face: Face, zid: bytes, kind: int, named: KeyExt | None) -> None:
-        key = None
-        if named is not None:
-            key = face.keys.resolve(named.scope, named.sender_mapping, named.suffix)
-        if key is None or zid not in self.state.nodes:
-            face.ignored += 1
-            return
-        self._doubted.pop((zid, kind, key), None)
-        router = self.routers.get(zid)
-        number = -1 if router is None else router.numbers[kind].pop(key, -1)
-        if router is not None and number >= 0:
-            if kind == QUERYABLE:
-                router.infos.pop(key, None)
+    def _hold(self, router: RemoteRouter, kind: int, key: str, info: int) -> None:
+        """Bring the tables up to date with what a router declares."""
+        numbers = router.numbers[kind]
+        if info == NO_MORE:
+            number = numbers.pop(key, -1)
+            router.held[kind].pop(key, None)
             self.tables.undeclare(router, kind, number)
-        elif self._withdrawn_lately(zid, kind, key):
-            return  # said before: those below have heard it
-        self._pass_on(zid, face, kind, key, -1)
+            return
+        router.held[kind][key] = info
+        if key not in numbers:
+            numbers[key] = router.fresh_id()
+        self.tables.declare(router, kind, numbers[key], key, info)
 
     def _withdrawn_lately(self, zid: bytes, kind: int, key: str) -> bool:
         when = self._withdrawn.get(zid, {}).get((kind, key))
@@ -285,9 +287,9 @@ class Mesh:
     # -------------------------------------------------------------------------- passing it on
 
     def _pass_on(self, zid: bytes, source: Face | None, kind: int, key: str, info: int) -> None:
-        """Tell those below in a router's tree what it declares; `info` -1: no more."""
+        """Tell those below in a router's tree what it declares."""
         withdrawn = self._withdrawn.setdefault(zid, {})
-        if info < 0:
+        if info == NO_MORE:
             withdrawn.pop((kind, key), None)
             withdrawn[kind, key] = self.now()
             if len(withdrawn) > WITHDRAWN:
@@ -307,8 +309,7 @@ class Mesh:
                 continue
             router = self.routers.get(root)
             if router is not None:
-                for key in router.numbers[kind]:
-                    info = router.infos.get(key, 0) if kind == QUERYABLE else 0
+                for key, info in router.held[kind].items():
                     self._say(face, root, kind, key, info)
         since = self.now() - REMEMBERED
         withdrawn = self._withdrawn.get(root, {})
@@ -316,7 +317,7 @@ class Mesh:
             if when < since:
                 del withdrawn[kind, key]
             else:
-                self._say(face, root, kind, key, -1)
+                self._say(face, root, kind, key, NO_MORE)
 
     def _say(self, face: Face, zid: bytes, kind: int, key: str, info: int) -> None:
         number = self.state.psid(zid)
@@ -324,7 +325,7 @@ class Mesh:
             # Forgotten, and perhaps back before the next computation: it shall be said then.
             self._below.get(zid, set()).discard(face.id)
             return
-        if info < 0:
+        if info == NO_MORE:
             self._say_no_more(face, number, kind, key)
             return
         scope, mine, suffix = face.wire_key(key, True)
