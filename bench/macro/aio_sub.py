@@ -148,7 +148,8 @@ def measure(name: str, seconds: float, size: int) -> dict[str, float]:
     command = [sys.executable, "-W", "ignore", __file__, "--role"]
     with subprocess.Popen([*command, name, *order], stdout=subprocess.PIPE, text=True) as taking:
         assert taking.stdout is not None
-        taking.stdout.readline()
+        if not taking.stdout.readline():
+            raise RuntimeError(f"'{name}' did not start")
         giving = subprocess.Popen([*command, "publisher", *order], stderr=subprocess.DEVNULL)
         try:
             found: dict[str, float] = json.loads(taking.stdout.readline())

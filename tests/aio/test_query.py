@@ -6,7 +6,8 @@ import gc
 import pytest
 
 import zenlake
-from tests.aio.sessions import config, joined, matched, run
+from tests.aio.sessions import joined, matched, run
+from tests.api.sessions import config
 from zenlake import aio
 
 
@@ -27,7 +28,7 @@ def test_answers_are_iterated_until_the_last() -> None:
                 async for query in queryable:
                     async with query:
                         await query.reply("q/a", "1")
-                        await query.reply("q/b", query.parameters.get("n", "2"))
+                        await query.reply("q/b", query.parameters.get("n") or "2")
                         await query.reply_del("q/c")
                         await query.reply_err("no")
 

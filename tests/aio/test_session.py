@@ -10,7 +10,6 @@ import pytest
 import zenlake
 from tests.aio.sessions import (
     alone,
-    config,
     connected,
     joined,
     listening,
@@ -18,6 +17,7 @@ from tests.aio.sessions import (
     run,
     where,
 )
+from tests.api.sessions import config
 from zenlake import aio
 
 

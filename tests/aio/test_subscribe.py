@@ -6,7 +6,8 @@ import time
 import pytest
 
 import zenlake
-from tests.aio.sessions import BLOCK, config, joined, matched, run
+from tests.aio.sessions import BLOCK, joined, matched, run
+from tests.api.sessions import config
 from zenlake import aio
 from zenlake.handlers import Callback, FifoChannel, RingChannel
 

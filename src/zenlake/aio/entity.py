@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -14,6 +15,7 @@ from zenlake.api.entity import Declared as SyncDeclared
 from zenlake.api.entity import Receiving as SyncReceiving
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import Callback, Stats
+from zenlake.engine.here import emptying
 
 if TYPE_CHECKING:
     from zenlake.aio.session import Session
@@ -205,6 +207,8 @@ async def deliver(channel: Channel, given: object, name: str) -> None:
     if isinstance(given, tuple):
         given = given[0]
     items = Handler[object](channel, "")
+    task = cast("asyncio.Task[object]", asyncio.current_task())
+    emptying[task] = channel
     try:
         async for item in items:
             try:
@@ -214,5 +218,6 @@ async def deliver(channel: Channel, given: object, name: str) -> None:
                 log.exception("%s: the callback failed", name)
             item = None
     finally:
+        del emptying[task]
         if isinstance(given, Callback) and given.drop is not None:
             given.drop()

@@ -91,14 +91,20 @@ class Session:
         everything at once.
         """
         try:
-            await self._runtime.close_here()
+            await self._end_tasks()
         finally:
-            self._inner.close()
-            # A callback may close its own session: it is not made to wait for itself.
-            tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-            for task in tasks:
-                task.cancel()
-            await ended(tasks)
+            try:
+                await self._runtime.close_here()
+            finally:
+                self._inner.close()
+                await self._end_tasks()
+
+    async def _end_tasks(self) -> None:
+        # A callback may close its own session: it is not made to wait for itself.
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await ended(tasks)
 
     def is_closed(self, /) -> bool:
         """Whether it is closed."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, MutableSequence
+from collections.abc import Callable, Generator, Iterator, MutableSequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from zenlake.transport.outbox import Outbox
     from zenlake.wire.codec_network import Push
 
+#: By task: the channel that it empties, calling a coroutine function.
+emptying: dict[asyncio.Task[object], Channel] = {}
 #: How long a task may go on without giving others their turn, in seconds.
 SHARE: Final = 0.001
 #: How many items it handles before it looks at the clock.
@@ -125,6 +128,21 @@ async def ended(tasks: list[asyncio.Task[None]]) -> None:
 # ------------------------------------------------------------------------------------ taking
 
 
+@contextmanager
+def lifted() -> Iterator[None]:
+    """Around a wait: what this very task is to empty must not hold up what it waits for."""
+    task = asyncio.current_task()
+    channel = None if task is None else emptying.get(task)
+    if channel is None:
+        yield
+        return
+    channel.lift()
+    try:
+        yield
+    finally:
+        channel.settle()
+
+
 async def arrival(channel: Channel) -> None:
     """Wait until there may be something to take, or there will be no more."""
     if channel.watched and not channel.items:
@@ -134,7 +152,8 @@ async def arrival(channel: Channel) -> None:
     try:
         # Looked at again only now: another thread may have brought something meanwhile.
         if not channel.items and not channel.ended:
-            await bell.future
+            with lifted():
+                await bell.future
     except BaseException:
         # Whoever is cancelled just as it is woken leaves the item to another who waits.
         if bell not in channel.gates and channel.items and channel.gates:
@@ -240,7 +259,8 @@ async def rung(gates: MutableSequence[Gate], deadline: float) -> None:
     gates.append(bell)
     timer = loop.call_later(max(0.0, deadline - perf_counter()), bell.release)
     try:
-        await bell.future
+        with lifted():
+            await bell.future
     finally:
         timer.cancel()
         if bell in gates:
