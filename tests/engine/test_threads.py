@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -153,6 +154,24 @@ def test_every_neighbour_hears_every_thread() -> None:
         expected = Counter((f"t/{n}", str(v)) for n in range(THREADS) for v in range(each))
         for tally in tallies:
             assert Counter(tally.all()) == expected
+
+
+def test_no_neighbour_is_forgotten_when_threads_ask_for_several_at_the_same_moment() -> None:
+    with listening() as middle, ExitStack() as stack:
+        for _ in range(THREADS):
+            stack.enter_context(connected(middle))
+        runtime = middle._runtime
+        outboxes = [pump.outbox for pump in runtime.pumps]
+
+        def ask(number: int) -> None:
+            for _ in range(2000):
+                runtime._flush_soon(outboxes[number])
+
+        crowd(ask)()
+        heard = threading.Event()
+        runtime.loop.soon(heard.set)
+        assert heard.wait(DEADLINE)
+        assert runtime._dirty == []
 
 
 def test_many_threads_ask_at_once_and_each_gets_its_own_answers(pair: Pair) -> None:

@@ -274,4 +274,3 @@ def test_a_goodbye_is_heard_at_once(ours: Peer, theirs: Peer, ours_closes: bool)
     assert staying.take("n")[0]["kind"] == "PUT"
     leaving.close()
     assert staying.take("n")[0]["kind"] == "DELETE"
-    assert staying.neighbours() == []
