@@ -9,8 +9,10 @@ from zenlake.transport.stream import Deframer
 
 
 def fed(deframer: Deframer, data: bytes, limit: int = 65535) -> list[bytes]:
-    buffer = deframer.feed(data, limit)
-    return [buffer[start:end] for start, end in zip(deframer.starts, deframer.ends, strict=True)]
+    deframer.feed(data, limit)
+    first = [deframer.first[deframer.prefix :]] if deframer.first else []
+    bounds = zip(deframer.starts, deframer.ends, strict=True)
+    return first + [data[start:end] for start, end in bounds]
 
 
 def framed(batches: list[bytes], prefix: int = 2) -> bytes:
@@ -20,7 +22,8 @@ def framed(batches: list[bytes], prefix: int = 2) -> bytes:
 def test_whole_batches_are_cut_without_a_copy() -> None:
     data = framed([b"one", b"", b"three"])
     deframer = Deframer()
-    assert deframer.feed(data, 65535) is data
+    deframer.feed(data, 65535)
+    assert deframer.first == b""
     assert (deframer.starts, deframer.ends) == ([2, 7, 9], [5, 7, 14])
 
 

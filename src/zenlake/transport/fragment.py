@@ -6,6 +6,12 @@ message and nothing else: the link stays up.
 
 from __future__ import annotations
 
+from zenlake.errors import DecodeError
+from zenlake.wire.codec_network import Push, read_network
+from zenlake.wire.codec_zenoh import Put
+from zenlake.wire.cursor import Reader
+from zenlake.wire.message import Message
+
 from typing import Final
 
 #: Below this many bytes a piece costs more to keep than it carries: so many pieces are kept on
@@ -38,8 +44,8 @@ class Reassembly:
 
     def add(
         self, sn: int, mask: int, payload: bytes, first: bool, more: bool, marked: bool
-    ) -> bytes | None:
-        """Take a fragment in; gives the whole message when it was the last piece.
+    ) -> list[bytes] | None:
+        """Take a fragment in; gives all pieces of the message when it was the last one.
 
         `marked`: both sides speak of first fragments, so that a train without one is dropped.
         """
@@ -59,8 +65,71 @@ class Reassembly:
         self.parts.append(payload)
         if more:
             return None
-        whole = b"".join(self.parts)
+        whole = self.parts
         self.parts = []
         self.size = 0
         self.collecting = False
         return whole
+
+
+def read_pieces(pieces: list[bytes]) -> Message:
+    """The network message that some pieces are.
+
+    What makes a message large is nearly always the value of a put. It is put together once, from
+    the pieces themselves, instead of being cut out of the message again.
+    """
+    head = pieces[0]
+    at = value_at(head)
+    if at >= 0:
+        r = Reader(head, at)
+        size = r.vle(0xFFFF_FFFF)
+        start = r.pos
+        if start + size == sum([len(piece) for piece in pieces]):
+            message = read_network(Reader(head[:at] + b"\0"))
+            if isinstance(message, Push):
+                body = message.body
+                if isinstance(body, Put):
+                    body.payload = b"".join([head[start:], *pieces[1:]])
+                    return message
+    return read_network(Reader(b"".join(pieces)))
+
+
+def value_at(head: bytes) -> int:
+    """Where the length of a put's value stands in the first piece of a message, or -1."""
+    try:
+        r = Reader(head)
+        header = r.u8()
+        if header & 0x1F != 0x1D:
+            return -1
+        r.skip_vle()
+        if header & 0x20:
+            r.skip(r.vle(0xFFFF))
+        if header & 0x80:
+            _skip_extensions(r)
+        header = r.u8()
+        if header & 0x1F != 0x01:
+            return -1
+        if header & 0x20:
+            r.skip_vle()
+            r.skip(r.vle(16))
+        if header & 0x40 and r.vle(0xFFFF_FFFF) & 1:
+            r.skip(r.vle(0xFF))
+        if header & 0x80 and _skip_extensions(r):
+            return -1  # in shared memory: another shape
+        at = r.pos
+        r.skip_vle()
+    except DecodeError:
+        return -1
+    return at
+
+
+def _skip_extensions(r: Reader) -> bool:
+    """Pass over extensions; whether one of them says that the value is sliced."""
+    sliced = False
+    while True:
+        tag = r.u8()
+        if tag & 0x7F == 0x12:
+            sliced = True
+        r.skip_extension(tag & 0xEF, "Put")
+        if tag < 0x80:
+            return sliced

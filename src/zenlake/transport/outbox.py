@@ -40,16 +40,28 @@ _SMALL: Final[list[bytes]] = [vle(value) for value in range(0x4000)]
 
 
 class Train:
-    """A message on its way in fragments."""
+    """A message on its way in fragments: its head, and the value that makes it large."""
 
-    __slots__ = ("data", "pos", "reliable", "sn")
+    __slots__ = ("head", "pos", "reliable", "size", "sn", "value")
 
-    def __init__(self, data: bytes, reliable: bool, sn: int) -> None:
-        """The whole message, and the sequence number of its first fragment."""
-        self.data: bytes = data
+    def __init__(self, head: bytes, value: bytes, reliable: bool, sn: int) -> None:
+        """`sn`: the sequence number of its first fragment."""
+        self.head: bytes = head
+        self.value: memoryview = memoryview(value)
+        self.size: int = len(head) + len(value)
         self.reliable: bool = reliable
         self.sn: int = sn
         self.pos: int = 0
+
+    def pieces(self, start: int, stop: int) -> list[bytes | memoryview]:
+        """The bytes from `start` to `stop`, not copied."""
+        border = len(self.head)
+        found: list[bytes | memoryview] = []
+        if start < border:
+            found.append(self.head[start:stop])
+        if stop > border:
+            found.append(self.value[max(0, start - border) : stop - border])
+        return found
 
 
 class Waiting:
@@ -229,7 +241,7 @@ class Outbox:
                 self._close_batch(lane)
                 self._open_frame(lane, reliable)
             else:
-                return self._train(lane, b"".join((head, prefix, payload)), reliable, False)
+                return self._train(lane, head + prefix, payload, reliable, False)
         w = lane.writer
         parts = w.parts
         parts.append(head)
@@ -287,7 +299,7 @@ class Outbox:
             if self.closed:
                 return False
             if need + FRAGMENT_HEAD > self.limit:
-                return self._train(lane, data, reliable, force)
+                return self._train(lane, b"", data, reliable, force)
             if len(lane.queue) >= self.depth and not self._beyond(force):
                 return False
             self._close_batch(lane)
@@ -326,21 +338,22 @@ class Outbox:
         self.pending += 1
         return True
 
-    def _train(self, lane: Lane, data: bytes, reliable: bool, force: bool) -> bool:
+    def _train(self, lane: Lane, head: bytes, value: bytes, reliable: bool, force: bool) -> bool:
         """Queue a message that must travel in fragments."""
         if len(lane.queue) >= self.depth and not self._beyond(force):
             return False
         self._close_batch(lane)
         chunk = self.limit - FRAGMENT_HEAD
-        count = (len(data) + chunk - 1) // chunk
+        size = len(head) + len(value)
+        count = (size + chunk - 1) // chunk
         if reliable:
             sn = lane.sn_reliable
             lane.sn_reliable = (sn + count) & self.mask
         else:
             sn = lane.sn_best_effort
             lane.sn_best_effort = (sn + count) & self.mask
-        lane.queue.append(Waiting(b"", Train(data, reliable, sn)))
-        self.held += len(data)
+        lane.queue.append(Waiting(b"", Train(head, value, reliable, sn)))
+        self.held += size
         self.pending += 1
         return True
 
@@ -394,9 +407,9 @@ class Outbox:
                     self.held -= len(batch)
                 else:
                     batch = self._cut(lane, train)
-                    if train.pos >= len(train.data):
+                    if train.pos >= train.size:
                         del lane.queue[0]
-                        self.held -= len(train.data)
+                        self.held -= train.size
                 self._emptied()
                 self.bytes_sent += len(batch)
                 return batch
@@ -428,7 +441,7 @@ class Outbox:
         chunk = self.limit - FRAGMENT_HEAD
         start = train.pos
         stop = start + chunk
-        more = stop < len(train.data)
+        more = stop < train.size
         header = 0x06
         if train.reliable:
             header |= 0x20
@@ -445,6 +458,13 @@ class Outbox:
             w.u8(lane.mark[1])
         if start == 0:
             w.u8(0x02)
-        w.raw(train.data[start:stop])
+        pieces = train.pieces(start, stop)
+        size = w.size
+        for piece in pieces:
+            size += len(piece)
         train.pos = stop
-        return self._sealed(w)
+        if self.pack is not None:
+            return self._prefixed(b"".join([*w.parts, *pieces]))
+        if self.prefix:
+            w.parts[0] = size.to_bytes(self.prefix, "little")
+        return b"".join([*w.parts, *pieces])

@@ -8,45 +8,53 @@ from zenlake.errors import DecodeError
 class Deframer:
     """Cuts a stream into batches by the length in front of each.
 
-    Whole batches are not copied: `feed` returns the buffer to read from and leaves the bounds of
-    its batches in `starts` and `ends`. Only the piece of an unfinished batch is kept.
+    Whole batches are not copied: `feed` leaves the bounds of those that lie in the bytes it was
+    given in `starts` and `ends`. Only a batch that came in pieces is put together, in `first`; it
+    comes before the others.
     """
 
-    __slots__ = ("_kept", "_kept_size", "_wanted", "ends", "prefix", "starts")
+    __slots__ = ("_kept", "_kept_size", "_wanted", "ends", "first", "prefix", "starts")
 
     def __init__(self, prefix: int = 2) -> None:
         """`prefix`: how many bytes a length has, little-endian (4 in low-latency mode)."""
         self.prefix: int = prefix
+        self.first: bytes = b""
         self.starts: list[int] = []
         self.ends: list[int] = []
         self._kept: list[bytes] = []
         self._kept_size: int = 0
         self._wanted: int = 0
 
-    def feed(self, data: bytes, limit: int) -> bytes:
+    def feed(self, data: bytes, limit: int) -> None:
         """Take more bytes in; a batch announced longer than `limit` is refused."""
-        if self._kept_size:
-            self._kept.append(data)
-            self._kept_size += len(data)
-            if self._kept_size < self._wanted:
-                self.starts = []
-                self.ends = []
-                return b""
-            data = b"".join(self._kept)
-            self._kept = []
-            self._kept_size = 0
-            self._wanted = 0
         starts: list[int] = []
         ends: list[int] = []
+        self.first = b""
+        self.starts = starts
+        self.ends = ends
         prefix = self.prefix
         pos = 0
         end = len(data)
+        while self._kept_size:
+            # The rest of what is wanted, and no more: what follows stays where it is.
+            taken = min(self._wanted - self._kept_size, end - pos)
+            if taken:
+                self._kept.append(data[pos : pos + taken])
+                self._kept_size += taken
+                pos += taken
+            if self._kept_size < self._wanted:
+                return
+            whole = b"".join(self._kept)
+            size = self._size(whole, 0, limit)
+            if len(whole) < prefix + size:
+                self._kept = [whole]
+                self._wanted = prefix + size
+                continue
+            self._kept = []
+            self._kept_size = 0
+            self.first = whole
         while pos + prefix <= end:
-            size = data[pos] | (data[pos + 1] << 8)
-            if prefix == 4:
-                size |= (data[pos + 2] << 16) | (data[pos + 3] << 24)
-            if size > limit:
-                raise DecodeError(f"a batch of {size} bytes announced, {limit} agreed", pos)
+            size = self._size(data, pos, limit)
             stop = pos + prefix + size
             if stop > end:
                 self._wanted = stop - pos
@@ -59,6 +67,12 @@ class Deframer:
         if pos < end:
             self._kept = [data[pos:]]
             self._kept_size = end - pos
-        self.starts = starts
-        self.ends = ends
-        return data
+
+    def _size(self, data: bytes, pos: int, limit: int) -> int:
+        """The length announced at `pos`."""
+        size = data[pos] | (data[pos + 1] << 8)
+        if self.prefix == 4:
+            size |= (data[pos + 2] << 16) | (data[pos + 3] << 24)
+        if size > limit:
+            raise DecodeError(f"a batch of {size} bytes announced, {limit} agreed", pos)
+        return size

@@ -19,7 +19,7 @@ from mypy_extensions import mypyc_attr
 
 from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
 from zenlake.transport.compress import Lz4
-from zenlake.transport.fragment import Reassembly
+from zenlake.transport.fragment import Reassembly, read_pieces
 from zenlake.transport.handshake import (
     GENERIC,
     INVALID,
@@ -212,13 +212,16 @@ class Unicast:
             if not data:
                 return
         deframer = self.deframer
-        buffer = deframer.feed(data, LARGEST_BARE if self._bare else 65535)
+        deframer.feed(data, LARGEST_BARE if self._bare else 65535)
+        first = deframer.first
+        if first:
+            self._batch(first, deframer.prefix, len(first), now)
         starts = deframer.starts
         ends = deframer.ends
         for index in range(len(starts)):
-            self._batch(buffer, starts[index], ends[index], now)
             if self.state == CLOSED:
                 return
+            self._batch(data, starts[index], ends[index], now)
 
     def _open_with(self, data: bytes, now: float) -> bytes:
         """Take the words of the opening one by one; gives what came behind the last."""
@@ -373,7 +376,7 @@ class Unicast:
         if whole is None:
             return
         try:
-            message = read_network(Reader(whole))
+            message = read_pieces(whole)
         except DecodeError:
             self.undecodable += 1  # costs this message, not the link
             return
