@@ -12,6 +12,7 @@ After a few such looks the links are its own again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import threading
@@ -60,10 +61,8 @@ class Helpers:
         """A link is about to be closed; on the loop thread."""
         fd = pump.link.fd
         if fd >= 0 and self._by_fd.pop(fd, None) is not None and not self._closed:
-            try:
+            with contextlib.suppress(OSError):  # the socket may be closed already
                 self._epoll.unregister(fd)
-            except OSError:
-                pass  # the socket is closed already
 
     def help(self, channel: Channel) -> bool:
         """Read the links until the channel has something; False if the thread had better sleep."""
@@ -100,10 +99,8 @@ class Helpers:
                 if not pump.pauses:
                     pump.link.read_now()
             elif fd == self._bell:
-                try:
+                with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(self._bell)
-                except BlockingIOError:
-                    pass
         return bool(events)
 
     def ring(self) -> None:

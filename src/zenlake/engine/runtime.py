@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from zenlake.clock import Hlc, Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.config.model import Settings
+from zenlake.engine.help import Helpers, possible
 from zenlake.engine.here import HereLoop, ended
 from zenlake.engine.loop import Loop, LoopThread, shared_loop
 from zenlake.engine.opening import Opening, named
-from zenlake.engine.help import Helpers, possible
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import LooseScout, Scouts
 from zenlake.engine.settings import node_settings

@@ -6,13 +6,13 @@ message and nothing else: the link stays up.
 
 from __future__ import annotations
 
+from typing import Final
+
 from zenlake.errors import DecodeError
 from zenlake.wire.codec_network import Push, read_network
 from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
-
-from typing import Final
 
 #: Below this many bytes a piece costs more to keep than it carries: so many pieces are kept on
 #: the average, and a stranger who sends a message byte by byte loses it.
