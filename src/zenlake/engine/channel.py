@@ -77,8 +77,8 @@ class Channel:
     __slots__ = (
         "bell", "callback", "capacity", "delivered", "direct", "done", "drop", "dropped_cancelled",
         "dropped_full", "dropped_oldest", "ended", "gates", "guard", "held", "helper", "items",
-        "lifted", "limit", "mark", "marked", "name", "on_loop", "paused", "received", "releasing", "ring",
-        "rooms", "started", "stuck", "watched",
+        "lifted", "limit", "mark", "marked", "name", "on_loop", "paused", "received", "releasing",
+        "ring", "rooms", "started", "stuck", "watched",
     )  # fmt: skip
 
     def __init__(self, capacity: int = ITEMS, ring: bool = False) -> None:
