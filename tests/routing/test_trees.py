@@ -139,7 +139,8 @@ def test_a_heavy_link_is_left_for_a_detour() -> None:
 def test_a_router_that_nobody_is_linked_to_has_a_tree_of_its_own() -> None:
     (a,) = names(1)
     trees = Trees(a, {a: {}})
-    assert trees.roots() == [a]
+    assert a in trees
+    assert b"x" not in trees
     assert trees.children(a) == []
     assert trees.direction(a, a) == b""
     assert trees.direction(b"x", a) == b""
@@ -196,6 +197,23 @@ def test_what_one_router_says_reaches_every_other_exactly_once(links: Links) -> 
                 heard.append(child)
                 waiting.append(child)
         assert sorted(heard) == sorted(reachable(links, root) - {root})
+
+
+@settings(max_examples=60, deadline=None)
+@given(meshes())
+def test_distances_are_those_that_bellman_and_ford_would_find(links: Links) -> None:
+    me = min(links)
+    distances = {me: 0.0}
+    for _ in links:
+        for one in links:
+            for other in links[one]:
+                if one in links[other] and one in distances and one != other:
+                    weight = effective_weight(one, other, links[one][other], links[other][one])
+                    way = distances[one] + weight
+                    distances[other] = min(distances.get(other, way), way)
+    trees = Trees(me, links)
+    for router in links:
+        assert trees.distance(router) == distances.get(router, float("inf"))
 
 
 @settings(max_examples=60, deadline=None)

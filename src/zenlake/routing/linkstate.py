@@ -38,7 +38,7 @@ __all__ = ["LINK_STATE", "MAX_NODES", "Known", "LinkStateTable", "Outgoing", "Ro
 
 LINK_STATE: Final = 1
 """The id of `Oam` messages that carry link states."""
-MAX_NODES: Final = 4096
+MAX_NODES: Final = 1024
 """The routers that are remembered, and the numbers that one neighbour may use."""
 MAX_LOCATORS: Final = 64
 """The locators that are kept of one router."""

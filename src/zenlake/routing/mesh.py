@@ -125,17 +125,17 @@ class Mesh:
         graph = self.state.graph()
         self.trees = Trees(self.me, graph)
         self.tables.version += 1
+        for zid in [zid for zid in self._withdrawn if zid not in graph]:
+            del self._withdrawn[zid]
         below: dict[bytes, set[int]] = {}
-        for root in self.trees.roots():
-            before = self._below.get(root)
+        for root in dict.fromkeys((self.me, *self.routers, *self._withdrawn)):
+            before = self._below.get(root, set())
             below[root] = set()
             for face in self._children(root):
                 below[root].add(face.id)
-                if before is None or face.id not in before:
+                if face.id not in before:
                     self._tell_all(face, root)
         self._below = below
-        for zid in [zid for zid in self._withdrawn if zid not in graph]:
-            del self._withdrawn[zid]
         self._decide(now)
 
     def _decide(self, now: float) -> None:
@@ -296,7 +296,10 @@ class Mesh:
                 del withdrawn[next(iter(withdrawn))]
         else:
             withdrawn.pop((kind, key), None)
-        for face in self._children(zid):
+        children = self._children(zid)
+        if zid not in self._below:  # its first word
+            self._below[zid] = {face.id for face in children}
+        for face in children:
             if face is not source:
                 self._say(face, zid, kind, key, info)
 

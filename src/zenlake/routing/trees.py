@@ -15,6 +15,8 @@ hash is SipHash-1-3 with a key of zeros, over both ids as 16 bytes, the smaller 
 
 from __future__ import annotations
 
+from functools import lru_cache
+from heapq import heappop, heappush
 from typing import Final, final
 
 __all__ = ["DEFAULT_WEIGHT", "Recomputation", "Trees", "effective_weight", "siphash13"]
@@ -80,119 +82,123 @@ def siphash13(data: bytes) -> int:
 def effective_weight(one: bytes, other: bytes, one_says: int, other_says: int) -> float:
     """What the link between two routers weighs; 0 is an end that says nothing."""
     base = max(one_says, other_says) or DEFAULT_WEIGHT
-    smaller, greater = sorted((one.ljust(16, b"\0"), other.ljust(16, b"\0")))
-    h = siphash13(smaller + greater) & 0xFFFF_FFFF
-    return base * (1.0 + 0.01 * (h / 0xFFFF_FFFF))
+    return base * (_factor(one, other) if one < other else _factor(other, one))
+
+
+@lru_cache(maxsize=1 << 14)
+def _factor(smaller: bytes, greater: bytes) -> float:
+    """What makes the link between two routers a little heavier than it should be."""
+    h = siphash13(smaller.ljust(16, b"\0") + greater.ljust(16, b"\0")) & 0xFFFF_FFFF
+    return 1.0 + 0.01 * (h / 0xFFFF_FFFF)
 
 
 @final
 class Trees:
     """All trees of a network of routers, as one of them sees them.
 
+    A tree is computed when it is first asked about: many routers never say anything.
+
     Args:
         me: the router that asks.
         links: for each router, whom it lists and the weight it gives (0: none).
     """
 
-    __slots__ = ("_children", "_distances", "_hops", "_parents", "me")
+    __slots__ = ("_edges", "_trees", "me")
 
     def __init__(self, me: bytes, links: dict[bytes, dict[bytes, int]]) -> None:
         self.me: bytes = me
-        #: For each root, the last router before each router on the way from the root.
-        self._parents: dict[bytes, dict[bytes, bytes]] = {}
-        self._children: dict[bytes, list[bytes]] = {}
-        #: For each root that was asked about, the next hop to each router.
-        self._hops: dict[bytes, dict[bytes, bytes]] = {}
-        self._distances: dict[bytes, float] = {}
-        edges = _edges(links)
-        for root in sorted(links):
-            parents, distances = _shortest(root, edges)
-            self._parents[root] = parents
-            self._children[root] = [node for node, parent in parents.items() if parent == me]
-            if root == me:
-                self._distances = distances
+        self._edges: dict[bytes, list[tuple[bytes, float]]] = _edges(links)
+        self._trees: dict[bytes, _Tree] = {}
 
-    def roots(self) -> list[bytes]:
-        """All routers, in order."""
-        return list(self._parents)
+    def __contains__(self, root: object) -> bool:
+        return root in self._edges
 
     def parent(self, root: bytes) -> bytes:
         """Who is before me on the way from `root`; empty if there is no way, or it is mine."""
-        return self._parents.get(root, {}).get(self.me, b"")
+        return self._tree(root).parents.get(self.me, b"")
 
     def children(self, root: bytes) -> list[bytes]:
         """Whom I pass on to what `root` says to all."""
-        return self._children.get(root, [])
+        return self._tree(root).children
 
     def direction(self, root: bytes, destination: bytes) -> bytes:
         """The neighbour towards `destination` in the tree of `root`; empty if there is no way.
 
         That is my child above the destination, or my parent if it lies elsewhere in the tree.
         """
-        hops = self._hops.get(root)
-        if hops is None:
-            hops = self._hops_of(root)
-            self._hops[root] = hops
-        return hops.get(destination, b"")
+        return self._tree(root).hops.get(destination, b"")
 
     def distance(self, destination: bytes) -> float:
         """How far away a router is; infinite if there is no way."""
-        return self._distances.get(destination, float("inf"))
+        return self._tree(self.me).distances.get(destination, float("inf"))
 
-    def _hops_of(self, root: bytes) -> dict[bytes, bytes]:
-        parents = self._parents.get(root)
-        hops: dict[bytes, bytes] = {}
-        if parents is None:
-            return hops
-        up = parents.get(self.me, b"")
-        if not up and root != self.me:
-            return hops  # the tree does not reach me
-        if up:
-            hops[root] = up
-        for destination in parents:
-            at = destination
-            trail: list[bytes] = []
-            while at not in hops and at != self.me and parents.get(at, self.me) != self.me:
-                trail.append(at)
-                at = parents[at]
-            if at == self.me:
+    def _tree(self, root: bytes) -> _Tree:
+        tree = self._trees.get(root)
+        if tree is None:
+            tree = _Tree(self.me, root, self._edges)
+            self._trees[root] = tree
+        return tree
+
+
+@final
+class _Tree:
+    """The shortest ways from one router to all others."""
+
+    __slots__ = ("children", "distances", "hops", "parents")
+
+    def __init__(
+        self, me: bytes, root: bytes, edges: dict[bytes, list[tuple[bytes, float]]]
+    ) -> None:
+        self.distances: dict[bytes, float] = {}
+        #: The last router before each on the way from the root.
+        self.parents: dict[bytes, bytes] = {}
+        if root in edges:
+            self._measure(root, edges)
+        self.children: list[bytes] = [node for node, parent in self.parents.items() if parent == me]
+        #: The next hop from me to each router.
+        self.hops: dict[bytes, bytes] = {}
+        if me in self.distances:
+            self._follow(me, root)
+
+    def _measure(self, root: bytes, edges: dict[bytes, list[tuple[bytes, float]]]) -> None:
+        """Find the shortest ways, nearest routers first."""
+        nearest: list[tuple[float, bytes]] = [(0.0, root)]
+        distances: dict[bytes, float] = {root: 0.0}
+        while nearest:
+            near, one = heappop(nearest)
+            if one in self.distances:
                 continue
-            hop = hops.get(at, at)
-            hops[at] = hop
-            for passed in trail:
-                hops[passed] = hop
-        return hops
-
-
-def _edges(links: dict[bytes, dict[bytes, int]]) -> list[tuple[bytes, bytes, float]]:
-    """The links that both ends list, in both directions, in an order that is everybody's."""
-    edges: list[tuple[bytes, bytes, float]] = []
-    for one in sorted(links):
-        for other in sorted(links[one]):
-            back = links.get(other, {}).get(one)
-            if back is not None and other != one:
-                edges.append((one, other, effective_weight(one, other, links[one][other], back)))
-    return edges
-
-
-def _shortest(
-    root: bytes, edges: list[tuple[bytes, bytes, float]]
-) -> tuple[dict[bytes, bytes], dict[bytes, float]]:
-    """Everybody's last step on the way from `root`, and how far they are (Bellman and Ford)."""
-    distances: dict[bytes, float] = {root: 0.0}
-    parents: dict[bytes, bytes] = {}
-    shorter = True
-    while shorter:
-        shorter = False
-        for one, other, weight in edges:
-            near = distances.get(one)
-            if near is not None:
+            self.distances[one] = near
+            for other, weight in edges[one]:
                 far = distances.get(other)
                 if far is None or near + weight < far:
                     distances[other] = near + weight
-                    parents[other] = one
-                    shorter = True
-    return parents, distances
+                    self.parents[other] = one
+                    heappush(nearest, (near + weight, other))
+
+    def _follow(self, me: bytes, root: bytes) -> None:
+        """Find the next hops: below me through a child, elsewhere through my parent."""
+        up = self.parents.get(me, b"")
+        for destination in self.distances:  # parents come before their children
+            if destination == me:
+                continue
+            above = self.parents.get(destination, b"")
+            hop = destination if above == me else self.hops.get(above, up)
+            if hop:
+                self.hops[destination] = hop
+
+
+def _edges(links: dict[bytes, dict[bytes, int]]) -> dict[bytes, list[tuple[bytes, float]]]:
+    """The links that both ends list, in an order that is everybody's."""
+    edges: dict[bytes, list[tuple[bytes, float]]] = {}
+    for one in sorted(links):
+        edges[one] = []
+        for other in sorted(links[one]):
+            back = links.get(other, {}).get(one)
+            if back is not None and other != one:
+                weight = effective_weight(one, other, links[one][other], back)
+                edges[one].append((other, weight))
+    return edges
 
 
 @final
