@@ -133,3 +133,9 @@ def test_objects_relate_as_their_texts_do(a: str, b: str) -> None:
     assert (left.relation_to(b) >= SetIntersectionLevel.INCLUDES) == includes(a, b)
     assert (left.relation_to(b) is SetIntersectionLevel.DISJOINT) is not intersects(a, b)
     assert left.join(right).chunks[0] in {left.chunks[0], "*"}
+
+
+def test_stars_must_not_run_together_when_texts_are_joined() -> None:
+    with pytest.raises(KeyExprError, match="run together"):
+        KeyExpr("a/*").concat("*")
+    assert KeyExpr("a/*").concat("/*") == "a/*/*"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NoReturn, final
 
+from zenlake.errors import KeyExprError
 from zenlake.keys.matching import (
     canonize,
     check,
@@ -157,8 +158,14 @@ class KeyExpr:
         return KeyExpr.autocanonize(f"{self._text}/{_text(other)}")
 
     def concat(self, other: IntoKeyExpr) -> KeyExpr:
-        """Append `other` as it is; the result must be canonical."""
-        return KeyExpr(self._text + _text(other))
+        """Append `other` as it is; the result must be canonical, and stars must not run together."""
+        added = _text(other)
+        if self._text.endswith("*") and added.startswith("*"):
+            raise KeyExprError(
+                f"'{self._text}' and '{added}': the stars would run together and mean something "
+                f"else; write '{self._text}/{added}' with join()"
+            )
+        return KeyExpr(self._text + added)
 
     def __truediv__(self, other: IntoKeyExpr) -> KeyExpr:
         """`KeyExpr("a") / "b"` is `a/b`."""
