@@ -158,7 +158,7 @@ class KeyExpr:
         return KeyExpr.autocanonize(f"{self._text}/{_text(other)}")
 
     def concat(self, other: IntoKeyExpr) -> KeyExpr:
-        """Append `other` as it is; the result must be canonical, and stars must not run together."""
+        """Append `other` as it is; the result must be canonical, and no stars may meet."""
         added = _text(other)
         if self._text.endswith("*") and added.startswith("*"):
             raise KeyExprError(
