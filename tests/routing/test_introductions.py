@@ -116,18 +116,21 @@ def test_nodes_that_a_peer_tells_of_are_made_known_but_not_the_router_itself() -
 
 def test_of_several_routers_the_greatest_leads() -> None:
     low, high = Introductions(b"\x01"), Introductions(b"\x09")
+    both = {b"\x01", b"\x09"}
     for router in (low, high):
         router.added(1, b"\x05")
-        assert router.leads(1)
+        assert router.leads(1, both)
         router.received(
             1, states(peer(b"\x05", 2, links=(1, 2)), gateway(b"\x01", 1), gateway(b"\x09", 2))
         )
-    assert not low.leads(1)
-    assert high.leads(1)
+    assert not low.leads(1, both)
+    assert high.leads(1, both)
+    # Routers that cannot reach each other lead both.
+    assert low.leads(1, {b"\x01"})
     # It has lost the greater one.
     low.received(1, states(LinkState(psid=0, sn=3, links=(1,))))
-    assert low.leads(1)
-    assert low.leads(77)
+    assert low.leads(1, both)
+    assert low.leads(77, both)
 
 
 def test_a_peer_cannot_make_the_router_remember_without_end() -> None:

@@ -114,7 +114,14 @@ class SharedOutbox(Outbox):
         finally:
             self.lock.release()
 
-    def send(self, message: Message, priority: int, reliable: bool, force: bool = False) -> bool:
+    def send(
+        self,
+        message: Message,
+        priority: int,
+        reliable: bool,
+        force: bool = False,
+        awaited: bool = False,
+    ) -> bool:
         """Say something of the node's own; never waits: the node's lock is held."""
         w = Writer()
         message.write(w)
@@ -127,22 +134,12 @@ class SharedOutbox(Outbox):
                 if self.is_loop():
                     self._ask()
                 else:
-                    self._moved(False)
+                    self._moved(awaited)
             else:
                 self.drops[priority] += 1
             return taken
         finally:
             self.lock.release()
-
-    def urge(self) -> None:
-        """Write what there is, if this thread may."""
-        if self.direct and not self.is_loop():
-            self.lock.acquire()
-            try:
-                if not self.leftover and not self._flush(False):
-                    self._ask()
-            finally:
-                self.lock.release()
 
     def say(self, batch: bytes) -> None:
         """Add transport messages, before everything else."""
@@ -157,21 +154,17 @@ class SharedOutbox(Outbox):
     def _moved(self, express: bool) -> None:
         """Something was added: write it now, or have it written soon. The lock is held."""
         if self.direct and not self.leftover:
-            if self.held:
-                # A batch is full: whoever filled it writes it.
-                if not self._flush(True):
-                    self._ask()
-                return
-            if express or not self.flush_asked:
+            if self.held and not express:
+                # A batch is full: whoever filled it writes it. What is in the next one can wait.
+                self._flush(True)
+            elif express or not self.flush_asked:
                 now = perf_counter()
                 if express or now - self.last_direct > IDLE:
                     self.last_direct = now
                     if not self._flush(False):
                         self._ask()
                     return
-        if not self.flush_asked:
-            self.flush_asked = True
-            self.ask_flush(self)
+        self._ask()
 
     def _ask(self) -> None:
         if not self.flush_asked:

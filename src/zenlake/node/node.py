@@ -428,7 +428,8 @@ class Node(Home):
         if mesh is not None and face is not None:
             root = mesh.root(face, inbound.node_id)
             inbound.number = mesh.number(root)
-            if root == self.zid and face.role == ROUTER:  # our own came back
+            if not face.carried or (root == self.zid and face.role == ROUTER):
+                # Another router carries it, or it is our own that came back.
                 inbound.subscribers = []
                 inbound.frames = []
                 inbound.faces = []

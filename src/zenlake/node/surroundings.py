@@ -77,6 +77,7 @@ class Surroundings:
                 self._say(self.gossip.added(face.id, face.zid, 1 << face.role))
         elif face.role == ROUTER:
             self._say(mesh.added(face))
+            self._share(mesh)
         elif face.role == PEER:
             self._say(self.introductions.added(face.id, face.zid))
 
@@ -89,6 +90,7 @@ class Surroundings:
             self._say(self.gossip.removed(face.id))
         elif face.role == ROUTER:
             self._say(mesh.removed(face))
+            self._share(mesh)
         elif face.role == PEER:
             self.introductions.removed(face.id)
 
@@ -108,9 +110,20 @@ class Surroundings:
         else:
             others, passed_on = self.introductions.received(face.id, message)
         self._say(passed_on)
+        self._share(mesh)
         if not self.gossips:
             return []
         return [Found(node.zid, node.role, list(node.locators)) for node in others]
+
+    def _share(self, mesh: Mesh) -> None:
+        """Share the work with other routers of the same peers."""
+        for face in list(self._faces.values()):
+            if face.role == PEER:
+                gateways = self.introductions.gateways(face.id)
+                if gateways != face.gateways:
+                    face.gateways = gateways
+                    mesh.tables.version += 1
+                mesh.tables.carry(face, self.introductions.leads(face.id, mesh.state.nodes))
 
     def tick(self, now: float) -> None:
         """Do what is due."""

@@ -105,6 +105,10 @@ class Face:
         #: Whether it has told all that it had at the start (peers only).
         self.settled: bool = role != 1
         self.closed: bool = False
+        #: Whether this node carries its words to others: of several routers of a peer only one
+        #: does. And those routers, as far as it has told.
+        self.carried: bool = True
+        self.gateways: frozenset[bytes] = frozenset()
         #: What it said that made no sense, and was ignored.
         self.ignored: int = 0
 

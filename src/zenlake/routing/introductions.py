@@ -5,15 +5,17 @@ router tells it of those that are there already (nothing, if it is the first: an
 still said, and waited for); when a peer says where it listens, the others are told. The router
 does not speak of itself.
 
-A peer also tells the router its links, and which of its neighbours are routers. A peer with
-several routers hears what comes from beyond through one of them alone, the one with the greatest
-id, and speaks to beyond through the same: see `leads`.
+A peer also tells the router its links, and which of its neighbours are routers. Of several
+routers that can reach each other only one carries what a peer says, the one with the greatest
+id. What a peer should hear it hears from the router where it comes from, if that is one of its
+own, or else from that same one.
 
 The words are those of link states (see `linkstate`), in a numbering of their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final, final
 
 from zenlake.routing.linkstate import LINK_STATE, MAX_LOCATORS, MAX_NODES, Known, Outgoing
@@ -103,12 +105,17 @@ class Introductions:
                 known[zid] = Known(zid, entry.whatami or _ROUTER, locators)
         return list(known.values()), self._introduced(link, peer) if news else []
 
-    def leads(self, link: int) -> bool:
-        """Whether this router is the one through which a peer speaks with what is beyond."""
+    def gateways(self, link: int) -> frozenset[bytes]:
+        """The routers of a peer, as far as it has told."""
         peer = self._peers.get(link)
-        if peer is None:
-            return True
-        return all(zid <= self._zid for zid in peer.links & peer.gateways)
+        return frozenset() if peer is None else frozenset(peer.links & peer.gateways)
+
+    def leads(self, link: int, routers: Container[bytes]) -> bool:
+        """Whether this router is the one that carries the words of a peer.
+
+        `routers`: those that this one can reach.
+        """
+        return not any(zid > self._zid and zid in routers for zid in self.gateways(link))
 
     def _name(self, peer: _Peer, entry: LinkState) -> None:
         if not entry.zid:

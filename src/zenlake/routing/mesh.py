@@ -185,6 +185,12 @@ class Mesh:
                 found.append(face)
         return found
 
+    def serves(self, root: bytes, face: Face) -> bool:
+        """Whether it is for me to tell a peer what comes from `root`, or for its other routers."""
+        if root == self.me or not face.gateways:
+            return True
+        return face.carried and root not in face.gateways
+
     def distance(self, router: Face) -> float:
         """How far away a router is."""
         return self.trees.distance(router.zid)
@@ -198,7 +204,7 @@ class Mesh:
         """Who holds a key has changed: bring what this router declares up to date."""
         infos: list[int] = []
         for holder, ids in resource.holders[kind].items():
-            if holder.role != ROUTER:
+            if holder.role != ROUTER and holder.carried:
                 infos.extend(ids.values())
         key = resource.key
         own = self.own[kind]

@@ -30,7 +30,8 @@ def destinations(tables: Tables, source: Face, key: str, root: bytes = b"") -> l
         if face.role == LOCAL or face.outbox is None or not tables.flows(source, face):
             continue
         if face in matching:
-            found.append(face)
+            if mesh is None or mesh.serves(root, face):
+                found.append(face)
         elif tables.asks(face):
             if not face.knows_all(SUBSCRIBER, key):
                 found.append(face)

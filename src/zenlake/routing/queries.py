@@ -123,7 +123,9 @@ class Questions:
                 if mesh is not None and far:
                     if mesh.hop(root, source, face) is None:
                         continue
-                elif not tables.flows(source, face):
+                elif not tables.flows(source, face) or (
+                    mesh is not None and not mesh.serves(root, face)
+                ):
                     continue
                 known[face] = True
                 for info in infos.values():
@@ -184,8 +186,8 @@ class Questions:
             return
         mesh = self.tables.mesh
         root = b"" if mesh is None else mesh.root(source, message.node_id)
-        if mesh is not None and root == mesh.me and source.role == ROUTER:
-            source.ignored += 1  # our own question came back
+        if mesh is not None and (not source.carried or (root == mesh.me and source.role == ROUTER)):
+            # Another router carries it, or it is our own that came back.
             self._final(source, message.id, message.qos)
             return
         if message.timestamp_stack is not None:
@@ -241,11 +243,10 @@ class Questions:
                 message.qos & 7,
                 True,
                 bool(message.qos & 8),
+                True,
             )
             if not sent:
                 self.close(branch)
-            elif outbox is not None:
-                outbox.urge()
         if not branches:
             self._finished(question)
 
@@ -334,8 +335,7 @@ class Questions:
         outbox = face.outbox
         if outbox is not None and not face.closed:
             # Never dropped: whoever asked would wait for ever.
-            outbox.send(ResponseFinal(id=id, qos=qos), qos & 7, True, True)
-            outbox.urge()
+            outbox.send(ResponseFinal(id=id, qos=qos), qos & 7, True, True, True)
 
     def cancel(self, question: Question) -> None:
         """Whoever asked has lost interest: later answers are dropped."""

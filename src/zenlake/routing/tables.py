@@ -111,7 +111,21 @@ class Tables:
 
     def flows(self, source: Face, target: Face) -> bool:
         """Whether what `source` has or says is passed on to `target`."""
-        return source is not target and may_flow(self.mode, source.role, target.role)
+        if source is target or not source.carried:
+            return False
+        return may_flow(self.mode, source.role, target.role)
+
+    def carry(self, face: Face, carried: bool) -> None:
+        """From now on this node carries the words of a peer, or leaves them to another router."""
+        if face.carried == carried:
+            return
+        face.carried = carried
+        self.version += 1
+        for entry in self.tree.entries():
+            resource = entry.value
+            for kind in KINDS:
+                if face in resource.holders[kind]:
+                    self.spread(kind, resource, carried)
 
     # ------------------------------------------------------------------------- who is told what
 

@@ -268,9 +268,6 @@ class Outbox:
         """Add any publication or question; False if it was dropped."""
         return self.send(message, priority, reliable, False)
 
-    def urge(self) -> None:
-        """Somebody waits for what was just added: an edge that can writes it now."""
-
     def _room(self, lane: Lane, reliable: bool, need: int) -> bool:
         """Whether the open batch takes `need` bytes more; begins a frame if it must."""
         if self.closed:
@@ -283,8 +280,18 @@ class Outbox:
         self._open_frame(lane, reliable)
         return True
 
-    def send(self, message: Message, priority: int, reliable: bool, force: bool = False) -> bool:
-        """Add any message; `force`: even beyond the lane's bound (what the node itself says)."""
+    def send(
+        self,
+        message: Message,
+        priority: int,
+        reliable: bool,
+        force: bool = False,
+        awaited: bool = False,
+    ) -> bool:
+        """Add any message; `force`: even beyond the lane's bound (what the node itself says).
+
+        `awaited`: somebody waits for it, so an edge that can writes it at once.
+        """
         w = Writer()
         message.write(w)
         return self.send_encoded(b"".join(w.parts), priority, reliable, force)
