@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -159,7 +160,7 @@ def test_a_publisher_knows_of_subscribers_far_away() -> None:
     assert not publisher.matching
 
 
-def test_a_question_goes_to_the_nearest_that_knows_everything() -> None:
+def test_each_router_on_the_way_of_a_question_asks_its_own() -> None:
     network = Network(Random(6))
     _, clients = chain(network, 4)
     repliers = [client.queryable("q", b"%d" % n, complete=True) for n, client in enumerate(clients)]
@@ -168,13 +169,15 @@ def test_a_question_goes_to_the_nearest_that_knows_everything() -> None:
     clients[0].node.local.unqueryable(repliers[0].queryable)
     network.settle()
     ear = Ear(network)
-    # Each router on the way has one of its own, and each region answers for itself.
+    # Each router on the way has one of its own, and each region answers for itself: real
+    # routers in a row give three answers, too.
     answers = clients[0].get("q", consolidation=1)
     network.settle()
     assert answers.finals == 1
     assert [(near, far) for near, far, _ in ear.of(Request)] == [
         ("r0", "r1"), ("r1", "r2"), ("r2", "r3"),
     ]  # fmt: skip
+    assert len(answers.values()) == 3
 
 
 def test_all_are_asked_once_and_there_is_one_end() -> None:
@@ -276,6 +279,57 @@ def test_peers_of_a_router_meet_and_hear_each_other_and_the_far_side_once() -> N
         assert sorted(key for key, _ in recorder.values()) == [f"k/{n}" for n in range(5)]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_peer_of_two_routers_is_heard_and_hears_once(seed: int) -> None:
+    network = Network(Random(seed))
+    routers, clients = chain(network, 3)
+    peer = network.node("p", "peer", connect=["r0", "r1"])
+    network.settle()
+    everybody = [peer, *routers, *clients]
+    samples = [each.subscribe("k/*") for each in everybody]
+    for n, each in enumerate(everybody):
+        each.queryable(f"q/{n}", b"")
+    network.settle()
+    for n, each in enumerate(everybody):
+        each.put(f"k/{n}")
+    network.settle()
+    for recorder in samples:
+        assert sorted(key for key, _ in recorder.values()) == [f"k/{n}" for n in range(7)]
+    for each in everybody:
+        answers = each.get("q/*", consolidation=1)
+        network.settle()
+        assert (answers.finals, answers.keys()) == (1, [f"q/{n}" for n in range(7)])
+    # One of its routers dies: the other goes on, whichever led before.
+    network.crash(routers[0])
+    network.settle()
+    network.run(2.0)
+    samples[0].samples.clear()
+    samples[-1].samples.clear()
+    peer.put("k/after")
+    clients[2].put("k/too")
+    network.settle()
+    assert sorted(key for key, _ in samples[0].values()) == ["k/after", "k/too"]
+    assert sorted(key for key, _ in samples[-1].values()) == ["k/after", "k/too"]
+
+
+def test_of_two_that_know_everything_the_nearer_is_asked() -> None:
+    network = Network(Random(14))
+    middle = network.node("r0", "router")
+    near = network.node("r1", "router", connect=["r0"])
+    far = network.node("r2", "router", connect=["r0"], link_weights=((middle.node.zid, 500),))
+    client = network.node("c", "client", connect=["r0"])
+    network.settle()
+    far.queryable("q", b"far", complete=True)
+    near.queryable("q", b"near", complete=True)
+    network.settle()
+    answers = client.get("q", consolidation=1)
+    network.settle()
+    assert answers.values() == [("q", b"near")]
+    answers = client.get("q", consolidation=1, target=ALL)
+    network.settle()
+    assert sorted(answers.values()) == [("q", b"far"), ("q", b"near")]
+
+
 def test_routers_stay_apart_from_each_others_past_lives() -> None:
     network = Network(Random(13))
     routers, clients = chain(network, 3)
@@ -375,3 +429,13 @@ class Mesh(RuleBasedStateMachine):
 
 TestMesh = Mesh.TestCase
 TestMesh.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+class LargeMesh(Mesh):
+    """The same with many more."""
+
+    most = 20
+
+
+TestLargeMesh = pytest.mark.slow(LargeMesh.TestCase)
+TestLargeMesh.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
