@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from zenlake.api.options import (
     IntoEncoding,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Query"]
 
 
+@final
 class Query:
     """A question that waits for its answers.
 

@@ -40,6 +40,16 @@ Called: TypeAlias = Callable[[T], object] | Callback[T]
 Beside: TypeAlias = tuple[Callable[[T], object], H]
 
 
+def forgotten(entity: Declared) -> None:
+    """Undeclare with the last reference, like a file that is closed: the `__del__` of entities.
+
+    Each class has it as its own. Inherited from a compiled class by an interpreted one it would
+    lose the exception that is on its way just then, and the interpreter with it.
+    """
+    if not getattr(entity, "_gone", True) and not entity._runtime.closed:
+        later(entity._end)
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Declared:
     """Something that is declared until it is undeclared, forgotten, or its session closes."""
@@ -89,11 +99,6 @@ class Declared:
     def __exit__(self, /, *_args: object, **_kwargs: object) -> None:
         """Undeclare it."""
         self._end()
-
-    def __del__(self) -> None:
-        """Undeclared with its last reference, like a file that is closed."""
-        if not getattr(self, "_gone", True) and not self._runtime.closed:
-            later(self._end)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -145,4 +150,4 @@ def receiver_of(session: Session, handler: object, of: str, key: KeyExpr | str =
     return receiver
 
 
-__all__ += ["Beside", "Called", "Handler", "Queued", "entity_id", "receiver_of"]
+__all__ += ["Beside", "Called", "Handler", "Queued", "entity_id", "forgotten", "receiver_of"]

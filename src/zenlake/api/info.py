@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, overload
 
-from zenlake.api.entity import Beside, Called, H, Queued, Receiving, receiver_of
+from zenlake.api.entity import Beside, Called, H, Queued, Receiving, forgotten, receiver_of
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import Receiver
 from zenlake.node.neighbour import Neighbour
@@ -270,6 +270,8 @@ class LinkEvent:
 
 class EventsListener(Receiving[H], Generic[E, H]):
     """Tells of neighbours that come and go."""
+
+    __del__ = forgotten
 
     def __init__(
         self,

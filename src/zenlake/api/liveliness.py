@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from zenlake.api.entity import Beside, Called, Declared, H, Queued, receiver_of
+from zenlake.api.entity import Beside, Called, Declared, H, Queued, forgotten, receiver_of
 from zenlake.api.options import seconds
 from zenlake.api.query import CancellationToken, Reply, refuse_cancelled, watch
 from zenlake.api.subscribe import Subscriber
@@ -23,6 +23,8 @@ __all__ = ["Liveliness", "LivelinessToken"]
 
 class LivelinessToken(Declared):
     """Says that somebody is alive, until it is undeclared or the session ends in any way."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "liveliness token"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from zenlake.api.entity import H, Receiving, receiver_of
+from zenlake.api.entity import H, Receiving, forgotten, receiver_of
 from zenlake.engine.handlers import Receiver, StatusQueue
 from zenlake.node.entities import LocalQuerier, Publication
 
@@ -50,6 +50,8 @@ class MatchingStatus:
 
 class MatchingListener(Receiving[H]):
     """Tells when the first that matches comes, and when the last one leaves."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "matching listener"
 

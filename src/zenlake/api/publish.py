@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, final, overload
 
-from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id
+from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, forgotten
 from zenlake.api.matching import MatchingListener, MatchingStatus
 from zenlake.api.options import (
     IntoEncoding,
@@ -80,6 +80,7 @@ def attempt(publication: Publication, push: Push) -> PutOutcome:
     return PutOutcome.QUEUED
 
 
+@final
 class Publisher(Declared):
     """A declared publication: `put` is as cheap as it gets."""
 
@@ -134,6 +135,10 @@ class Publisher(Declared):
         self._check()
         with self._runtime.turn() as node:
             return MatchingStatus(node.local.publisher_matches(self._publication))
+
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     def _refuse(self) -> NoReturn:
         self._check()

@@ -7,7 +7,16 @@ from threading import Lock
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final, overload
 
-from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
+from zenlake.api.entity import (
+    Beside,
+    Called,
+    Declared,
+    H,
+    Queued,
+    entity_id,
+    forgotten,
+    receiver_of,
+)
 from zenlake.api.matching import MatchingListener, MatchingStatus
 from zenlake.api.options import (
     IntoEncoding,
@@ -228,6 +237,8 @@ def watch(
 
 class Querier(Declared):
     """A declared question: neighbours know of it, so that it is asked of the right ones at once."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "querier"
 

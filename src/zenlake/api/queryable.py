@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from zenlake.api.asked import Query
-from zenlake.api.entity import H, Receiving, entity_id
+from zenlake.api.entity import H, Receiving, entity_id, forgotten
 from zenlake.engine.handlers import Receiver
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import LocalQueryable
@@ -23,6 +23,8 @@ __all__ = ["Query", "Queryable"]
 
 class Queryable(Receiving[H]):
     """Somebody who answers questions about a key expression."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "queryable"
 

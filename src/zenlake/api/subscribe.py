@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from zenlake.api.entity import H, Receiving, entity_id
+from zenlake.api.entity import H, Receiving, entity_id, forgotten
 from zenlake.engine.handlers import Receiver
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import LivelinessSubscriber, LocalSubscriber
@@ -21,6 +21,8 @@ __all__ = ["Subscriber"]
 
 class Subscriber(Receiving[H]):
     """A declared subscription: take its samples, iterate over them, or be called."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "subscriber"
 

@@ -7,6 +7,7 @@ nodes there instead: see `zenlake.engine.here`.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import os
 import threading
@@ -103,4 +104,14 @@ def _after_fork() -> None:
     _shared = None
 
 
+def _stop() -> None:
+    """End the thread before the interpreter does: it must not run in a house being torn down."""
+    loop = _shared
+    if loop is not None and loop.alive and not loop.is_current():
+        loop.soon(loop.loop.stop)
+        loop.thread.join(1.0)
+
+
+# Registered before sessions are: what they do at exit still finds the loop running.
+atexit.register(_stop)
 os.register_at_fork(after_in_child=_after_fork)

@@ -7,7 +7,7 @@ from asyncio import TimerHandle
 from threading import Lock
 from typing import ClassVar, Final
 
-from zenlake.api.entity import Declared, entity_id
+from zenlake.api.entity import Declared, entity_id, forgotten
 from zenlake.api.options import (
     IntoEncoding,
     closed_error,
@@ -125,6 +125,8 @@ class Heart:
 
 class AdvancedPublisher(Declared):
     """A publisher that helps its subscribers to get everything, in order, even late."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "publisher"
 

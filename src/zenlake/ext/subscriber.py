@@ -13,6 +13,7 @@ from zenlake.api.entity import (
     Queued,
     Receiving,
     entity_id,
+    forgotten,
     receiver_of,
 )
 from zenlake.api.options import locality
@@ -34,6 +35,8 @@ __all__ = ["AdvancedSubscriber", "SampleMissListener", "declare_advanced_subscri
 
 class SampleMissListener(Receiving[H]):
     """Tells of samples that an advanced subscriber will never get."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "sample miss listener"
 
@@ -66,6 +69,8 @@ class SampleMissListener(Receiving[H]):
 
 class AdvancedSubscriber(Receiving[H]):
     """A subscriber that asks for what it missed, and delivers everything once and in order."""
+
+    __del__ = forgotten
 
     WHAT: ClassVar[str] = "subscriber"
 
