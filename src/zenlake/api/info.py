@@ -271,7 +271,9 @@ class LinkEvent:
 class EventsListener(Receiving[H], Generic[E, H]):
     """Tells of neighbours that come and go."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     def __init__(
         self,

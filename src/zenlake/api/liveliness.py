@@ -24,7 +24,9 @@ __all__ = ["Liveliness", "LivelinessToken"]
 class LivelinessToken(Declared):
     """Says that somebody is alive, until it is undeclared or the session ends in any way."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "liveliness token"
 

@@ -51,7 +51,9 @@ class MatchingStatus:
 class MatchingListener(Receiving[H]):
     """Tells when the first that matches comes, and when the last one leaves."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "matching listener"
 

@@ -238,7 +238,9 @@ def watch(
 class Querier(Declared):
     """A declared question: neighbours know of it, so that it is asked of the right ones at once."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "querier"
 

@@ -24,7 +24,9 @@ __all__ = ["Query", "Queryable"]
 class Queryable(Receiving[H]):
     """Somebody who answers questions about a key expression."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "queryable"
 

@@ -22,7 +22,9 @@ __all__ = ["Subscriber"]
 class Subscriber(Receiving[H]):
     """A declared subscription: take its samples, iterate over them, or be called."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "subscriber"
 

@@ -126,7 +126,9 @@ class Heart:
 class AdvancedPublisher(Declared):
     """A publisher that helps its subscribers to get everything, in order, even late."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "publisher"
 

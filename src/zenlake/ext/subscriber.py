@@ -36,7 +36,9 @@ __all__ = ["AdvancedSubscriber", "SampleMissListener", "declare_advanced_subscri
 class SampleMissListener(Receiving[H]):
     """Tells of samples that an advanced subscriber will never get."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "sample miss listener"
 
@@ -70,7 +72,9 @@ class SampleMissListener(Receiving[H]):
 class AdvancedSubscriber(Receiving[H]):
     """A subscriber that asks for what it missed, and delivers everything once and in order."""
 
-    __del__ = forgotten
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     WHAT: ClassVar[str] = "subscriber"
 
