@@ -7,6 +7,7 @@ HYPOTHESIS_PROFILE=dev|ci|night       how long properties are searched; `ci` whe
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from collections.abc import Generator
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -35,6 +36,15 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "dev"))
+
+
+def pytest_runtest_teardown() -> None:
+    # Commands set up logging for their process; here the process is everybody's.
+    for name in ("zenlake", *logging.Logger.manager.loggerDict):
+        if name.partition(".")[0] == "zenlake":
+            logger = logging.getLogger(name)
+            logger.setLevel(logging.NOTSET)
+            logger.handlers.clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:
