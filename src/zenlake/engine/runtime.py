@@ -27,6 +27,7 @@ from zenlake.links.link import Link, Listening
 from zenlake.links.options import shown
 from zenlake.links.registry import connect, listen
 from zenlake.node.connect import Attempt
+from zenlake.node.entities import Publication
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.node.stamps import Stamps
@@ -167,6 +168,7 @@ class Runtime:
             self._stamps(),
         )
         self.node.on_session = self._session_changed
+        self.node.guard = self._find_way
         self.node.start(time.monotonic())
         early, self._early = self._early, []
         for link in early:
@@ -412,6 +414,11 @@ class Runtime:
     def turn(self) -> Turn:
         """Speak with the node: its lock is held and it knows what time it is."""
         return Turn(self)
+
+    def _find_way(self, publication: Publication) -> None:
+        """Find out where a publication goes; from any thread."""
+        with self.lock:
+            self.node.find_publication_way(publication)
 
     def on_loop(self) -> bool:
         """Whether the caller is the loop thread, which must not wait."""

@@ -107,6 +107,8 @@ class Node(Home):
         #: When `tick` wants to be called.
         self.deadline: float = FOREVER
         self.closing: bool = False
+        #: Calls `find_publication_way` under the lock of those who have threads.
+        self.guard: Callable[[Publication], None] | None = None
         #: Told when sessions open and close: (neighbour, opened).
         self.on_session: Callable[[Neighbour, bool], None] | None = None
 
@@ -393,7 +395,18 @@ class Node(Home):
     # ------------------------------------------------------------------------------------ data
 
     def renew(self, publication: Publication) -> None:
-        """Find out anew where a publication goes."""
+        """Find out anew where a publication goes; the edge sees that nobody else is in the tables.
+
+        Publications come here from any thread, when the tables have changed.
+        """
+        guard = self.guard
+        if guard is None:
+            self.find_publication_way(publication)
+        else:
+            guard(publication)
+
+    def find_publication_way(self, publication: Publication) -> None:
+        """Find out where a publication goes, alone with the tables."""
         tables = self.tables
         version = tables.version
         key = publication.key
