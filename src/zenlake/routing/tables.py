@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from zenlake.errors import KeyExprError, RemoteError
-from zenlake.keys.matching import check, includes, intersects
+from zenlake.keys.matching import check, includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.face import CONTROL_QOS, ENTITIES, Face, InterestIn, InterestOut
 from zenlake.routing.home import Home
@@ -574,8 +574,3 @@ def is_key(text: str) -> bool:
     except KeyExprError:
         return False
     return True
-
-
-def meets(a: str, b: str) -> bool:
-    """Whether two key expressions share a key."""
-    return a == b or intersects(a, b)
