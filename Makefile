@@ -54,7 +54,7 @@ test: $(READY) ## everything, on both builds
 	@$(MAKE) --no-print-directory compiled
 
 interpreted: $(READY) build/compiled ## the suite on the sources
-	$(INTERPRETED) $(PYTEST) -m "not interop and not slow" $(ARGS)
+	$(INTERPRETED) $(PYTEST) -m "not interop and not slow and not spark" $(ARGS)
 
 compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
 	$(COMPILED) $(PYTEST) $(ARGS)
@@ -62,7 +62,7 @@ compiled: $(READY) build/compiled ## the suite on the compiled wheel, with inter
 cover: $(READY) ## branches that no test takes
 	rm -f .coverage .coverage.*
 	$(INTERPRETED) $(BIN)/python -m coverage run -m pytest -q -n 2 \
-		-m "not interop and not slow" $(ARGS)
+		-m "not interop and not slow and not spark" $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
