@@ -1,0 +1,55 @@
+"""The columns of a journal: what one row says about one sample."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+#: A microsecond timestamp in UTC, as every table of ours has them.
+INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+#: Keys repeat; a batch names each one once.
+KEY: Final = pa.dictionary(pa.int32(), pa.string())
+
+#: `kind`: what happened to the key.
+PUT: Final = 0
+DELETE: Final = 1
+
+#: `origin`: how the row came to be here.
+HEARD: Final = 0
+HEALED: Final = 1
+IMPORTED: Final = 2
+
+#: What is added to `hlc` to get the 64 bits of the time as they were on the wire. A signed long
+#: that is shifted keeps the order of all 64 bits; a cast would turn 2038 into the past.
+HLC_BIAS: Final = 1 << 63
+
+#: One row of the journal. Its identity is (journal id, partition, offset).
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("key", KEY, nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("encoding_id", pa.int32(), nullable=False),
+        pa.field("encoding_schema", pa.string()),
+        pa.field("hlc", pa.int64(), nullable=False),
+        pa.field("time", INSTANT, nullable=False),
+        pa.field("stamp_id", pa.binary(), nullable=False),
+        pa.field("stamped", pa.bool_(), nullable=False),
+        pa.field("attachment", pa.binary()),
+        pa.field("source_zid", pa.binary()),
+        pa.field("source_eid", pa.int64()),
+        pa.field("source_sn", pa.int64()),
+        pa.field("priority", pa.int8(), nullable=False),
+        pa.field("congestion", pa.int8(), nullable=False),
+        pa.field("express", pa.bool_(), nullable=False),
+        pa.field("reliable", pa.bool_(), nullable=False),
+        pa.field("received", INSTANT, nullable=False),
+        pa.field("origin", pa.int8(), nullable=False),
+    ]
+)
+
+#: What a recorder hands to the writer: rows that have no number yet.
+UNNUMBERED: Final = SCHEMA.remove(0)
