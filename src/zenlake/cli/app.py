@@ -32,6 +32,7 @@ COMMANDS = (
     "wire",
     "check-config",
     "acl",
+    "demo",
 )
 """The sub-commands in the order of the help page; `check-config` is `check_config.check_config`."""
 

@@ -1,0 +1,173 @@
+"""`zenlake demo fleet`: simulated robots, as load that looks real."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zenlake.cli.connection import Connection, networked, note, until_interrupted
+
+if TYPE_CHECKING:
+    from zenlake.api.liveliness import LivelinessToken
+    from zenlake.api.session import Session
+    from zenlake.config import Config
+    from zenlake.demo import Emission, Robot
+    from zenlake.ext import AdvancedPublisher
+
+HERE = "tcp/localhost:7447"
+
+LINE = 5.0
+"""Seconds between two lines of progress."""
+
+
+class Show(StrEnum):
+    """What can be shown."""
+
+    FLEET = "fleet"
+
+
+@networked
+def demo(
+    connection: Connection,
+    show: Annotated[Show, typer.Argument(help="fleet: robots that move, charge and fail.")],
+    robots: Annotated[int, typer.Option("--robots", min=1, max=1000, help="How many.")] = 10,
+    rate: Annotated[
+        float, typer.Option("--rate", metavar="HZ", min=0.1, help="Poses a second and robot.")
+    ] = 10.0,
+    camera: Annotated[
+        int,
+        typer.Option("--camera-bytes", min=0, help="About the size of a picture; 0: no camera."),
+    ] = 20_000,
+    seed: Annotated[int, typer.Option("--seed", help="Another number, another story.")] = 1,
+    duration: Annotated[
+        float | None,
+        typer.Option(
+            "--duration", metavar="SECONDS", help="Stop by itself.", show_default=False, min=0
+        ),
+    ] = None,
+) -> None:
+    """Publish what a fleet of robots would: poses, batteries, temperatures, pictures, faults.
+
+    Each robot has a session of its own, a client of tcp/localhost:7447 unless the options say
+    otherwise. It numbers what it says and keeps the last hundred of each kind, so that a recorder
+    can prove what it heard and heal what it did not. Now and then one is gone for some seconds,
+    and comes back as new.
+    """
+    from zenlake.demo import Fleet
+
+    config = _config(connection)
+    stage = _Stage(config)
+    pause = threading.Event()
+    with until_interrupted():
+        try:
+            fleet = Fleet.of(robots, rate, camera, seed)
+            stage.open(fleet.robots)
+            if not connection.as_json:
+                note(f"{robots} robots at {rate:g} Hz on robot/1 … robot/{robots}; Ctrl-C ends it")
+            started, told = time.monotonic(), 0.0
+            while duration is None or time.monotonic() - started < duration:
+                now = time.monotonic() - started
+                for robot, said in fleet.step(now):
+                    stage.say(robot, said)
+                if now - told >= LINE:
+                    told = now
+                    stage.tell(now, connection.as_json)
+                pause.wait(max(0.0, fleet.due - (time.monotonic() - started)))
+            stage.tell(time.monotonic() - started, connection.as_json)
+        finally:
+            stage.close()
+
+
+def _config(connection: Connection) -> Config:
+    config = connection.config()
+    if connection.mode is None and connection.file is None:
+        config.insert_json5("mode", '"client"')
+    if not connection.asked():
+        config.insert_json5("connect/endpoints", json.dumps([HERE]))
+    return config
+
+
+class _Stage:
+    """The sessions of all robots, and what they have said."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._sessions: dict[str, Session] = {}
+        self._publishers: dict[str, dict[str, AdvancedPublisher]] = {}
+        self._alive: dict[str, LivelinessToken] = {}
+        self._said = 0
+        self._bytes = 0
+        self._lost = 0
+
+    def open(self, robots: list[Robot]) -> None:
+        from rich.progress import track
+
+        for robot in track(robots, "robots wake up", disable=not sys.stderr.isatty()):
+            self._wake(robot)
+
+    def say(self, robot: Robot, said: list[Emission]) -> None:
+        if robot.out_of_reach:
+            self._lost += len(said)
+            if robot.name in self._sessions:
+                self._publishers.pop(robot.name)
+                self._sessions.pop(robot.name).close()
+            return
+        if robot.name not in self._sessions:
+            self._wake(robot)
+        publishers = self._publishers[robot.name]
+        for one in said:
+            publisher = publishers.get(one.key)
+            if publisher is None:
+                publisher = publishers[one.key] = self._declare(robot, one.key)
+            if one.payload is None:
+                publisher.delete()
+            else:
+                publisher.put(one.payload, encoding=one.encoding)
+                self._bytes += len(one.payload)
+            self._said += 1
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    def _wake(self, robot: Robot) -> None:
+        import zenlake
+
+        session = zenlake.open(self._config)
+        self._sessions[robot.name] = session
+        self._publishers[robot.name] = {}
+        self._alive[robot.name] = session.liveliness().declare_token(f"robot/{robot.name}/alive")
+
+    def _declare(self, robot: Robot, key: str) -> AdvancedPublisher:
+        from zenlake.ext import CacheConfig, MissDetectionConfig, declare_advanced_publisher
+
+        return declare_advanced_publisher(
+            self._sessions[robot.name],
+            key,
+            cache=CacheConfig(max_samples=100),
+            sample_miss_detection=MissDetectionConfig(heartbeat=1.0),
+            publisher_detection=True,
+        )
+
+    def tell(self, seconds: float, as_json: bool) -> None:
+        here = len(self._sessions)
+        if as_json:
+            told = {
+                "seconds": round(seconds, 1),
+                "robots": here,
+                "samples": self._said,
+                "bytes": self._bytes,
+                "lost": self._lost,
+            }
+            typer.echo(json.dumps(told))
+            return
+        typer.echo(
+            f"{seconds:7.1f} s  {here} robots in reach  {self._said:>9} samples"
+            f"  {self._bytes / 1e6:8.1f} MB  {self._lost} never said"
+        )
