@@ -6,6 +6,8 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.interop.peer import Peer, Plain, large
 from tests.interop.processes import connect, listen, meanwhile
@@ -193,3 +195,51 @@ def test_who_does_not_is_kept_out(
     assert listening.neighbours() == []
     connect(connecting, place, "client", **credentials("alice", "secret"))
     exchange(ours, theirs, [3])
+
+
+def key_pair(folder: Path, name: str) -> Plain:
+    """The settings of a node with a key of its own, in the form that both read."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    private, public = folder / f"{name}.pem", folder / f"{name}.pub"
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+    public.write_bytes(
+        key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.PKCS1)
+    )
+    return {
+        "transport__auth__pubkey__private_key_file": str(private),
+        "transport__auth__pubkey__public_key_file": str(public),
+    }
+
+
+# Eclipse's nodes read no file of known keys and so let nobody in: they only connect.
+def test_a_real_node_whose_key_is_known_is_let_in(ours: Peer, theirs: Peer, tmp_path: Path) -> None:
+    known = {"transport__auth__pubkey__known_keys_file": str(tmp_path / "theirs.pub")}
+    its_key = key_pair(tmp_path, "theirs")
+    place = listen(ours, **key_pair(tmp_path, "ours"), **known)
+    connect(theirs, place, "client", **its_key)
+    exchange(ours, theirs, [3])
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["an unknown key", "no key"])
+def test_a_real_node_whose_key_is_not_known_is_kept_out(
+    ours: Peer, theirs: Peer, tmp_path: Path, keyed: bool
+) -> None:
+    place = listen(ours, **key_pair(tmp_path, "ours"))
+    with pytest.raises(Exception, match="ZError"):
+        connect(theirs, place, "client", **(key_pair(tmp_path, "theirs") if keyed else {}))
+    assert ours.neighbours() == []
+
+
+def test_a_real_node_with_a_key_refuses_ours_in_words(
+    ours: Peer, theirs: Peer, tmp_path: Path
+) -> None:
+    place = listen(theirs, **key_pair(tmp_path, "theirs"))
+    with pytest.raises(Exception, match=place):
+        connect(ours, place, "client", **key_pair(tmp_path, "ours"))
+    assert theirs.neighbours() == []

@@ -369,7 +369,9 @@ class UserPassword:
     """Authentication by user and password."""
 
     user: str | None = key(
-        None, "The name shown when connecting.", honoured_by="zenlake.engine.settings.credentials"
+        None,
+        "The name shown when connecting.",
+        honoured_by="zenlake.engine.settings.credentials",
     )
     password: str | None = key(
         None,
@@ -396,14 +398,35 @@ class UserPassword:
 class PublicKey:
     """Authentication by public key."""
 
-    public_key_pem: str | None = key(None, "The public key, as PEM text.")
-    private_key_pem: str | None = key(None, "The private key, as PEM text.", secret=True)
-    public_key_file: str | None = key(None, "File of the public key.")
-    private_key_file: str | None = key(None, "File of the private key.")
+    public_key_pem: str | None = key(
+        None,
+        "The public key, as PEM text (PKCS#1).",
+        honoured_by="zenlake.engine.settings.credentials",
+    )
+    private_key_pem: str | None = key(
+        None,
+        "The private key, as PEM text (PKCS#1).",
+        secret=True,
+        honoured_by="zenlake.engine.settings.credentials",
+    )
+    public_key_file: str | None = key(
+        None,
+        "File of the public key (PEM, PKCS#1).",
+        honoured_by="zenlake.engine.settings.credentials",
+    )
+    private_key_file: str | None = key(
+        None,
+        "File of the private key (PEM, PKCS#1).",
+        honoured_by="zenlake.engine.settings.credentials",
+    )
     key_size: Annotated[int, Whole("bits", 0)] | None = key(
         None, "The size of the key made when none is given."
     )
-    known_keys_file: str | None = key(None, "File of the public keys that are trusted.")
+    known_keys_file: str | None = key(
+        None,
+        "File of the public keys that may connect; without it a node with a key lets nobody in.",
+        honoured_by="zenlake.engine.settings.credentials",
+    )
 
 
 @section

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 from zenlake.config.model import EndpointGroup, Settings
+from zenlake.config.model_transport import PublicKey
 from zenlake.errors import ConfigError
 from zenlake.node.settings import MODES, NodeSettings
 from zenlake.transport.auth import Credentials, read_dictionary
+from zenlake.transport.pem import private_key, public_keys
+from zenlake.transport.rsa import PrivateKey
+from zenlake.transport.rsa import PublicKey as RsaKey
 from zenlake.values.whatami import WhatAmI
+
+T = TypeVar("T")
 
 #: Bits of the resolution byte by the configuration's word.
 RESOLUTIONS = {"8bit": 0b00, "16bit": 0b01, "32bit": 0b10}
@@ -95,15 +103,60 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
 
 
 def credentials(settings: Settings) -> Credentials:
-    """Who the node is and whom it lets in; reads the dictionary file."""
+    """Who the node is and whom it lets in; reads the files that say so."""
     auth = settings.transport.auth.usrpwd
     users: dict[bytes, bytes] | None = None
     if auth.dictionary_file:
-        path = Path(auth.dictionary_file)
-        try:
-            users = read_dictionary(path.read_text())
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"transport/auth/usrpwd/dictionary_file: {path}: {error}") from error
+        where = "transport/auth/usrpwd/dictionary_file"
+        users = _read(where, auth.dictionary_file, read_dictionary)
+    key = _private_key(settings.transport.auth.pubkey)
     return Credentials(
-        user=(auth.user or "").encode(), password=(auth.password or "").encode(), users=users
+        user=(auth.user or "").encode(),
+        password=(auth.password or "").encode(),
+        users=users,
+        key=key,
+        known=frozenset() if key is None else _known_keys(settings.transport.auth.pubkey),
     )
+
+
+def _private_key(said: PublicKey) -> PrivateKey | None:
+    """The node's own pair of keys, if it has one; both halves must belong together."""
+    where = "transport/auth/pubkey"
+    if said.private_key_pem is not None:
+        key = _parsed(f"{where}/private_key_pem", said.private_key_pem, private_key)
+    elif said.private_key_file is not None:
+        key = _read(f"{where}/private_key_file", said.private_key_file, private_key)
+    else:
+        return None
+    if said.public_key_pem is not None:
+        public = _parsed(f"{where}/public_key_pem", said.public_key_pem, public_keys)
+    elif said.public_key_file is not None:
+        public = _read(f"{where}/public_key_file", said.public_key_file, public_keys)
+    else:
+        return key
+    if public != [key.public]:
+        raise ConfigError(f"{where}: the public key is not the one of the private key")
+    return key
+
+
+def _known_keys(said: PublicKey) -> frozenset[RsaKey]:
+    """Whom a node with a key lets in: without a file nobody, as in Eclipse's nodes."""
+    if said.known_keys_file is None:
+        return frozenset()
+    where = "transport/auth/pubkey/known_keys_file"
+    return frozenset(_read(where, said.known_keys_file, public_keys))
+
+
+def _read(where: str, file: str, parse: Callable[[str], T]) -> T:
+    try:
+        text = Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{where}: {file}: {error}") from error
+    return _parsed(f"{where}: {file}", text, parse)
+
+
+def _parsed(where: str, text: str, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error

@@ -173,7 +173,10 @@ class AcceptorAuth:
                 raise HandshakeError("it has no public key, and we let none in without", GENERIC)
             self.theirs = PublicKey.read(Reader(offered))
             if self.credentials.known is not None and self.theirs not in self.credentials.known:
-                raise HandshakeError("its public key is not among those we know", GENERIC)
+                raise HandshakeError(
+                    "its public key is not among those of transport/auth/pubkey/known_keys_file",
+                    GENERIC,
+                )
             w = Writer()
             self.credentials.key.public.write(w)
             w.sized(self.theirs.encrypt(self.challenge, self.random), 0xFFFF)
