@@ -18,6 +18,7 @@ from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.loop import Loop
 from zenlake.engine.shared import SharedOutbox
 from zenlake.routing.queries import ROUTE
+from zenlake.wire.codec_zenoh import Put
 
 if TYPE_CHECKING:
     from zenlake.node.entities import Publication
@@ -201,6 +202,8 @@ async def publish(publication: Publication, push: Push) -> bool:
         ):
             taken = False
     publication.sent += 1
+    body = push.body
+    publication.tally.add(1, len(body.payload) if isinstance(body, Put) else 0)
     if not taken:
         publication.dropped += 1
     if publication.locals:

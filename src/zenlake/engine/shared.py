@@ -67,8 +67,6 @@ class SharedOutbox(Outbox):
         self.congested: list[bool] = [False] * 8
         #: By priority: somebody who may block is blocking already.
         self.blocking: list[bool] = [False] * 8
-        #: What was dropped because there was no room, by priority.
-        self.drops: list[int] = [0] * 8
         #: Called when a message that may not be dropped found no room in time.
         self.unresponsive: Callable[[], None] | None = None
         self.broken: Exception | None = None

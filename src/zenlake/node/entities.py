@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample, sample_of
+from zenlake.node.traffic import Tally
 from zenlake.routing.face import Face
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.transport.outbox import Outbox
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 SESSION_LOCAL: Final = 0
 REMOTE: Final = 1
 ANY: Final = 2
+
+#: Of publications that have not found their way yet.
+NOWHERE: Final = Tally()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -165,7 +169,7 @@ class Publication:
     __slots__ = (
         "congestion", "destination", "dropped", "eid", "encoding", "express", "interested", "key",
         "key_expr", "locals", "matching", "node", "priority", "qos", "reliable", "remotes",
-        "schema", "sent", "status_sinks", "version",
+        "schema", "sent", "status_sinks", "tally", "version",
     )  # fmt: skip
 
     def __init__(
@@ -200,6 +204,8 @@ class Publication:
         self.status_sinks: list[StatusSink] = []
         self.sent: int = 0
         self.dropped: int = 0
+        #: Where it is counted with others on the same key; found with the way.
+        self.tally: Tally = NOWHERE
 
     def put(self, payload: bytes) -> bool:
         """Publish a plain value; False if a neighbour's queue had no room for it."""
@@ -214,6 +220,9 @@ class Publication:
             ):  # fmt: skip
                 taken = False
         self.sent += 1
+        tally = self.tally
+        tally.samples += 1
+        tally.size += len(payload)
         if not taken:
             self.dropped += 1
         if self.locals:
@@ -239,6 +248,8 @@ class Publication:
             ):
                 taken = False
         self.sent += 1
+        body = push.body
+        self.tally.add(1, len(body.payload) if isinstance(body, Put) else 0)
         if not taken:
             self.dropped += 1
         if self.locals:

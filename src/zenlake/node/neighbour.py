@@ -41,7 +41,8 @@ class Inbound:
     """A key that a neighbour publishes on, and who hears it."""
 
     __slots__ = (
-        "faces", "frames", "key", "key_expr", "node_id", "number", "subscribers", "version",
+        "faces", "frames", "key", "key_expr", "node_id", "number", "samples", "size",
+        "subscribers", "version",
     )  # fmt: skip
 
     def __init__(self, key: str, node_id: int) -> None:
@@ -59,6 +60,9 @@ class Inbound:
         #: Those of them that take rows instead of samples.
         self.frames: list[FrameSink] = []
         self.faces: list[Face] = []
+        #: What came this way, and the bytes of its payloads.
+        self.samples: int = 0
+        self.size: int = 0
 
 
 class Neighbour(Listener):
@@ -157,10 +161,7 @@ class Neighbour(Listener):
                 face.ignored += 1
                 return None
             if self._remembered >= INBOUND:
-                self._remembered = 0
-                self._by_key.clear()
-                self._by_bytes.clear()
-                self._by_node.clear()
+                self.fold()
             inbound = Inbound(key, node_id)
             self._remembered += 1
             if node_id:
@@ -168,6 +169,23 @@ class Neighbour(Listener):
             else:
                 self._by_key[key] = inbound
         return inbound
+
+    def ways(self) -> list[Inbound]:
+        """The keys that it publishes on, as far as they are remembered."""
+        found = list(self._by_key.values())
+        for ways in self._by_node.values():
+            found.extend(ways.values())
+        return found
+
+    def fold(self) -> None:
+        """Forget all ways; what came by them stays counted."""
+        heard = self.node.traffic.heard
+        for inbound in self.ways():
+            heard.add(inbound.key, inbound.samples, inbound.size)
+        self._remembered = 0
+        self._by_key.clear()
+        self._by_bytes.clear()
+        self._by_node.clear()
 
     def _push(self, push: Push, reliable: bool) -> None:
         name = self._name
@@ -177,12 +195,15 @@ class Neighbour(Listener):
             return
         if name and len(self._by_bytes) < INBOUND:
             self._by_bytes[name] = inbound
+        body = push.body
+        inbound.samples += 1
+        if isinstance(body, Put):
+            inbound.size += len(body.payload)
         node = self.node
         if inbound.version != node.tables.version:
             node.find_way(self, inbound)
         stamps = node.stamps
         if stamps is not None:
-            body = push.body
             heard = inbound.subscribers or inbound.frames or inbound.faces
             if heard and isinstance(body, Put) and not stamps.stamp(body):
                 return
@@ -280,6 +301,8 @@ class Neighbour(Listener):
         size = r.vle(0xFFFF_FFFF)
         at = r.pos
         r.skip(size)
+        inbound.samples += 1
+        inbound.size += size
         for frame in inbound.frames:
             frame.row(
                 inbound.key, data, at, at + size, encoding, seconds, fraction, stamp_id, qos,

@@ -18,6 +18,7 @@ from typing import Final
 
 from zenlake.errors import RemoteError
 from zenlake.node.connect import Attempt, ConnectPlan
+from zenlake.node.counts import Past
 from zenlake.node.entities import Publication, Remote
 from zenlake.node.local import Local
 from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
@@ -25,6 +26,7 @@ from zenlake.node.settings import NodeSettings
 from zenlake.node.sink import FrameSink
 from zenlake.node.stamps import Stamps
 from zenlake.node.surroundings import Surroundings
+from zenlake.node.traffic import Traffic
 from zenlake.routing.face import Face, InterestOut
 from zenlake.routing.home import Home
 from zenlake.routing.mesh import Mesh
@@ -84,6 +86,9 @@ class Node(Home):
         self.face: Face = Face(0, settings.zid, LOCAL, None)
         self.tables.add(self.face, 0.0)
         self.next_face: int = 1
+        #: What passed, by key.
+        self.traffic: Traffic = Traffic(settings.prefix_depth, settings.prefix_limit)
+        self.past: Past = Past()
         self.neighbours: list[Neighbour] = []
         self.by_zid: dict[bytes, Neighbour] = {}
         self.plan: ConnectPlan = ConnectPlan(
@@ -349,6 +354,8 @@ class Node(Home):
         if neighbour in self.neighbours:
             self.neighbours.remove(neighbour)
         face = neighbour.face
+        neighbour.fold()
+        self.past.add(neighbour)
         if face is not None:
             if self.by_zid.get(face.zid) is neighbour:
                 del self.by_zid[face.zid]
@@ -422,6 +429,10 @@ class Node(Home):
         publication.locals = (
             self.local.subscribers_of(key, True) if publication.destination != 1 else []
         )
+        publication.tally = self.traffic.tally(key)
+        if self.traffic.folded:
+            self.traffic.folded = False
+            tables.version += 1  # all who publish find their way, and their tally, anew
         publication.version = version
 
     def find_way(self, neighbour: Neighbour, inbound: Inbound) -> None:

@@ -46,3 +46,6 @@ class NodeSettings:
     locators: tuple[str, ...] = field(default=())
     #: What a router would have its links to others weigh.
     link_weights: tuple[tuple[bytes, int], ...] = ()
+    #: Traffic is counted by the first chunks of keys, and by so many prefixes at most.
+    prefix_depth: int = 2
+    prefix_limit: int = 256

@@ -78,7 +78,10 @@ class Waiting:
 class Lane:
     """The messages of one priority, in order."""
 
-    __slots__ = ("frame", "mark", "queue", "sn_best_effort", "sn_reliable", "writer")
+    __slots__ = (
+        "best_effort", "bytes_sent", "filled", "frame", "mark", "queue", "reliable",
+        "sn_best_effort", "sn_reliable", "writer",
+    )  # fmt: skip
 
     def __init__(self, mark: bytes, initial_sn: int) -> None:
         """`mark`: the extension that names the lane in its frames (empty for the data lane)."""
@@ -89,6 +92,24 @@ class Lane:
         #: What the open frame is: -1 none, 0 best effort, 1 reliable.
         self.frame: int = -1
         self.queue: list[Waiting] = []
+        #: Messages in the open frame; in all frames before it, by reliability; bytes taken.
+        self.filled: int = 0
+        self.reliable: int = 0
+        self.best_effort: int = 0
+        self.bytes_sent: int = 0
+
+    def settle(self) -> None:
+        """Count the messages of the open frame for good."""
+        if self.frame == 0:
+            self.best_effort += self.filled
+        else:
+            self.reliable += self.filled  # what goes bare is reliable
+        self.filled = 0
+
+    def messages(self, reliable: bool) -> int:
+        """How many messages were put into the lane."""
+        open_frame = self.filled if (self.frame != 0) == reliable else 0
+        return (self.reliable if reliable else self.best_effort) + open_frame
 
 
 class Outbox:
@@ -96,9 +117,11 @@ class Outbox:
 
     __slots__ = (
         "bare",
+        "batches_sent",
         "bytes_sent",
         "closed",
         "depth",
+        "drops",
         "forced",
         "held",
         "lanes",
@@ -139,6 +162,9 @@ class Outbox:
         self.pending: int = 0
         self.messages_sent: int = 0
         self.bytes_sent: int = 0
+        self.batches_sent: int = 0
+        #: What was dropped because there was no room, by priority.
+        self.drops: list[int] = [0] * 8
         self.closed: bool = False
         #: Low latency: messages go bare, each behind its own length, without frames.
         self.bare: bool = False
@@ -180,6 +206,7 @@ class Outbox:
 
     def _open_frame(self, lane: Lane, reliable: bool) -> None:
         """Begin a frame in the lane's open batch."""
+        lane.settle()
         w = lane.writer
         if not w.parts:
             w.parts.append(b"")  # the place of the length
@@ -206,6 +233,7 @@ class Outbox:
             self.held += len(batch)
             lane.queue.append(Waiting(batch, None))
             lane.writer = Writer()
+        lane.settle()
         lane.frame = -1
 
     def _sealed(self, w: Writer) -> bytes:
@@ -248,6 +276,7 @@ class Outbox:
         parts.append(prefix)
         parts.append(payload)
         w.size += need
+        lane.filled += 1
         self.pending += 1
         return True
 
@@ -260,7 +289,10 @@ class Outbox:
         What to do when there is no room (`congestion`: 0 drop, 1 block, 2 block the first) is
         for the edge to decide, which can wait: here a full lane drops.
         """
-        return self.push(head, payload, priority, reliable)
+        taken = self.push(head, payload, priority, reliable)
+        if not taken:
+            self.drops[priority] += 1
+        return taken
 
     def offer_message(
         self, message: Message, priority: int, reliable: bool, congestion: int, express: bool
@@ -294,7 +326,10 @@ class Outbox:
         """
         w = Writer()
         message.write(w)
-        return self.send_encoded(b"".join(w.parts), priority, reliable, force)
+        taken = self.send_encoded(b"".join(w.parts), priority, reliable, force)
+        if not taken:
+            self.drops[priority] += 1
+        return taken
 
     def send_encoded(self, data: bytes, priority: int, reliable: bool, force: bool) -> bool:
         """Add a message that is encoded already."""
@@ -314,6 +349,7 @@ class Outbox:
         w = lane.writer
         w.parts.append(data)
         w.size += need
+        lane.filled += 1
         self.pending += 1
         return True
 
@@ -342,6 +378,7 @@ class Outbox:
             w.parts.append(size.to_bytes(4, "little"))
             w.parts.append(data)
             w.size += size + 4
+        lane.filled += 1
         self.pending += 1
         return True
 
@@ -362,6 +399,10 @@ class Outbox:
         lane.queue.append(Waiting(b"", Train(head, value, reliable, sn)))
         self.held += size
         self.pending += 1
+        if reliable:
+            lane.reliable += 1
+        else:
+            lane.best_effort += 1
         return True
 
     def _beyond(self, force: bool) -> bool:
@@ -403,6 +444,7 @@ class Outbox:
         if self.urgent:
             batch = self.urgent.pop(0)
             self.bytes_sent += len(batch)
+            self.batches_sent += 1
             return batch
         for lane in self.lanes:
             if lane.queue:
@@ -419,13 +461,18 @@ class Outbox:
                         self.held -= train.size
                 self._emptied()
                 self.bytes_sent += len(batch)
+                self.batches_sent += 1
+                lane.bytes_sent += len(batch)
                 return batch
             if lane.writer.size:
                 batch = self._sealed(lane.writer)
                 lane.writer = Writer()
+                lane.settle()
                 lane.frame = -1
                 self._emptied()
                 self.bytes_sent += len(batch)
+                self.batches_sent += 1
+                lane.bytes_sent += len(batch)
                 return batch
         self.pending = 0
         batch = self.last

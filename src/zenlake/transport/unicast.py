@@ -115,6 +115,10 @@ class Unicast:
         self.bytes_received: int = 0
         self.duplicates: int = 0
         self.undecodable: int = 0
+        self.batches_received: int = 0
+        #: By priority * 2 + reliable: messages, and the bytes of their frames and fragments.
+        self.lane_received: list[int] = [0] * 16
+        self.lane_bytes: list[int] = [0] * 16
 
     # ------------------------------------------------------------------------------- opening
 
@@ -247,10 +251,12 @@ class Unicast:
             self._other(read_transport(r), now)
             return
         self.received += 1
+        self.lane_received[11] += 1
         if kind != 0x1D or not self.listener.heard_push(r, True):
             self.listener.heard(read_network(r), 5, True)
 
     def _batch(self, data: bytes, start: int, end: int, now: float) -> None:
+        self.batches_received += 1
         if self.state == OPEN:
             lz4 = self._lz4
             if lz4 is not None:
@@ -303,6 +309,8 @@ class Unicast:
         return priority
 
     def _frame(self, r: Reader) -> None:
+        start = r.pos
+        before = self.received
         header = r.u8()
         sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
         priority = self._lane_of(r, header) if header & 0x80 else 5
@@ -327,6 +335,8 @@ class Unicast:
             if kind == 0x1D and listener.heard_push(r, reliable):
                 continue
             listener.heard(read_network(r), priority, reliable)
+        self.lane_received[lane] += self.received - before
+        self.lane_bytes[lane] += r.pos - start
 
     def _fragment(self, r: Reader) -> None:
         header = r.u8()
@@ -360,6 +370,7 @@ class Unicast:
             self.duplicates += 1
             return
         self._last[lane] = sn
+        self.lane_bytes[lane] += len(payload)
         collected = self._fragments[lane]
         if drop:
             self.collecting -= collected.size
@@ -381,7 +392,15 @@ class Unicast:
             self.undecodable += 1  # costs this message, not the link
             return
         self.received += 1
+        self.lane_received[lane] += 1
         self.listener.heard(message, priority, reliable)
+
+    def incomplete(self) -> int:
+        """How many messages were given up because fragments of them were missing."""
+        found = 0
+        for collected in self._fragments:
+            found += collected.dropped
+        return found
 
     # -------------------------------------------------------------------------------- ending
 

@@ -1,0 +1,107 @@
+"""How much passes, by key: exact for the keys of now, by prefix for all that ever passed.
+
+Whoever counts adds to a row of its own: a `Tally` for each key that this node's programs speak
+on, the ways of a neighbour (`Inbound`) for what that one says. Rows are bounded in number. Those
+that must go are folded into the total of their prefix, the first chunks of the key; and when there
+are too many prefixes, into one total for all others. So totals never shrink.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: How many keys of its own programs a node counts one by one.
+KEYS: Final = 4096
+
+#: The prefix of all prefixes that there was no room for; no key begins like this.
+OTHER: Final = "*"
+
+
+class Tally:
+    """How many samples, and how many bytes of payload."""
+
+    __slots__ = ("samples", "size")
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.samples: int = 0
+        self.size: int = 0
+
+    def add(self, samples: int, size: int) -> None:
+        """Count more."""
+        self.samples += samples
+        self.size += size
+
+
+def prefix_of(key: str, depth: int) -> str:
+    """The first chunks of a key."""
+    end = -1
+    for _ in range(depth):
+        end = key.find("/", end + 1)
+        if end < 0:
+            return key
+    return key[:end]
+
+
+class Prefixes:
+    """Totals by prefix, for one direction."""
+
+    def __init__(self, depth: int, limit: int) -> None:
+        """Prefixes of `depth` chunks, at most `limit` of them."""
+        self.depth: int = depth
+        self.limit: int = limit
+        self.totals: dict[str, Tally] = {}
+
+    def add(self, key: str, samples: int, size: int) -> None:
+        """Count what passed on a key."""
+        if samples:
+            self.total(prefix_of(key, self.depth)).add(samples, size)
+
+    def total(self, prefix: str) -> Tally:
+        """The total of a prefix."""
+        found = self.totals.get(prefix)
+        if found is None:
+            if len(self.totals) >= self.limit:
+                prefix = OTHER
+                found = self.totals.get(prefix)
+            if found is None:
+                found = Tally()
+                self.totals[prefix] = found
+        return found
+
+    def copy(self) -> Prefixes:
+        """The same totals, to be added to."""
+        other = Prefixes(self.depth, self.limit)
+        for prefix, tally in self.totals.items():
+            other.total(prefix).add(tally.samples, tally.size)
+        return other
+
+
+class Traffic:
+    """What a node has counted by key."""
+
+    def __init__(self, depth: int, limit: int) -> None:
+        """Prefixes of `depth` chunks, at most `limit` of them in each direction."""
+        #: What neighbours said and is not counted in their ways any more.
+        self.heard: Prefixes = Prefixes(depth, limit)
+        #: What this node's programs said on keys that are not counted one by one any more.
+        self.said: Prefixes = Prefixes(depth, limit)
+        self.own: dict[str, Tally] = {}
+        #: Whether rows were folded since somebody last asked: who holds one must get another.
+        self.folded: bool = False
+
+    def tally(self, key: str) -> Tally:
+        """Where what our programs say on a key is counted."""
+        found = self.own.get(key)
+        if found is None:
+            if len(self.own) >= KEYS:
+                self._fold()
+            found = Tally()
+            self.own[key] = found
+        return found
+
+    def _fold(self) -> None:
+        for key, tally in self.own.items():
+            self.said.add(key, tally.samples, tally.size)
+        self.own.clear()
+        self.folded = True
