@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.journal.account import MOST_GAPS, Account, Gap
+
+
+def entered(*stretches: list[int], healed: bool = False, bits: int = 32) -> Account:
+    account = Account("k", bits)
+    for numbers in stretches:
+        enter(account, numbers)
+    return account
+
+
+def enter(
+    account: Account,
+    numbers: list[int],
+    times: list[int] | None = None,
+    healed: list[bool] | None = None,
+) -> list[Gap]:
+    stamps = np.array(times if times is not None else [0] * len(numbers), np.int64)
+    own = None if times is None else np.ones(len(numbers), np.bool_)
+    return account.enter(
+        np.array(numbers, np.int64), stamps, own, None if healed is None else np.array(healed)
+    )
+
+
+def counts(account: Account) -> tuple[int, int, int, int, int, int]:
+    return (
+        account.expected,
+        account.received,
+        account.missing,
+        account.duplicates,
+        account.reordered,
+        account.healed,
+    )
+
+
+def test_consecutive_numbers_are_complete() -> None:
+    assert counts(entered([0, 1, 2], [3, 4])) == (5, 5, 0, 0, 0, 0)
+
+
+def test_the_account_begins_with_the_first_number_heard() -> None:
+    account = entered([100, 101])
+    assert counts(account) == (2, 2, 0, 0, 0, 0)
+    assert (account.first, account.next) == (100, 102)
+
+
+def test_a_jump_is_a_gap() -> None:
+    account = entered([0, 1])
+    assert enter(account, [5, 6]) == [(2, 4)]
+    assert counts(account) == (7, 4, 3, 0, 0, 0)
+
+
+def test_what_comes_late_closes_its_part_of_the_gap() -> None:
+    account = entered([0, 5], [3])
+    assert account.gaps == [(1, 2), (4, 4)]
+    assert counts(account) == (6, 3, 3, 0, 1, 0)
+
+
+def test_what_is_healed_is_no_reordering() -> None:
+    account = entered([0, 5])
+    enter(account, [1, 2, 3, 4], healed=[True] * 4)
+    assert counts(account) == (6, 6, 0, 0, 0, 4)
+    assert account.gaps == []
+
+
+def test_what_comes_twice_is_a_duplicate() -> None:
+    assert counts(entered([0, 1, 1, 2], [2])) == (3, 3, 0, 2, 0, 0)
+
+
+def test_something_older_than_the_first_extends_the_account() -> None:
+    account = entered([10, 11], [7])
+    assert counts(account) == (5, 3, 2, 0, 1, 0)
+    assert account.gaps == [(8, 9)]
+
+
+def test_numbers_begin_again_after_thirty_two_bits() -> None:
+    top = 2**32
+    assert counts(entered([top - 2, top - 1, 0, 1])) == (4, 4, 0, 0, 0, 0)
+    assert entered([top - 2], [1]).gaps == [(top - 1, top)]
+    assert counts(entered([0], [top - 1])) == (2, 2, 0, 0, 1, 0)
+
+
+def test_a_source_that_starts_over_begins_a_new_run() -> None:
+    account = Account("k", 32)
+    enter(account, [0, 1, 3], [10, 11, 13])
+    enter(account, [0, 1, 2], [20, 21, 22])
+    assert account.restarts == 1
+    assert counts(account) == (7, 6, 1, 0, 0, 0)
+    assert account.gaps == []
+    assert account.lost == 1
+
+
+def test_a_late_sample_with_a_late_clock_is_not_a_new_start() -> None:
+    """Two threads of one publisher may take number and time in different order."""
+    account = Account("k", 32)
+    enter(account, [0, 2, 1], [10, 12, 13])
+    assert account.restarts == 0
+    assert counts(account) == (3, 3, 0, 0, 1, 0)
+
+
+def test_without_a_clock_of_its_own_only_a_zero_after_a_while_is_a_new_start() -> None:
+    account = Account("k", 32)
+    hundred = np.arange(100, dtype=np.int64)
+    account.enter(hundred, hundred)
+    account.enter(np.array([0], np.int64), np.array([200], np.int64))
+    assert account.restarts == 1
+    early = Account("k", 32)
+    early.enter(np.array([0, 0, 1], np.int64), np.array([1, 2, 3], np.int64))
+    assert (early.restarts, early.duplicates) == (0, 1)
+
+
+def test_gaps_beyond_the_bound_are_counted_and_not_listed() -> None:
+    account = Account("k", 32)
+    every_other = np.arange(0, 2 * (MOST_GAPS + 11), 2, dtype=np.int64)
+    account.enter(every_other, np.zeros(len(every_other), np.int64))
+    assert len(account.gaps) == MOST_GAPS
+    assert account.unlisted == 10
+    assert account.missing == MOST_GAPS + 10
+
+
+class Tally:
+    """The same, one row after the other, with a set of all numbers."""
+
+    def __init__(self) -> None:
+        self.came: set[int] = set()
+        self.duplicates = self.reordered = self.healed = 0
+
+    def row(self, number: int, healed: bool) -> None:
+        if number in self.came:
+            self.duplicates += 1
+        elif healed and self.came:
+            self.healed += 1
+        elif self.came and number < max(self.came):
+            self.reordered += 1
+        self.came.add(number)
+
+    def gaps(self) -> list[Gap]:
+        return [(a + 1, b - 1) for a, b in pairwise(sorted(self.came)) if b > a + 1]
+
+
+rows = st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=1, max_size=40)
+
+
+@given(rows, st.sampled_from([0, 2**32 - 15]), st.data())
+def test_the_account_agrees_with_a_tally_however_rows_are_cut(
+    found: list[tuple[int, bool]], start: int, data: st.DataObject
+) -> None:
+    tally = Tally()
+    for number, healed in found:
+        tally.row(number, healed)
+    account = Account("k", 32)
+    at = 0
+    while at < len(found):
+        size = data.draw(st.integers(1, len(found) - at))
+        part = found[at : at + size]
+        enter(
+            account,
+            [(number + start) % 2**32 for number, _ in part],
+            healed=[healed for _, healed in part],
+        )
+        account = Account.from_state(json.loads(json.dumps(account.state())))
+        at += size
+    span = max(tally.came) - min(tally.came) + 1
+    assert counts(account) == (
+        span,
+        len(tally.came),
+        span - len(tally.came),
+        tally.duplicates,
+        tally.reordered,
+        tally.healed,
+    )
+    assert account.rows == len(found)
+    lowest = min(tally.came) - account.first
+    assert [(a + lowest, b + lowest) for a, b in account.gaps] == tally.gaps()
+
+
+timed = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20)
+
+
+@given(timed, st.data())
+def test_new_runs_are_found_however_rows_are_cut(
+    found: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    whole, parts = Account("k", 32), Account("k", 32)
+    enter(whole, [number for number, _ in found], [time for _, time in found])
+    at = 0
+    while at < len(found):
+        size = data.draw(st.integers(1, len(found) - at))
+        part = found[at : at + size]
+        enter(parts, [number for number, _ in part], [time for _, time in part])
+        at += size
+    assert whole == parts
+    assert whole.rows == len(found) == whole.received + whole.duplicates
