@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from zenlake.errors import LocalError
 from zenlake.journal.account import Account, Gap
-from zenlake.journal.sources import COLUMNS, numbered, unnumbered
+from zenlake.journal.senders import COLUMNS, numbered, unnumbered
 
 __all__ = ["COLUMNS", "Ledger", "Opened", "Page"]
 
