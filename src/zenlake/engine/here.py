@@ -17,11 +17,12 @@ from zenlake.engine.channel import PATIENCE, Channel, Gate
 from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.loop import Loop
 from zenlake.engine.shared import SharedOutbox
+from zenlake.node.entities import congestion
 from zenlake.routing.queries import ROUTE
 from zenlake.wire.codec_zenoh import Put
 
 if TYPE_CHECKING:
-    from zenlake.node.entities import Publication
+    from zenlake.node.entities import Publication, Remote
     from zenlake.transport.outbox import Outbox
     from zenlake.wire.codec_network import Push
 
@@ -191,7 +192,9 @@ async def publish(publication: Publication, push: Push) -> bool:
         push.suffix = remote.suffix
         push.sender_mapping = remote.mine
         outbox = remote.outbox
-        if not await room(
+        if remote.guarded:
+            taken = await publish_guarded(publication, remote, push) and taken
+        elif not await room(
             outbox, publication.priority, publication.reliable, publication.congestion
         ) or not outbox.offer_message(
             push,
@@ -210,6 +213,24 @@ async def publish(publication: Publication, push: Push) -> bool:
         push.timestamp_stack = stack
         publication.deliver(push)
     return taken
+
+
+async def publish_guarded(publication: Publication, remote: Remote, push: Push) -> bool:
+    """Publish to one who listens, if the policy allows it, and as it says."""
+    qos = push.qos
+    try:
+        if not publication.may_go(remote, push):
+            return True
+        patience = congestion(push.qos)
+        priority = push.qos & 7
+        outbox = remote.outbox
+        return await room(
+            outbox, priority, publication.reliable, patience
+        ) and outbox.offer_message(
+            push, priority, publication.reliable, patience, push.qos & 0x10 != 0
+        )
+    finally:
+        push.qos = qos
 
 
 async def room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -> bool:

@@ -28,6 +28,7 @@ from zenlake.links.options import shown
 from zenlake.links.registry import connect, listen
 from zenlake.node.connect import Attempt
 from zenlake.node.entities import Publication
+from zenlake.node.guard import Papers
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.node.stamps import Stamps
@@ -167,6 +168,8 @@ class Runtime:
             self._make_outbox,
             self._stamps(),
         )
+        self.node.clock = time.monotonic
+        self.node.on_stopped = self._stopped_by_policy
         self.node.on_session = self._session_changed
         self.node.guard = self._find_way
         self.node.start(time.monotonic())
@@ -272,6 +275,7 @@ class Runtime:
         return sum(1 for n in self.node.neighbours if not n.attempt and n.face is None)
 
     def _pump(self, link: Link, neighbour: Neighbour) -> None:
+        neighbour.papers = lambda: papers(link)
         pump = Pump(self, link, neighbour)
         self.pumps.append(pump)
         self._by_outbox[id(pump.outbox)] = pump
@@ -339,6 +343,15 @@ class Runtime:
         for listener in list(self._listeners):
             listener(neighbour, opened)
         self._tell()
+
+    def _stopped_by_policy(
+        self, neighbour: Neighbour, flow: str, reason: str, kind: str, key: str
+    ) -> None:
+        """The policy stopped a message; the lock may not be held."""
+        if log.isEnabledFor(logging.DEBUG):
+            face = neighbour.face
+            who = "somebody" if face is None else ZenohId(face.zid)
+            log.debug("%s %s on %s %s: %s", flow, kind, key or "no key", who, reason)
 
     @staticmethod
     def scout(config: Config, matcher: int, on_found: Callable[[Found], None]) -> LooseScout:
@@ -546,6 +559,12 @@ class Runtime:
         with self.lock:
             self._stopped = True
             self._tell()
+
+
+def papers(link: Link) -> Papers:
+    """What a link tells of who is at its other end."""
+    name = link.auth_identifier
+    return Papers(tuple(link.interfaces), () if name is None else (name,))
 
 
 def fresh_zid() -> bytes:

@@ -11,6 +11,7 @@ from zenlake.config.model import EndpointGroup, Settings
 from zenlake.config.model_transport import PublicKey
 from zenlake.errors import ConfigError
 from zenlake.node.settings import MODES, NodeSettings
+from zenlake.routing.policy import Policy
 from zenlake.transport.auth import Credentials, read_dictionary
 from zenlake.transport.pem import private_key, public_keys
 from zenlake.transport.rsa import PrivateKey
@@ -95,6 +96,7 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         compression=unicast.compression.enabled,
         credentials=credentials(settings),
         locators=locators,
+        policy=Policy.of(settings),
         link_weights=tuple(
             (bytes(weight.dst_zid), weight.weight)
             for weight in settings.routing.router.linkstate.transport_weights

@@ -1,7 +1,8 @@
 """What was counted of one session, as it stands now; and of the sessions that are over.
 
 The counters themselves live where they are counted: in the transport (bytes, batches, lanes), the
-outbox (drops) and the face (what made no sense). Here they are only read.
+outbox (drops), the face (what made no sense) and the gates (what the policy stopped). Here they
+are only read.
 """
 
 from __future__ import annotations
@@ -100,6 +101,13 @@ def counts_of(neighbour: Neighbour) -> SessionCounts:
         counts.zid = face.zid
         counts.whatami = ROLE_NAMES[face.role]
         _note(counts.rx_dropped, "ignored", "", face.ignored)
+    for counted, stopped in (
+        (counts.rx_dropped, neighbour.stopped_in),
+        (counts.tx_dropped, neighbour.stopped_out),
+    ):
+        _note(counted, "denied", "", stopped.denied)
+        _note(counted, "downsampled", "", stopped.downsampled)
+        _note(counted, "too_large", "", stopped.too_large)
     if unicast is None:
         return counts
     counts.rx_bytes = unicast.bytes_received

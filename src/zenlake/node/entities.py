@@ -10,6 +10,7 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.traffic import Tally
 from zenlake.routing.face import Face
+from zenlake.routing.policy.messages import DELETE, PUT
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_network import Push, Responder, TimestampStack
@@ -25,6 +26,15 @@ ANY: Final = 2
 
 #: Of publications that have not found their way yet.
 NOWHERE: Final = Tally()
+
+
+#: The kinds of messages that publications make, as the policy counts: a bit for each.
+SAMPLES: Final = 1 << PUT | 1 << DELETE
+
+
+def congestion(qos: int) -> int:
+    """What happens when there is no room: 0 drop, 1 block, 2 block the first."""
+    return 1 if qos & 8 else (2 if qos & 0x20 else 0)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -146,12 +156,15 @@ class LivelinessGet:
 class Remote:
     """One neighbour that a publication goes to, and how its key is written there."""
 
-    __slots__ = ("face", "mine", "outbox", "put_head", "scope", "suffix")
+    __slots__ = ("face", "guarded", "key", "mine", "outbox", "put_head", "scope", "suffix")
 
     def __init__(self, face: Face, outbox: Outbox, key: str) -> None:
         """Written with what both sides know of the key."""
         self.face: Face = face
         self.outbox: Outbox = outbox
+        self.key: str = key
+        #: Whether the policy has a say in what it is sent.
+        self.guarded: bool = face.egress is not None and face.egress.concerns(SAMPLES)
         scope, mine, suffix = face.wire_key(key, False)
         self.scope: int = scope
         self.mine: bool = mine
@@ -167,9 +180,9 @@ class Publication:
     """
 
     __slots__ = (
-        "congestion", "destination", "dropped", "eid", "encoding", "express", "interested", "key",
-        "key_expr", "locals", "matching", "node", "priority", "qos", "reliable", "remotes",
-        "schema", "sent", "status_sinks", "tally", "version",
+        "congestion", "destination", "dropped", "eid", "encoding", "express", "guarded",
+        "interested", "key", "key_expr", "locals", "matching", "node", "priority", "qos",
+        "reliable", "remotes", "schema", "sent", "status_sinks", "tally", "version",
     )  # fmt: skip
 
     def __init__(
@@ -190,7 +203,7 @@ class Publication:
         self.key_expr: KeyExpr = KeyExpr.trusted(key)
         self.qos: int = qos
         self.priority: int = qos & 7
-        self.congestion: int = 1 if qos & 8 else (2 if qos & 0x20 else 0)
+        self.congestion: int = congestion(qos)
         self.express: bool = (qos & 0x10) != 0
         self.reliable: bool = reliable
         self.encoding: int = encoding
@@ -198,6 +211,8 @@ class Publication:
         self.destination: int = destination
         self.version: int = -1
         self.remotes: list[Remote] = []
+        #: Whether the policy has a say about one of them.
+        self.guarded: bool = False
         self.locals: list[LocalSubscriber] = []
         self.interested: bool = False
         self.matching: bool = False
@@ -212,6 +227,9 @@ class Publication:
         node = self.node
         if self.version != node.tables.version:
             node.renew(self)
+        if self.guarded:
+            body = Put(encoding=self.encoding, schema=self.schema, payload=payload)
+            return self.publish(Push(scope=0, suffix=self.key, qos=self.qos, body=body))
         taken = True
         for remote in self.remotes:
             if not remote.outbox.offer(
@@ -243,7 +261,14 @@ class Publication:
             push.scope = remote.scope
             push.suffix = remote.suffix
             push.sender_mapping = remote.mine
-            if not remote.outbox.offer_message(
+            if remote.guarded:
+                qos = push.qos
+                if self.may_go(remote, push) and not remote.outbox.offer_message(
+                    push, push.qos & 7, self.reliable, congestion(push.qos), push.qos & 0x10 != 0
+                ):
+                    taken = False
+                push.qos = qos
+            elif not remote.outbox.offer_message(
                 push, self.priority, self.reliable, self.congestion, self.express
             ):
                 taken = False
@@ -256,6 +281,10 @@ class Publication:
             push.timestamp_stack = stack
             self.deliver(push)
         return taken
+
+    def may_go(self, remote: Remote, push: Push) -> bool:
+        """Whether the policy lets it go to one neighbour; with the QoS that it has then."""
+        return remote.face.may_have(push, remote.key, self.reliable, self.node.moment())
 
     def deliver(self, push: Push) -> None:
         """Hand it to the subscribers of this very node."""

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zenlake.keys.keyexpr import KeyExpr
-from zenlake.node.entities import LocalSubscriber
+from zenlake.node.entities import SAMPLES, LocalSubscriber
+from zenlake.node.guard import Papers, admitted
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face
+from zenlake.routing.policy.gate import Counters, Gate, Interceptors
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
 from zenlake.routing.tables import is_key
@@ -41,8 +43,8 @@ class Inbound:
     """A key that a neighbour publishes on, and who hears it."""
 
     __slots__ = (
-        "faces", "frames", "key", "key_expr", "node_id", "number", "samples", "size",
-        "subscribers", "version",
+        "faces", "frames", "guarded", "key", "key_expr", "name", "node_id", "number", "samples",
+        "size", "subscribers", "version",
     )  # fmt: skip
 
     def __init__(self, key: str, node_id: int) -> None:
@@ -54,6 +56,8 @@ class Inbound:
         self.node_id: int = node_id
         #: Our own number for it, to tell other routers.
         self.number: int = 0
+        #: What our own programs call the key.
+        self.name: str = key
         self.key_expr: KeyExpr = KeyExpr.trusted(key)
         self.version: int = -1
         self.subscribers: list[LocalSubscriber] = []
@@ -63,6 +67,8 @@ class Inbound:
         #: What came this way, and the bytes of its payloads.
         self.samples: int = 0
         self.size: int = 0
+        #: Whether the policy has a say about one of these faces.
+        self.guarded: bool = False
 
 
 class Neighbour(Listener):
@@ -78,6 +84,16 @@ class Neighbour(Listener):
         self.stream: bool = stream
         self.mtu: int = mtu
         self.attempt: int = attempt
+        #: Tells what its link knows of it; asked only if there are rules.
+        self.papers: Callable[[], Papers] | None = None
+        #: What the policy does to what is said in both directions; None: nothing.
+        self.interceptors: Interceptors | None = None
+        self.ingress: Gate | None = None
+        #: What it has stopped and changed so far.
+        self.stopped_in: Counters = Counters()
+        self.stopped_out: Counters = Counters()
+        #: Whether it may do something to samples that come.
+        self.guarded: bool = False
         self.face: Face | None = None
         self.unicast: Unicast | None = None
         self.error: Exception | None = None
@@ -110,6 +126,23 @@ class Neighbour(Listener):
         if finished is not None:
             finished()
 
+    def intercept(self, interceptors: Interceptors | None) -> None:
+        """Obey a policy from now on."""
+        self.interceptors = interceptors
+        self.ingress = None
+        egress: Gate | None = None
+        if interceptors is not None:
+            self.ingress = interceptors.ingress
+            egress = interceptors.egress
+        if self.ingress is not None:
+            self.ingress.counters = self.stopped_in
+        if egress is not None:
+            egress.counters = self.stopped_out
+        self.guarded = self.ingress is not None and self.ingress.concerns(SAMPLES)
+        face = self.face
+        if face is not None:
+            face.egress = egress
+
     def is_open(self) -> bool:
         """Whether a session is open."""
         unicast = self.unicast
@@ -119,6 +152,9 @@ class Neighbour(Listener):
 
     def heard(self, message: Message, priority: int, reliable: bool) -> None:
         """A network message came."""
+        ingress = self.ingress
+        if ingress is not None and not admitted(self, ingress, message, reliable):
+            return
         if isinstance(message, Push):
             self._push(message, reliable)
             return
@@ -246,6 +282,8 @@ class Neighbour(Listener):
         Ordinary is: a key named before in these very bytes, at most a QoS extension, a value
         with at most a timestamp and a plain encoding. False: not ordinary, nothing was read.
         """
+        if self.guarded:
+            return False
         data = r.data
         start = r.pos
         end = r.end
@@ -305,7 +343,7 @@ class Neighbour(Listener):
         inbound.size += size
         for frame in inbound.frames:
             frame.row(
-                inbound.key, data, at, at + size, encoding, seconds, fraction, stamp_id, qos,
+                inbound.name, data, at, at + size, encoding, seconds, fraction, stamp_id, qos,
                 reliable,
             )  # fmt: skip
         if inbound.subscribers:

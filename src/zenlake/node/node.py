@@ -19,7 +19,8 @@ from typing import Final
 from zenlake.errors import RemoteError
 from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.counts import Past
-from zenlake.node.entities import Publication, Remote
+from zenlake.node.entities import SAMPLES, Publication, Remote
+from zenlake.node.guard import subject_of
 from zenlake.node.local import Local
 from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
 from zenlake.node.settings import NodeSettings
@@ -30,6 +31,9 @@ from zenlake.node.traffic import Traffic
 from zenlake.routing.face import Face, InterestOut
 from zenlake.routing.home import Home
 from zenlake.routing.mesh import Mesh
+from zenlake.routing.policy.gate import Counters, Gate, Interceptors
+from zenlake.routing.policy.messages import FLOWS, KINDS
+from zenlake.routing.policy.policy import Policy
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.queries import Branch, Questions
 from zenlake.routing.regions import CLIENT, LOCAL, PEER, ROUTER
@@ -80,6 +84,14 @@ class Node(Home):
         #: Takes the time at a point of a message's way; None: nobody here does.
         self.take_time: Callable[[int], TimestampRecord | None] | None = None
         self.now: float = 0.0
+        #: Tells the time to publications, which do not wait for `now`; None: it is `now`.
+        self.clock: Callable[[], float] | None = None
+        self.policy: Policy = settings.policy
+        #: What the policy stopped and changed of neighbours that have gone.
+        self.stopped_in: Counters = Counters()
+        self.stopped_out: Counters = Counters()
+        #: Told of each message that it stops: (neighbour, flow, reason, kind, key).
+        self.on_stopped: Callable[[Neighbour, str, str, str, str], None] | None = None
         self.tables: Tables = Tables(settings.mode, self)
         self.tables.interest_timeout = settings.interest_timeout
         self.questions: Questions = Questions(self.tables, self, settings.query_timeout)
@@ -127,6 +139,11 @@ class Node(Home):
     def time(self) -> float:
         """What time it is, as far as the node was told."""
         return self.now
+
+    def moment(self) -> float:
+        """What time it is, for those who come without telling it."""
+        clock = self.clock
+        return self.now if clock is None else clock()
 
     def locators(self) -> list[str]:
         """Where others can connect to this node."""
@@ -336,6 +353,7 @@ class Node(Home):
         # Only peers tell each other unasked when they have told all.
         face.settled = not (self.mode == PEER and face.role == PEER)
         neighbour.face = face
+        self._intercept(neighbour, terms)
         self.by_zid[terms.zid] = neighbour
         self.plan.opened(neighbour.attempt)
         self.wake_by(unicast.deadline)
@@ -348,6 +366,48 @@ class Node(Home):
         if self.on_session is not None:
             self.on_session(neighbour, True)
 
+    def obey(self, policy: Policy) -> None:
+        """Have another policy from now on; what was declared under the old one stays."""
+        self.policy = policy
+        for neighbour in self.neighbours:
+            unicast = neighbour.unicast
+            if unicast is not None and unicast.terms is not None and neighbour.face is not None:
+                self._intercept(neighbour, unicast.terms)
+        self.tables.version += 1
+
+    def _intercept(self, neighbour: Neighbour, terms: Terms) -> None:
+        """Have the policy look at what a neighbour says and hears."""
+        policy = self.policy
+        interceptors: Interceptors | None = None
+        if not policy.is_idle():
+            interceptors = policy.for_neighbour(subject_of(neighbour, terms))
+        neighbour.intercept(interceptors)
+        if interceptors is not None:
+            self._listen_to(neighbour, interceptors.ingress, FLOWS[0])
+            self._listen_to(neighbour, interceptors.egress, FLOWS[1])
+
+    def _listen_to(self, neighbour: Neighbour, gate: Gate | None, flow: str) -> None:
+        if gate is None:
+            return
+
+        def stopped(reason: str, kind: int, key: str) -> None:
+            tell = self.on_stopped
+            if tell is not None:
+                tell(neighbour, flow, reason, KINDS[kind], key)
+
+        gate.stopped = stopped
+
+    def stops(self) -> dict[str, dict[str, int]]:
+        """How many messages the policy stopped and changed since the start, by flow and reason."""
+        ingress = Counters()
+        egress = Counters()
+        ingress.add(self.stopped_in)
+        egress.add(self.stopped_out)
+        for neighbour in self.neighbours:
+            ingress.add(neighbour.stopped_in)
+            egress.add(neighbour.stopped_out)
+        return {FLOWS[0]: ingress.to_dict(), FLOWS[1]: egress.to_dict()}
+
     def closed(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
         """A session is over, or never began."""
         self.now = now
@@ -357,6 +417,8 @@ class Node(Home):
         neighbour.fold()
         self.past.add(neighbour)
         if face is not None:
+            self.stopped_in.add(neighbour.stopped_in)
+            self.stopped_out.add(neighbour.stopped_out)
             if self.by_zid.get(face.zid) is neighbour:
                 del self.by_zid[face.zid]
                 self.plan.released(face.zid, now)
@@ -426,6 +488,7 @@ class Node(Home):
                     remote.put_head = put_head(publication, remote)
                     remotes.append(remote)
         publication.remotes = remotes
+        publication.guarded = any(remote.guarded for remote in remotes)
         publication.locals = (
             self.local.subscribers_of(key, True) if publication.destination != 1 else []
         )
@@ -459,6 +522,9 @@ class Node(Home):
                 inbound.faces = []
                 return
         inbound.faces = [] if face is None else destinations(self.tables, face, inbound.key, root)
+        inbound.guarded = any(
+            face.egress is not None and face.egress.concerns(SAMPLES) for face in inbound.faces
+        )
 
     def forward(self, push: Push, inbound: Inbound, reliable: bool) -> None:
         """Pass a sample on to other neighbours."""
@@ -476,7 +542,8 @@ class Node(Home):
                 timestamp_stack=push.timestamp_stack,
                 body=push.body,
             )
-            outbox.send(copy, push.qos & 7, reliable, False)
+            if not inbound.guarded or face.may_have(copy, inbound.key, reliable, self.now):
+                outbox.send(copy, copy.qos & 7, reliable, False)
 
     def stamped(self, stack: TimestampStack, point: int) -> TimestampStack:
         """The times of a message, with ours if it is wanted at this point."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from zenlake.routing.policy.policy import Policy
 from zenlake.routing.regions import CLIENT, PEER, ROUTER
 from zenlake.transport.auth import Credentials
 
@@ -44,6 +45,8 @@ class NodeSettings:
     compression: bool = False
     credentials: Credentials = field(default=Credentials(), repr=False)
     locators: tuple[str, ...] = field(default=())
+    #: What may pass, and how.
+    policy: Policy = field(default=Policy(), repr=False)
     #: What a router would have its links to others weigh.
     link_weights: tuple[tuple[bytes, int], ...] = ()
     #: Traffic is counted by the first chunks of keys, and by so many prefixes at most.

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
+from zenlake.routing.policy.gate import Gate
+from zenlake.routing.policy.messages import Verdict
 from zenlake.routing.regions import LOCAL
 from zenlake.routing.resources import KeyIds, literal_prefix
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_declare import DeclareKeyExpr
-from zenlake.wire.codec_network import Declare
+from zenlake.wire.codec_network import Declare, Push, Request, Response
 from zenlake.wire.message import Message
 
 if TYPE_CHECKING:
@@ -81,6 +83,8 @@ class Face:
         self.zid: bytes = zid
         self.role: int = role
         self.outbox: Outbox | None = outbox
+        #: What the policy says about what it may be sent; None: nothing.
+        self.egress: Gate | None = None
         self.keys: KeyIds = KeyIds(KEY_BYTES)
         #: By kind: what it declared (its id → key).
         self.declared: list[dict[int, str]] = [{}, {}, {}]
@@ -121,6 +125,23 @@ class Face:
         outbox = self.outbox
         if outbox is not None and not self.closed:
             outbox.send(message, 0, True, True)
+
+    def may_learn(self, kind: int, key: str) -> bool:
+        """Whether it may be sent a declaration or an interest (`kind` as the policy counts)."""
+        gate = self.egress
+        return gate is None or gate.lets(kind, key)
+
+    def may_have(
+        self, message: Push | Request | Response, key: str, reliable: bool, now: float
+    ) -> bool:
+        """Whether it may be sent a message under a key; if so, with the QoS that it has then."""
+        gate = self.egress
+        if gate is None:
+            return True
+        if gate.judge(message, key, now) is not Verdict.PASS:
+            return False
+        message.qos = gate.qos(message, key, reliable)
+        return True
 
     def charge(self, key: str) -> bool:
         """Count a key that it wants kept; False if it has had too many."""

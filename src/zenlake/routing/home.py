@@ -29,6 +29,10 @@ class Home:
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
         """A question for our own queryables; each answer goes to `Questions.answer`."""
 
+    def time(self) -> float:
+        """What time it is, as far as the node was told."""
+        return 0.0
+
     def stamped(self, stack: TimestampStack, point: int) -> TimestampStack:
         """The times of a message, with ours if it is wanted at this point."""
         return stack

@@ -20,6 +20,7 @@ from typing import Final
 
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.linkstate import Known, LinkStateTable, Outgoing
+from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
 from zenlake.routing.regions import ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
 from zenlake.routing.tables import Tables, is_key
@@ -329,6 +330,8 @@ class Mesh:
                 self._say(face, root, kind, key, NO_MORE)
 
     def _say(self, face: Face, zid: bytes, kind: int, key: str, info: int) -> None:
+        if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
+            return
         number = self.state.psid(zid)
         if number < 0:
             # Forgotten, and perhaps back before the next computation: it shall be said then.

@@ -182,13 +182,13 @@ class Questions:
             return
         if key is None or not is_key(key) or source.questions >= QUESTIONS:
             source.ignored += 1
-            self._final(source, message.id, message.qos)
+            self.refuse(source, message)
             return
         mesh = self.tables.mesh
         root = b"" if mesh is None else mesh.root(source, message.node_id)
         if mesh is not None and (not source.carried or (root == mesh.me and source.role == ROUTER)):
             # Another router carries it, or it is our own that came back.
-            self._final(source, message.id, message.qos)
+            self.refuse(source, message)
             return
         if message.timestamp_stack is not None:
             message.timestamp_stack = self.home.stamped(message.timestamp_stack, ROUTE)
@@ -197,6 +197,10 @@ class Questions:
         source.questions += 1
         targets = self.candidates(source, key, message.target, root)
         self.send(question, key, message, targets, now)
+
+    def refuse(self, source: Face, message: Request) -> None:
+        """There will be no answers."""
+        self._final(source, message.id, message.qos)
 
     def send(
         self, question: Question, key: str, message: Request, targets: list[Face], now: float
@@ -225,27 +229,25 @@ class Questions:
                 self.home.ask(branch, key, body, message.target)
                 continue
             scope, mine, suffix = face.wire_key(key, False)
-            outbox = face.outbox
-            sent = outbox is not None and outbox.send(
-                Request(
-                    id=branch.id,
-                    scope=scope,
-                    suffix=suffix,
-                    sender_mapping=mine,
-                    qos=message.qos,
-                    target=message.target,
-                    budget=message.budget,
-                    timeout=message.timeout,
-                    node_id=number if face.role == ROUTER else 0,
-                    timestamp_stack=routed,
-                    body=body,
-                ),
-                message.qos & 7,
-                True,
-                bool(message.qos & 8),
-                True,
+            request = Request(
+                id=branch.id,
+                scope=scope,
+                suffix=suffix,
+                sender_mapping=mine,
+                qos=message.qos,
+                target=message.target,
+                budget=message.budget,
+                timeout=message.timeout,
+                node_id=number if face.role == ROUTER else 0,
+                timestamp_stack=routed,
+                body=body,
             )
-            if not sent:
+            outbox = face.outbox
+            if (
+                outbox is None
+                or not face.may_have(request, key, True, now)
+                or not outbox.send(request, request.qos & 7, True, bool(request.qos & 8), True)
+            ):
                 self.close(branch)
         if not branches:
             self._finished(question)
@@ -289,23 +291,22 @@ class Questions:
                 asker.stamp(self.home.stamped(stack, RECEIVE))
             asker.answer(key, body, responder)
             return True
-        outbox = question.source.outbox
+        source = question.source
+        outbox = source.outbox
         if outbox is None:
             return True
-        return outbox.send(
-            Response(
-                id=question.id,
-                scope=0,
-                suffix=key,
-                qos=question.qos,
-                responder=responder,
-                timestamp_stack=stack,
-                body=body,
-            ),
-            question.qos & 7,
-            True,
-            bool(question.qos & 8),
+        response = Response(
+            id=question.id,
+            scope=0,
+            suffix=key,
+            qos=question.qos,
+            responder=responder,
+            timestamp_stack=stack,
+            body=body,
         )
+        if not source.may_have(response, key, True, self.home.time()):
+            return True
+        return outbox.send(response, question.qos & 7, True, bool(question.qos & 8))
 
     def response_final(self, face: Face, id: int) -> None:
         """A neighbour has no more answers."""

@@ -15,6 +15,11 @@ from zenlake.keys.matching import check, includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.face import CONTROL_QOS, ENTITIES, Face, InterestIn, InterestOut
 from zenlake.routing.home import Home
+from zenlake.routing.policy.messages import (
+    DECLARE_LIVELINESS_SUBSCRIBER,
+    DECLARE_SUBSCRIBER,
+    LIVELINESS_QUERY,
+)
 from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_pushed, is_south, may_flow
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
 from zenlake.wire.codec_declare import (
@@ -157,7 +162,7 @@ class Tables:
             if not visible:
                 id = told.pop(key)
                 face.told_info.pop(key, None) if kind == QUERYABLE else None
-                self._retract(face, kind, id)
+                self._retract(face, kind, id, key)
             elif kind == QUERYABLE:
                 info = self.info(face, resource)
                 if face.told_info.get(key, 0) != info:
@@ -188,6 +193,9 @@ class Tables:
     def _announce(
         self, face: Face, kind: int, id: int, key: str, info: int, interest: int | None
     ) -> None:
+        # The policy counts the kinds of declarations in the same order.
+        if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
+            return
         may_declare = is_pushed(self.mode, face.role) or (face.wants_keys and id != 0)
         scope, mine, suffix = face.wire_key(key, may_declare)
         body: DeclareSubscriber | DeclareQueryable | DeclareToken
@@ -201,7 +209,9 @@ class Tables:
             body = DeclareToken(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
         face.send(Declare(interest_id=interest, qos=CONTROL_QOS, body=body))
 
-    def _retract(self, face: Face, kind: int, id: int) -> None:
+    def _retract(self, face: Face, kind: int, id: int, key: str) -> None:
+        if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
+            return
         body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
         null = KeyExt(scope=0)
         if kind == SUBSCRIBER:
@@ -239,7 +249,7 @@ class Tables:
             self._announce(face, kind, id, interest.key, complete, answer)
         elif id and not matching:
             interest.told[kind] = 0
-            self._retract(face, kind, id)
+            self._retract(face, kind, id, interest.key)
         elif id and kind == QUERYABLE and interest.told_info != complete:
             interest.told_info = complete
             self._announce(face, kind, id, interest.key, complete, None)
@@ -351,7 +361,7 @@ class Tables:
                 out = self.ask(
                     north, interest.kinds, interest.key, message.mode, face, interest.id, now
                 )
-                if message.mode & CURRENT or message.mode & FUTURE:
+                if not out.final:
                     interest.waiting.add((north.id, out.id))
 
     def asks(self, face: Face) -> bool:
@@ -378,11 +388,19 @@ class Tables:
         owner_id: int,
         now: float,
     ) -> InterestOut:
-        """Show interest to a neighbour."""
+        """Show interest to a neighbour; if it may not be asked, it has answered: nothing."""
         id = face.next_interest
         face.next_interest = id + 1
         deadline = now + self.interest_timeout
         out = InterestOut(id, kinds, key, bool(mode & FUTURE), owner, owner_id, deadline)
+        if kinds & 4 and not face.may_learn(
+            LIVELINESS_QUERY if mode == CURRENT else DECLARE_LIVELINESS_SUBSCRIBER, key
+        ):
+            out.final = True
+            if out.future:
+                face.interests_out[id] = out
+                self.version += 1
+            return out
         face.interests_out[id] = out
         scope, mine, suffix = face.wire_key(key, True) if key else (0, True, "")
         face.send(

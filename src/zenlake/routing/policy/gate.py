@@ -7,6 +7,7 @@ clocks: a message that is refused or too large takes no other's turn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -51,6 +52,13 @@ class Counters:
         self.downsampled: int = 0
         self.too_large: int = 0
         self.overwritten: int = 0
+
+    def add(self, other: Counters) -> None:
+        """Count what another has counted as well."""
+        self.denied += other.denied
+        self.downsampled += other.downsampled
+        self.too_large += other.too_large
+        self.overwritten += other.overwritten
 
     def to_dict(self) -> dict[str, int]:
         """The counts by reason."""
@@ -113,6 +121,7 @@ class Gate:
         "counters",
         "kinds",
         "rewrites",
+        "stopped",
     )
 
     def __init__(
@@ -132,6 +141,8 @@ class Gate:
         self._rulings: list[dict[str, Ruling]] = [{} for _ in KINDS]
         self._cost: int = 0
         self.counters: Counters = Counters()
+        #: Told of each message that is stopped: its reason, kind and key.
+        self.stopped: Callable[[str, int, str], None] | None = None
         kinds = low_pass.kinds | (_ALL if access is not None else 0)
         for downsampler in downsamplers:
             kinds |= downsampler.kinds
@@ -158,6 +169,14 @@ class Gate:
             size = payload_size(message) + attachment_size(message)
         return Verdict.PASS if self.passes(kind, key, size, now) else refusal_of(message)
 
+    def concerns(self, kinds: int) -> bool:
+        """Whether it may stop or change messages of one of these kinds, a bit for each."""
+        return (self.kinds | self.rewrites) & kinds != 0
+
+    def lets(self, kind: int, key: str) -> bool:
+        """Whether something that has no size and keeps no time passes: a declaration."""
+        return not self.kinds >> kind & 1 or self.passes(kind, key, 0, 0.0)
+
     def passes(self, kind: int, key: str, size: int, now: float) -> bool:
         """Whether a message passes; `size`: its payload and attachment. Stops are counted."""
         ruling = self._rulings[kind].get(key)
@@ -165,15 +184,21 @@ class Gate:
             ruling = self._rule(kind, key)
         if not ruling.allowed:
             self.counters.denied += 1
-            return False
+            return self._stop("denied", kind, key)
         if ruling.limit != NO_LIMIT and size > ruling.limit:
             self.counters.too_large += 1
-            return False
+            return self._stop("too large", kind, key)
         for timer in ruling.timers:
             if not timer.passes(now):
                 self.counters.downsampled += 1
-                return False
+                return self._stop("downsampled", kind, key)
         return True
+
+    def _stop(self, reason: str, kind: int, key: str) -> bool:
+        stopped = self.stopped
+        if stopped is not None:
+            stopped(reason, kind, key)
+        return False
 
     def qos(self, message: Message, key: str, reliable: bool) -> int:
         """The QoS byte that a put, delete or query leaves with; -1 for other messages."""

@@ -62,6 +62,10 @@ class Policy:
             None if prefix is None else Namespace(str(prefix)),
         )
 
+    def is_idle(self) -> bool:
+        """Whether the messages of every neighbour pass as they are."""
+        return self._access is None and not (self._downsampling or self._low_pass or self._network)
+
     def access_of(self, who: Subject) -> Access | None:
         """What a neighbour may do; None if access control is not enabled."""
         return None if self._access is None else self._access.for_neighbour(who)
