@@ -452,7 +452,8 @@ class Local:
             sink.push(alive, Put(), None, 5)
         self.liveliness_gets[get.eid] = get
         for face, out in self._wish(get.eid, Wish(4, key, CURRENT)):
-            get.waiting.add((face.id, out.id))
+            if not out.final:
+                get.waiting.add((face.id, out.id))
         self.node.wake_by(get.deadline)
         if not get.waiting:
             self._liveliness_over(get)
