@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenlake.clock.zid import id_text
 from zenlake.journal.account import Flags, Integers
 from zenlake.journal.schema import HEALED
 
@@ -111,7 +112,7 @@ def _zenoh(batch: Array, rows: Integers | slice) -> Iterator[Stretch]:
     own_clock = _own_clock(batch)
     for at in _groups(who):
         source = int(who[at[0] if not isinstance(at, slice) else 0])
-        name = bytes(zid.dictionary[source >> 32].as_py())[::-1].hex().lstrip("0") or "0"
+        name = id_text(zid.dictionary[source >> 32].as_py())
         yield _stretch(batch, f"{name}:{source & 0xFFFFFFFF}", ZENOH_BITS, number, own_clock, at)
 
 
