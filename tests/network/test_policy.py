@@ -299,7 +299,10 @@ def test_the_lane_is_what_the_configuration_says(flow: str) -> None:
     near.put("log/k", qos=1)
     near.put("other/k", qos=1)
     network.settle()
-    assert {str(one.key_expr): one.qos.byte for one in heard.samples} == {"log/k": 0x1F, "other/k": 1}
+    assert {str(one.key_expr): one.qos.byte for one in heard.samples} == {
+        "log/k": 0x1F,
+        "other/k": 1,
+    }
     assert router.node.stops()[flow]["overwritten"] == 1
 
 

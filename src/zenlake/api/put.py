@@ -66,7 +66,7 @@ class Putting:
         found = self._publications.get((text, qos, id, schema, destination))
         if found is None:
             node = self._open().node
-            found = Publication(node, OWN, text, qos, True, id, schema, destination)
+            found = node.local.publication(OWN, text, qos, True, id, schema, destination)
             if len(self._publications) >= PUBLICATIONS:
                 self._publications.clear()
             self._publications[(text, qos, id, schema, destination)] = found
@@ -187,4 +187,6 @@ class Putting:
         if self._stamped and timestamp is None:
             timestamp = runtime.new_timestamp()
         stack = self._stamps.begin(timestamp_instrumentation)
-        publication.publish(delete_message(qos, attachment, timestamp, stack, source_info))
+        publication.publish(
+            delete_message(publication.qos, attachment, timestamp, stack, source_info)
+        )

@@ -273,8 +273,17 @@ class Linkstate:
     """The map of a network that its nodes share."""
 
     transport_weights: tuple[TransportWeight, ...] = key(
-        (), "Costs of the ways to neighbours; the greater of both sides' counts."
+        (),
+        "Costs of the ways to neighbours; the greater of both sides' counts.",
+        honoured_by="zenlake.engine.settings.node_settings",
     )
+
+
+@section
+class PeerLinkstate:
+    """Costs of ways between peers, of older versions."""
+
+    transport_weights: tuple[TransportWeight, ...] = key((), "Costs that no longer do anything.")
 
 
 @section
@@ -294,8 +303,8 @@ class PeerRouting:
     mode: str | None = key(
         None, "A choice of older versions that no longer does anything.", hidden=True
     )
-    linkstate: Linkstate = key(
-        Linkstate, "Costs of older versions that no longer do anything.", hidden=True
+    linkstate: PeerLinkstate = key(
+        PeerLinkstate, "Costs of older versions that no longer do anything.", hidden=True
     )
 
 
@@ -458,11 +467,19 @@ class Settings:
     transport: Transport = key(Transport, "Sessions with neighbours and the links below them.")
     adminspace: AdminSpace = key(AdminSpace, "The keys under `@/` that show the node itself.")
     namespace: Namespace | None = key(
-        None, "A prefix put before every key that leaves and taken off every key that arrives."
+        None,
+        "A prefix put before every key that leaves and taken off every key that arrives.",
+        honoured_by="zenlake.node.local.Local",
     )
-    downsampling: tuple[Downsampling, ...] = key((), "Messages thinned out to a frequency.")
+    downsampling: tuple[Downsampling, ...] = key(
+        (),
+        "Messages thinned out to a frequency.",
+        honoured_by="zenlake.routing.policy.policy.Policy",
+    )
     access_control: AccessControl = key(AccessControl, "Who may do what on which keys.")
-    low_pass_filter: tuple[LowPassFilter, ...] = key((), "Messages above a size dropped.")
+    low_pass_filter: tuple[LowPassFilter, ...] = key(
+        (), "Messages above a size dropped.", honoured_by="zenlake.routing.policy.policy.Policy"
+    )
     stats: Stats = key(Stats, "Counters.")
     plugins_loading: PluginsLoading = key(PluginsLoading, "Where plugins are found.")
     plugins: Annotated[Plain, FreeForm(members=True)] = key(

@@ -94,11 +94,29 @@ class AccessPolicy:
 class AccessControl:
     """Who may do what on which keys."""
 
-    enabled: bool = key(False, "Whether messages are checked at all.")
-    default_permission: Permission = key("deny", "What happens where no rule speaks.")
-    rules: tuple[AccessRule, ...] | None = key(None, "Messages on keys, allowed or denied.")
-    subjects: tuple[AccessSubject, ...] | None = key(None, "Groups of neighbours.")
-    policies: tuple[AccessPolicy, ...] | None = key(None, "Which rules apply to which subjects.")
+    enabled: bool = key(
+        False,
+        "Whether messages are checked at all.",
+        honoured_by="zenlake.routing.policy.policy.Policy",
+    )
+    default_permission: Permission = key(
+        "deny",
+        "What happens where no rule speaks.",
+        honoured_by="zenlake.routing.policy.policy.Policy",
+    )
+    rules: tuple[AccessRule, ...] | None = key(
+        None,
+        "Messages on keys, allowed or denied.",
+        honoured_by="zenlake.routing.policy.policy.Policy",
+    )
+    subjects: tuple[AccessSubject, ...] | None = key(
+        None, "Groups of neighbours.", honoured_by="zenlake.routing.policy.policy.Policy"
+    )
+    policies: tuple[AccessPolicy, ...] | None = key(
+        None,
+        "Which rules apply to which subjects.",
+        honoured_by="zenlake.routing.policy.policy.Policy",
+    )
 
     @staticmethod
     def holds(section: dict[str, Plain]) -> list[tuple[tuple[str, ...], str]]:
@@ -226,5 +244,13 @@ class NetworkQos:
 class Qos:
     """Quality of service decided by key instead of by program."""
 
-    publication: tuple[PublicationQos, ...] = key((), "Options of publications of this session.")
-    network: tuple[NetworkQos, ...] = key((), "Options of messages that pass through this node.")
+    publication: tuple[PublicationQos, ...] = key(
+        (),
+        "Options of publications of this session.",
+        honoured_by="zenlake.node.local.Local.publication",
+    )
+    network: tuple[NetworkQos, ...] = key(
+        (),
+        "Options of messages that pass through this node.",
+        honoured_by="zenlake.routing.policy.policy.Policy",
+    )

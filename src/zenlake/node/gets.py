@@ -6,6 +6,7 @@ from typing import Final
 
 from zenlake.keys.matching import intersects
 from zenlake.node.entities import AnswerSink
+from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import Answer, Asker, Question
 from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Timestamp
@@ -48,9 +49,14 @@ class Get(Asker):
 
     def __init__(
         self, key: str, consolidation: int, any_key: bool, sink: AnswerSink, qos: int,
-        deadline: float,
+        deadline: float, namespace: Namespace | None = None,
     ) -> None:  # fmt: skip
-        """`any_key`: answers about other keys are welcome."""
+        """`any_key`: answers about other keys are welcome.
+
+        In a namespace answers come under whole keys, and whoever asked knows what follows the
+        prefix.
+        """
+        self.namespace: Namespace | None = namespace
         self.key: str = key
         self.consolidation: int = consolidation
         self.any_key: bool = any_key
@@ -76,6 +82,13 @@ class Get(Asker):
         self.stack = None
         if self.over:
             return
+        namespace = self.namespace
+        if namespace is not None and key:
+            name = namespace.inside(key)
+            if name is None:
+                self.unasked += 1
+                return
+            key = name
         if isinstance(body, Err):
             self._pass_on(key, body, responder, stack)
             return

@@ -27,6 +27,7 @@ from zenlake.node.entities import (
 from zenlake.node.gets import AUTO, LATEST, NONE, Get
 from zenlake.node.sample import Sample, sample_of
 from zenlake.routing.face import Face, InterestOut
+from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND, Answer, Branch, Question
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
 from zenlake.wire.codec_network import Push, Request, Responder, TimestampStack
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 CURRENT: Final = 1
 FUTURE: Final = 2
 BOTH: Final = 3
+
+
+#: What configurations call where samples may go.
+DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote": REMOTE, "any": ANY}
 
 
 class Wish:
@@ -53,11 +58,16 @@ class Wish:
 
 
 class Local:
-    """Everything that this node's programs have going."""
+    """Everything that this node's programs have going.
+
+    In a namespace, programs call keys by what follows its prefix, and so does everything here;
+    the tables and neighbours know whole keys. `outside` and `inside` translate.
+    """
 
     def __init__(self, node: Node) -> None:
         """Nothing yet."""
         self.node: Node = node
+        self.namespace: Namespace | None = node.settings.policy.namespace
         self.next_eid: int = 1
         self.subscribers: dict[int, LocalSubscriber] = {}
         self._subscribers: KeyTree[list[LocalSubscriber]] = KeyTree()
@@ -80,6 +90,16 @@ class Local:
         self.next_eid += 1
         return self.next_eid
 
+    def outside(self, key: str) -> str:
+        """What everybody else calls a key of our programs."""
+        namespace = self.namespace
+        return key if namespace is None else namespace.outside(key)
+
+    def inside(self, key: str) -> str | None:
+        """What our programs call a key; None if they have no word for it."""
+        namespace = self.namespace
+        return key if namespace is None else namespace.inside(key)
+
     # ------------------------------------------------------------------------------ subscribers
 
     def subscribe(self, key: str, sink: SampleSink, origin: int = ANY) -> LocalSubscriber:
@@ -93,7 +113,8 @@ class Local:
             row.append(subscriber)
         self.node.tables.version += 1
         if origin != SESSION_LOCAL:
-            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, key)
+            whole = self.outside(key)
+            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, whole)
         self._publishers_changed(key)
         return subscriber
 
@@ -125,6 +146,7 @@ class Local:
 
     def declare_key(self, key: str) -> None:
         """Tell neighbours a number for a key, so that it need not be spelt again."""
+        key = self.outside(key)
         self.keys.add(key)
         for face in self.node.tables.faces.values():
             if face is not self.node.face:
@@ -133,7 +155,7 @@ class Local:
 
     def undeclare_key(self, key: str) -> None:
         """Tell new neighbours no number for it; those of now keep theirs, which may be in use."""
-        self.keys.discard(key)
+        self.keys.discard(self.outside(key))
 
     # ------------------------------------------------------------------------------- publishers
 
@@ -141,15 +163,37 @@ class Local:
         self, key: str, qos: int, reliable: bool, encoding: int, schema: bytes, destination: int
     ) -> Publication:
         """Declare a publisher."""
-        publication = Publication(
-            self.node, self.eid(), key, qos, reliable, encoding, schema, destination
+        publication = self.publication(
+            self.eid(), key, qos, reliable, encoding, schema, destination
         )
         publication.interested = True
         self.publications[publication.eid] = publication
-        if destination != SESSION_LOCAL:
+        if publication.destination != SESSION_LOCAL:
             self._wish(publication.eid, Wish(1, key, BOTH))
         publication.matching = self.publisher_matches(publication)
         return publication
+
+    def publication(
+        self,
+        eid: int,
+        key: str,
+        qos: int,
+        reliable: bool,
+        encoding: int,
+        schema: bytes,
+        destination: int,
+    ) -> Publication:
+        """A way to publish on a key, as the program chose or as the configuration says."""
+        overwrites = self.node.policy.publications
+        if overwrites is not None:
+            qos = overwrites.changed(key, qos)
+            options = overwrites.options_of(key)
+            if options is not None:
+                if options.reliability is not None:
+                    reliable = options.reliability == "reliable"
+                if options.allowed_destination is not None:
+                    destination = DESTINATIONS[options.allowed_destination]
+        return Publication(self.node, eid, key, qos, reliable, encoding, schema, destination)
 
     def unpublish(self, publication: Publication) -> None:
         """Undeclare a publisher."""
@@ -162,7 +206,7 @@ class Local:
     def publisher_matches(self, publication: Publication) -> bool:
         """Whether anybody would hear it."""
         node = self.node
-        if publication.destination != SESSION_LOCAL and node.matches(publication.key):
+        if publication.destination != SESSION_LOCAL and node.matches(self.outside(publication.key)):
             return True
         if publication.destination != REMOTE:
             return bool(self.subscribers_of(publication.key, True))
@@ -198,7 +242,8 @@ class Local:
         asked: list[tuple[Face, InterestOut]] = []
         for face in list(tables.faces.values()):
             if tables.asks(face):
-                out = tables.ask(face, wish.kinds, wish.key, wish.mode, None, eid, self.node.now)
+                key = self.outside(wish.key)
+                out = tables.ask(face, wish.kinds, key, wish.mode, None, eid, self.node.now)
                 asked.append((face, out))
         if asked:
             self.node.wake_by(self.node.now + tables.interest_timeout)
@@ -223,7 +268,7 @@ class Local:
                 if wish.mode != CURRENT:
                     # After a reconnection the tokens of before are news again only if they are
                     # new: the tables know which.
-                    tables.ask(face, wish.kinds, wish.key, BOTH, None, eid, now)
+                    tables.ask(face, wish.kinds, self.outside(wish.key), BOTH, None, eid, now)
 
     # ------------------------------------------------------------------------------- queryables
 
@@ -235,7 +280,8 @@ class Local:
         self.queryables[queryable.eid] = queryable
         if origin != SESSION_LOCAL:
             info = 1 if complete else 0
-            self.node.tables.declare(self.node.face, QUERYABLE, queryable.eid, key, info)
+            whole = self.outside(key)
+            self.node.tables.declare(self.node.face, QUERYABLE, queryable.eid, whole, info)
         self._queriers_changed(key)
         return queryable
 
@@ -260,8 +306,9 @@ class Local:
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
         """A question for our queryables."""
         local = branch.question.source is self.node.face
-        asked = self._asked(key, target, local)
-        if not asked:
+        name = self.inside(key)
+        asked = [] if name is None else self._asked(name, target, local)
+        if name is None or not asked:
             self.node.questions.close(branch)
             return
         self._working[branch] = len(asked)
@@ -269,7 +316,7 @@ class Local:
         if stack is not None:
             stack = self.node.stamped(stack, RECEIVE)
         for queryable in asked:
-            queryable.sink.push(Incoming(self.node, branch, queryable.eid, key, body, stack))
+            queryable.sink.push(Incoming(self.node, branch, queryable.eid, name, body, stack))
 
     def answer(self, incoming: Incoming, key: str, body: Answer) -> bool:
         """One of our queryables answers; False if there was no room for it."""
@@ -281,7 +328,7 @@ class Local:
             stack = self.node.stamped(stack, SEND)
             if branch.question.asker is None:
                 stack = self.node.stamped(stack, ROUTE)
-        return self.node.questions.answer(branch, key, body, responder, stack)
+        return self.node.questions.answer(branch, self.outside(key), body, responder, stack)
 
     def answered(self, incoming: Incoming) -> None:
         """One of our queryables is done with a question."""
@@ -322,9 +369,10 @@ class Local:
         """
         tables = self.node.tables
         if querier.destination != SESSION_LOCAL:
-            for entry in tables.tree.intersecting(querier.key):
+            key = self.outside(querier.key)
+            for entry in tables.tree.intersecting(key):
                 resource = entry.value
-                if not includes(resource.key, querier.key):
+                if not includes(resource.key, key):
                     continue
                 for face, infos in resource.holders[QUERYABLE].items():
                     if face is self.node.face:
@@ -366,13 +414,14 @@ class Local:
         node = self.node
         if consolidation == AUTO:
             consolidation = NONE if timed else LATEST
-        get = Get(key, consolidation, any_key, sink, qos, node.now + timeout)
+        get = Get(key, consolidation, any_key, sink, qos, node.now + timeout, self.namespace)
+        whole = self.outside(key)
         question = Question(node.face, 0, qos, get)
         get.question = question
         request = Request(
             id=0,
             scope=0,
-            suffix=key,
+            suffix=whole,
             qos=qos,
             target=target,
             timeout=max(1, int(timeout * 1000)),
@@ -387,12 +436,12 @@ class Local:
         )
         targets: list[Face] = []
         if destination != SESSION_LOCAL:
-            targets = node.questions.candidates(node.face, key, target, node.zid)
+            targets = node.questions.candidates(node.face, whole, target, node.zid)
         if destination != REMOTE and self._asked(key, target, True):
             targets.append(node.face)
         self.gets.add(get)
         node.wake_by(get.deadline)
-        node.questions.send(question, key, request, targets, node.now)
+        node.questions.send(question, whole, request, targets, node.now)
         if get.over:
             self.gets.discard(get)
         return get
@@ -412,7 +461,7 @@ class Local:
         """Be alive under a key."""
         token = Token(self.eid(), key)
         self.tokens[token.eid] = token
-        self.node.tables.declare(self.node.face, TOKEN, token.eid, key)
+        self.node.tables.declare(self.node.face, TOKEN, token.eid, self.outside(key))
         return token
 
     def untoken(self, token: Token) -> None:
@@ -439,9 +488,11 @@ class Local:
     def alive(self, key: str) -> list[str]:
         """The tokens under a key that we know of."""
         found: list[str] = []
-        for entry in self.node.tables.tree.intersecting(key):
+        for entry in self.node.tables.tree.intersecting(self.outside(key)):
             if entry.value.holders[TOKEN]:
-                found.append(entry.value.key)
+                name = self.inside(entry.value.key)
+                if name is not None:
+                    found.append(name)
         return found
 
     def liveliness_get(self, key: str, sink: AnswerSink, timeout: float) -> LivelinessGet:
@@ -477,16 +528,17 @@ class Local:
 
     def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
         """Somebody declared or undeclared something."""
-        if kind == SUBSCRIBER:
-            self._publishers_changed(key)
-        elif kind == QUERYABLE:
-            self._queriers_changed(key)
-        else:
-            self._token_changed(key, face, added)
-
-    def _token_changed(self, key: str, face: Face, added: bool) -> None:
-        if not self.liveliness:
+        name = self.inside(key)
+        if name is None:
             return
+        if kind == SUBSCRIBER:
+            self._publishers_changed(name)
+        elif kind == QUERYABLE:
+            self._queriers_changed(name)
+        elif self.liveliness:
+            self._token_changed(key, name, face, added)
+
+    def _token_changed(self, key: str, name: str, face: Face, added: bool) -> None:
         resource = self.node.tables.tree.get(key)
         others = 0
         if resource is not None:
@@ -494,15 +546,16 @@ class Local:
         if others:
             return  # one of several under this key came or went: it is still alive
         for subscriber in list(self.liveliness.values()):
-            if intersects(subscriber.key, key):
-                subscriber.sink.push(token_sample(key, added))
+            if intersects(subscriber.key, name):
+                subscriber.sink.push(token_sample(name, added))
 
     def token_present(self, interest: InterestOut, key: str) -> None:
         """A token is alive now, says an answer."""
         get = self.liveliness_gets.get(interest.owner_id)
-        if get is not None and key not in get.seen:
-            get.seen.add(key)
-            get.sink.push(key, Put(), None, 5)
+        name = self.inside(key)
+        if get is not None and name is not None and name not in get.seen:
+            get.seen.add(name)
+            get.sink.push(name, Put(), None, 5)
 
     def interest_final(self, interest: InterestOut) -> None:
         """An interest of ours has been answered."""

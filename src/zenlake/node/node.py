@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.errors import RemoteError
+from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.counts import Past
 from zenlake.node.entities import SAMPLES, Publication, Remote
@@ -478,7 +479,7 @@ class Node(Home):
         """Find out where a publication goes, alone with the tables."""
         tables = self.tables
         version = tables.version
-        key = publication.key
+        key = self.local.outside(publication.key)
         remotes: list[Remote] = []
         if publication.destination != 0:
             for face in destinations(tables, self.face, key, self.zid):
@@ -490,7 +491,7 @@ class Node(Home):
         publication.remotes = remotes
         publication.guarded = any(remote.guarded for remote in remotes)
         publication.locals = (
-            self.local.subscribers_of(key, True) if publication.destination != 1 else []
+            self.local.subscribers_of(publication.key, True) if publication.destination != 1 else []
         )
         publication.tally = self.traffic.tally(key)
         if self.traffic.folded:
@@ -504,12 +505,17 @@ class Node(Home):
         inbound.version = self.tables.version
         inbound.subscribers = []
         inbound.frames = []
-        for subscriber in self.local.subscribers_of(inbound.key, False):
-            sink = subscriber.sink
-            if isinstance(sink, FrameSink):
-                inbound.frames.append(sink)
-            else:
-                inbound.subscribers.append(subscriber)
+        name = self.local.inside(inbound.key)
+        if name is not None:
+            if name != inbound.name:
+                inbound.name = name
+                inbound.key_expr = KeyExpr.trusted(name)
+            for subscriber in self.local.subscribers_of(name, False):
+                sink = subscriber.sink
+                if isinstance(sink, FrameSink):
+                    inbound.frames.append(sink)
+                else:
+                    inbound.subscribers.append(subscriber)
         root = b""
         mesh = self.mesh
         if mesh is not None and face is not None:

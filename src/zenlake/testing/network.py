@@ -29,7 +29,6 @@ from random import Random
 from typing import Any
 
 from zenlake.errors import LinkError
-from zenlake.node.entities import Publication
 from zenlake.node.node import Node
 from zenlake.node.settings import MODES, NodeSettings
 from zenlake.testing.recorders import Answers, Recorder, Replier, Statuses
@@ -87,7 +86,8 @@ class Host:
 
     def put(self, key: str, payload: bytes = b"", *, qos: int = 5, destination: int = 2) -> bool:
         """Publish a value, without declaring a publisher."""
-        return Publication(self.node, 0, key, qos, True, 0, b"", destination).put(payload)
+        local = self.node.local
+        return local.publication(0, key, qos, True, 0, b"", destination).put(payload)
 
     def queryable(self, key: str, payload: bytes | None = None, complete: bool = False) -> Replier:
         """Declare a queryable; with a `payload` it answers every question at once."""
