@@ -9,6 +9,8 @@
     │   ├── DecodeError     … with bytes that are not Zenoh
     │   └── HandshakeError · ClosedError
     ├── LinkError       the network did it
+    ├── JournalError    the journal's disk did it, or somebody who shares it
+    │   └── JournalCorrupt · JournalFull · JournalGap · JournalLocked
     └── Timeout         nobody answered in time
 
 A message says what happened, shows the value, and says what to do instead.
@@ -23,6 +25,11 @@ __all__ = [
     "EncodeError",
     "EncodingError",
     "HandshakeError",
+    "JournalCorrupt",
+    "JournalError",
+    "JournalFull",
+    "JournalGap",
+    "JournalLocked",
     "KeyExprError",
     "LinkError",
     "LocalError",
@@ -109,6 +116,35 @@ class ClosedError(RemoteError):
 
 class LinkError(ZError, OSError):
     """The network did it."""
+
+
+class JournalError(ZError):
+    """A journal cannot be read or written."""
+
+
+class JournalCorrupt(JournalError):
+    """Rows that were acknowledged are damaged or missing; names the file, block and offset."""
+
+
+class JournalFull(JournalError):
+    """The disk has no room for what was to be written."""
+
+
+class JournalGap(JournalError):
+    """Rows that were asked for are no longer kept; `earliest` is where the journal begins now."""
+
+    def __init__(self, message: str, partition: int, earliest: int) -> None:
+        """`earliest`: the first offset that the partition still has."""
+        super().__init__(message)
+        self.partition = partition
+        self.earliest = earliest
+
+    def __reduce__(self) -> tuple[type[JournalGap], tuple[str, int, int]]:
+        return JournalGap, (str(self), self.partition, self.earliest)
+
+
+class JournalLocked(JournalError):
+    """Another process writes this journal."""
 
 
 class Timeout(ZError, TimeoutError):

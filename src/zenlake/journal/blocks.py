@@ -1,0 +1,176 @@
+"""Rows out of files: a sealed segment by its footer, the write-ahead file block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import ipc
+
+from zenlake.errors import JournalCorrupt
+from zenlake.journal.files import Shelf
+from zenlake.journal.filter import Filter, KeyChoice
+from zenlake.journal.frame import HEADER, Block, Torn, walk
+from zenlake.journal.messages import CODED, keys_of, preamble
+from zenlake.journal.schema import SCHEMA
+from zenlake.journal.segment import Segment, read_index
+from zenlake.journal.writeahead import segment_schema
+
+__all__ = ["SealedFile", "TailFile"]
+
+
+def _wanted(
+    blocks: list[Block], start: int, end: int, chosen: Filter
+) -> Iterator[tuple[int, Block]]:
+    """The blocks that may have wanted rows, with their places in the file."""
+    for number, block in enumerate(blocks):
+        if (
+            block.end > start
+            and block.first < end
+            and chosen.meets_time(block.min_time, block.max_time)
+        ):
+            yield number, block
+
+
+def _give(
+    batch: pa.RecordBatch, block: Block, start: int, end: int, chosen: Filter, choice: KeyChoice
+) -> pa.RecordBatch | None:
+    """The wanted rows of a block's batch."""
+    low, high = max(start - block.first, 0), min(end - block.first, block.rows)
+    if low > 0 or high < block.rows:
+        batch = batch.slice(low, high - low)
+    timed = chosen.timed and not chosen.within_time(block.min_time, block.max_time)
+    return chosen.apply(batch, choice, timed=timed)
+
+
+class SealedFile:
+    """A sealed segment that is being read; it stays readable when retention lets go of it."""
+
+    def __init__(self, shelf: Shelf, path: str) -> None:
+        self.path = path
+        self._file = shelf.open(path)
+        self.blocks = read_index(self._file, path)
+
+    def segment(self) -> Segment:
+        """What the segment holds, from the file itself."""
+        keys: list[str] = []
+        for block in self.blocks:
+            if block.keys:
+                message = self._file.read_at(block.keys, block.position + HEADER.size)
+                keys += keys_of(message, more=bool(keys)).to_pylist()
+        return Segment.of(self.blocks, keys, path=self.path, size=self._file.size(), sealed=True)
+
+    def read(
+        self, start: int, end: int, chosen: Filter, choice: KeyChoice
+    ) -> Iterator[pa.RecordBatch]:
+        """The wanted rows between two offsets."""
+        options = ipc.IpcReadOptions(included_fields=chosen.needed)
+        try:
+            reader = ipc.open_file(self._file, options=options)
+            if reader.num_record_batches != len(self.blocks):
+                raise pa.ArrowInvalid("its footer and its index do not agree")
+        except (pa.ArrowInvalid, OSError) as error:
+            raise JournalCorrupt(
+                f"{self.path} is not a whole segment: {error}; restore it from a copy"
+            ) from error
+        for number, block in _wanted(self.blocks, start, end, chosen):
+            try:
+                batch = reader.get_batch(number)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise JournalCorrupt(
+                    f"{self.path} is damaged in block {number} at byte {block.position} "
+                    f"(offsets {block.first} to {block.end}): {error}"
+                ) from error
+            found = _give(batch, block, start, end, chosen, choice)
+            if found is not None:
+                yield found
+
+
+class TailFile:
+    """The write-ahead file as far as it is durable; it grows while it is read.
+
+    What was walked and summed once is remembered, so following the tail costs what is new.
+    """
+
+    def __init__(self, shelf: Shelf, path: str, journal: str, partition: int, first: int) -> None:
+        self._shelf = shelf
+        self.path = path
+        self.first = first
+        self.next = first
+        self.blocks: list[Block] = []
+        self._position = 0
+        self._start = preamble(segment_schema(journal, partition, first))
+        self._dictionary: Any = pa.array([], pa.string())
+
+    def advance(self, watermark: int) -> None:
+        """Walk the blocks up to the watermark; raises `FileNotFoundError` when it was sealed."""
+        if self.next >= watermark:
+            return
+        file = self._shelf.open(self.path)
+        size = file.size()
+        if not self._position:
+            if size < len(self._start) or file.read_at(len(self._start), 0) != self._start:
+                raise JournalCorrupt(
+                    f"{self.path} does not begin as a segment of this journal and partition does"
+                )
+            self._position = len(self._start)
+        try:
+            for block, _, body in walk(file, self._position, size, self.next):
+                if block.keys:
+                    fresh = keys_of(body[: block.keys], more=bool(len(self._dictionary)))
+                    self._dictionary = pa.concat_arrays([self._dictionary, fresh])
+                self.blocks.append(block)
+                self._position, self.next = block.after, block.end
+                if self.next >= watermark:
+                    break
+        except Torn as torn:
+            raise self._damaged(str(torn), watermark) from torn
+        if self.next < watermark:
+            raise self._damaged("the file ends there", watermark)
+
+    def _damaged(self, why: str, watermark: int) -> JournalCorrupt:
+        return JournalCorrupt(
+            f"{self.path} is damaged in block {len(self.blocks)} at byte {self._position}: {why}. "
+            f"Offsets {self.next} to {watermark} were acknowledged and are not readable"
+        )
+
+    def segment(self) -> Segment:
+        """What is known about the rows so far."""
+        return Segment.of(
+            self.blocks,
+            self._dictionary.to_pylist(),
+            path=self.path,
+            size=self._position,
+            sealed=False,
+        )
+
+    def read(
+        self, start: int, end: int, chosen: Filter, choice: KeyChoice
+    ) -> Iterator[pa.RecordBatch]:
+        """The wanted rows between two offsets, of what `advance` has walked."""
+        wanted = list(_wanted(self.blocks, start, end, chosen))
+        if not wanted:
+            return
+        try:
+            file = self._shelf.open(self.path)
+        except FileNotFoundError:
+            # Sealed since: the same bytes under another name.
+            file = self._shelf.open(self.path.removesuffix(".open") + ".arrow")
+        names = [SCHEMA.names[index] for index in chosen.needed]
+        for _, block in wanted:
+            position = block.position + HEADER.size + block.keys
+            file.seek(position)
+            message = file.read_buffer(block.length - block.keys)
+            rows = ipc.read_record_batch(message, CODED)
+            columns = [
+                pa.DictionaryArray.from_arrays(rows.column("key"), self._dictionary)
+                if name == "key"
+                else rows.column(name)
+                for name in names
+            ]
+            schema = pa.schema([SCHEMA.field(name) for name in names])
+            batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            found = _give(batch, block, start, end, chosen, choice)
+            if found is not None:
+                yield found

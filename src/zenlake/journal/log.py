@@ -1,0 +1,161 @@
+"""A journal as its one writer has it: all partitions, the watermark, and what to let go.
+
+Nothing here knows of threads or waits for time: `JournalWriter` does, and calls this.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from zenlake.errors import JournalError, LocalError
+from zenlake.journal.files import Files, replace
+from zenlake.journal.layout import INFO, MAX_PARTITIONS, TEMPORARY, JournalInfo
+from zenlake.journal.partition import Partition
+from zenlake.journal.reader import Journal
+from zenlake.journal.retention import Retention
+from zenlake.journal.sources import SourceNumbers
+from zenlake.journal.watermark import WATERMARK, Watermark
+
+__all__ = ["Limits", "Log"]
+
+_SOURCES: Final = ("source_zid", "source_eid", "source_sn")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a segment is sealed, and what is kept."""
+
+    segment_bytes: int = 128 << 20
+    segment_age: float = 3600.0
+    retention: Retention = field(default_factory=Retention)
+
+    def __post_init__(self) -> None:
+        if self.segment_bytes <= 0 or self.segment_age <= 0:
+            raise LocalError(
+                f"segments of {self.segment_bytes} bytes and {self.segment_age} s cannot be "
+                "written; both have to be above zero"
+            )
+
+
+class Log:
+    """The files of a journal, recovered and ready to be written by one thread."""
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        name: str = "journal",
+        partitions: int | None = None,
+        durable: bool = True,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Create the journal, or recover it; `durable` says whether fsync is called at all."""
+        self._files = files
+        self._durable = durable
+        self._limits = limits or Limits()
+        self._clock = clock
+        self.info = self._identify(name, partitions)
+        before = self._last_watermark()
+        self.partitions = [
+            Partition(files, self.info.id, number, durable=durable)
+            for number in range(self.info.partitions)
+        ]
+        for partition, offset in zip(self.partitions, before.offsets, strict=True):
+            # What was never synced may be gone with the power, and nobody was promised more.
+            partition.recover(offset if before.synced else 0, clock())
+        self.sources = SourceNumbers(dict(before.sources))
+        self._learn(before)
+        self.watermark = before
+        self.commit()
+
+    def _identify(self, name: str, partitions: int | None) -> JournalInfo:
+        try:
+            info = JournalInfo.from_json(self._files.read(INFO), "journal")
+        except FileNotFoundError:
+            pass
+        else:
+            if partitions not in (None, info.partitions):
+                raise LocalError(
+                    f"the journal has {info.partitions} partitions, and {partitions} were asked "
+                    "for; their number is fixed when it is created: leave it out, or record into "
+                    "another folder"
+                )
+            return info
+        count = 1 if partitions is None else partitions
+        if not 0 < count <= MAX_PARTITIONS:
+            raise LocalError(f"{count} partitions cannot be; choose 1 to {MAX_PARTITIONS}")
+        info = JournalInfo(uuid.uuid4().hex, name, count, self._clock())
+        replace(self._files, INFO, info.to_json(), durable=self._durable)
+        if self._durable:
+            self._files.sync("")
+        return info
+
+    def _last_watermark(self) -> Watermark:
+        for name in self._files.list(""):
+            if name.endswith(TEMPORARY):
+                self._files.remove(name)
+        try:
+            page = self._files.read(WATERMARK)
+        except FileNotFoundError:
+            return Watermark((0,) * self.info.partitions)
+        watermark = Watermark.from_json(page, WATERMARK)
+        if len(watermark.offsets) != self.info.partitions:
+            raise JournalError(
+                f"{WATERMARK} has {len(watermark.offsets)} offsets, the journal has "
+                f"{self.info.partitions} partitions; restore both files from one copy"
+            )
+        return watermark
+
+    def _learn(self, before: Watermark) -> None:
+        """Take the sequence numbers of rows that were whole, though not acknowledged."""
+        reader = Journal(self._files, "journal")
+        for partition, offset in zip(self.partitions, before.offsets, strict=True):
+            start = max(min(offset, partition.next), partition.manifest.earliest)
+            for batch in reader.rows(partition.number, start, partition.next, _SOURCES):
+                self.sources.take(batch)
+
+    def write(self, partition: int, run: Sequence[pa.RecordBatch]) -> int:
+        """Append rows as one block, all or, with `OSError`, none; gives the block's bytes."""
+        size = self.partitions[partition].append(run)
+        for batch in run:
+            self.sources.take(batch)
+        return size
+
+    def commit(self) -> Watermark:
+        """Make durable what is written, say so to the disk, and return how far that is."""
+        offsets = tuple(partition.fsync() for partition in self.partitions)
+        watermark = Watermark(offsets, self.sources.snapshot(), self._durable)
+        if watermark != self.watermark:
+            replace(self._files, WATERMARK, watermark.to_json(), durable=self._durable)
+            self.watermark = watermark
+        return watermark
+
+    def tend(self) -> float:
+        """Seal what is large or old, let go of what is too much; gives seconds until the next."""
+        now = self._clock()
+        wait = 60.0
+        for partition in self.partitions:
+            if partition.unlisted:
+                partition.publish(partition.manifest)
+            active = partition.active
+            if active.blocks:
+                active.opened = active.opened or now
+                left = active.opened + self._limits.segment_age - now
+                if active.size >= self._limits.segment_bytes or left <= 0:
+                    partition.seal(now)
+                else:
+                    wait = min(wait, left)
+        self._limits.retention.apply(self._files, self.partitions, now)
+        return wait
+
+    def close(self) -> None:
+        """Let go of all files; what is committed is safe."""
+        for partition in self.partitions:
+            partition.close()

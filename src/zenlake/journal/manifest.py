@@ -1,0 +1,67 @@
+"""The sealed segments of a partition: a small page, replaced whole."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, replace
+
+from zenlake.errors import JournalCorrupt
+from zenlake.journal.layout import parse
+from zenlake.journal.segment import Segment
+
+__all__ = ["Manifest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Segments without a gap between them; `earliest` is the first offset that is kept."""
+
+    earliest: int = 0
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """The offset after the last sealed row."""
+        return self.segments[-1].end if self.segments else self.earliest
+
+    def sealed(self, segment: Segment) -> Manifest:
+        """The manifest with one segment more."""
+        return replace(self, segments=(*self.segments, segment))
+
+    def without(self, count: int) -> Manifest:
+        """The manifest without its `count` oldest segments."""
+        gone = self.segments[count - 1].end if count else self.earliest
+        return Manifest(gone, self.segments[count:])
+
+    def to_json(self) -> bytes:
+        """The content of `manifest.json`."""
+        page = {
+            "earliest": self.earliest,
+            "segments": [segment.to_page() for segment in self.segments],
+        }
+        body = json.dumps(page)
+        return f'{{"crc": {zlib.crc32(body.encode())}, "manifest": {body}}}\n'.encode()
+
+    @classmethod
+    def from_json(cls, data: bytes, where: str) -> Manifest:
+        """Read `manifest.json`."""
+        outer = parse(data, where)
+        try:
+            page = outer["manifest"]
+            if zlib.crc32(json.dumps(page).encode()) != outer["crc"]:
+                raise JournalCorrupt(
+                    f"{where} does not match its checksum; restore it from a copy of the journal"
+                )
+            segments = tuple(Segment.from_page(entry) for entry in page["segments"])
+            manifest = cls(int(page["earliest"]), segments)
+        except (KeyError, TypeError, ValueError) as error:
+            raise JournalCorrupt(f"{where} is not a manifest: {error!r}") from error
+        due = manifest.earliest
+        for segment in segments:
+            if segment.first != due or segment.end <= segment.first:
+                raise JournalCorrupt(
+                    f"{where} lists offsets {segment.first} to {segment.end} where {due} is due"
+                )
+            due = segment.end
+        return manifest

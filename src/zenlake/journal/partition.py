@@ -1,0 +1,173 @@
+"""One partition as its writer has it: sealed segments, then the write-ahead file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from zenlake.errors import JournalCorrupt
+from zenlake.journal.blocks import SealedFile
+from zenlake.journal.files import Files, replace
+from zenlake.journal.layout import OPEN, SEALED, TEMPORARY, first_of, folder, manifest_path
+from zenlake.journal.manifest import Manifest
+from zenlake.journal.segment import Segment
+from zenlake.journal.writeahead import WriteAhead
+
+__all__ = ["Partition", "runs"]
+
+#: Batches below both of these are put together into one block, when they come together.
+SMALL_ROWS = 16_384
+SMALL_BYTES = 1 << 20
+#: A block above this is cut: it is what a reader has to take at once.
+LARGE_BYTES = 32 << 20
+
+
+def runs(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Cut and gather batches that came together, so that each run makes a block of good size."""
+    run: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        nbytes = batch.nbytes
+        if run and (rows + len(batch) > SMALL_ROWS or size + nbytes > SMALL_BYTES):
+            yield run
+            run, rows, size = [], 0, 0
+        if nbytes > LARGE_BYTES and len(batch) > 1:
+            step = max(1, len(batch) * LARGE_BYTES // nbytes)
+            for start in range(0, len(batch), step):
+                yield [batch[start : start + step]]
+        elif len(batch):
+            run.append(batch)
+            rows += len(batch)
+            size += nbytes
+    if run:
+        yield run
+
+
+class Partition:
+    """Rows with dense offsets; one thread writes them."""
+
+    def __init__(self, files: Files, journal: str, number: int, *, durable: bool) -> None:
+        self._files = files
+        self._journal = journal
+        self._durable = durable
+        self.number = number
+        self.manifest = Manifest()
+        self.active = WriteAhead(files, journal, number, 0)
+        self.synced = 0
+        #: Whether the manifest on disk lacks a sealed segment.
+        self.unlisted = False
+        #: Bytes that recovery cut off because no block was whole there.
+        self.cut = 0
+
+    @property
+    def next(self) -> int:
+        """The offset that the next row gets."""
+        return self.active.next
+
+    @property
+    def bytes(self) -> int:
+        """The size of everything that is kept."""
+        return sum(segment.bytes for segment in self.manifest.segments) + self.active.size
+
+    def append(self, run: Sequence[pa.RecordBatch]) -> int:
+        """Write the rows as one block, all or, with `OSError`, none; gives the block's bytes."""
+        try:
+            coded = [self.active.coded(batch) for batch in run]
+            rows = coded[0] if len(coded) == 1 else pa.concat_batches(coded)
+            return self.active.append(rows).length
+        except BaseException:
+            self.active.forget()
+            raise
+
+    def fsync(self) -> int:
+        """Return the offset below which all rows survive a loss of power."""
+        if self.synced < self.next:
+            if self._durable:
+                self.active.fsync()
+            self.synced = self.next
+        return self.synced
+
+    def seal(self, now: float) -> Segment:
+        """Close the write-ahead file as a segment, and begin another with the next row."""
+        segment = self.active.seal(now, durable=self._durable)
+        self.synced = segment.end
+        self.active = WriteAhead(self._files, self._journal, self.number, segment.end)
+        self.manifest = self.manifest.sealed(segment)
+        # Until the page is written readers and recovery find the segment by its name.
+        self.unlisted = True
+        self.publish(self.manifest)
+        return segment
+
+    def publish(self, manifest: Manifest) -> None:
+        """Put a manifest in the place of the last one; with `OSError` that one stays."""
+        replace(self._files, manifest_path(self.number), manifest.to_json(), durable=self._durable)
+        if self._durable:
+            self._files.sync(folder(self.number))
+        self.manifest = manifest
+        self.unlisted = False
+
+    def close(self) -> None:
+        """Let go of the write-ahead file."""
+        self.active.close()
+
+    # ------------------------------------------------------------------ recovery
+
+    def recover(self, watermark: int, now: float) -> None:
+        """Find what an earlier life left; changes nothing when acknowledged rows are missing."""
+        home = folder(self.number)
+        self._files.make(home)
+        names = self._files.list(home)
+        where = manifest_path(self.number)
+        if "manifest.json" in names:
+            self.manifest = Manifest.from_json(self._files.read(where), where)
+        listed = self.manifest
+        adopted = self._adopt(names, now)
+        end = adopted.end
+        self.active = WriteAhead(self._files, self._journal, self.number, end)
+        stray = [
+            name
+            for name in names
+            if first_of(name) > end or (name.endswith(OPEN) and first_of(name) < end)
+        ]
+        if stray:
+            raise JournalCorrupt(
+                f"{home}/{stray[0]} begins elsewhere than at offset {end}, where the segments "
+                f"before it end; restore {home} from a copy of the journal"
+            )
+        here = self.active.path
+        if here.rpartition("/")[2] in names:
+            found = self.active.recover()
+            found.must_reach(watermark, here)
+            self.active.resume()
+            self.cut = found.cut
+            if not self.active.blocks:
+                self.active = WriteAhead(self._files, self._journal, self.number, end)
+        elif end < watermark:
+            raise JournalCorrupt(
+                f"{here} is missing: offsets {end} to {watermark} were acknowledged; restore it "
+                "from a copy of the journal"
+            )
+        if adopted is not listed:
+            self.publish(adopted)
+        self._clear(names)
+        if self._durable:
+            self._files.sync(home)
+        self.synced = self.next
+
+    def _adopt(self, names: list[str], now: float) -> Manifest:
+        """The manifest, with segments that were sealed just before the end."""
+        manifest = self.manifest
+        firsts = {first_of(name): name for name in names if name.endswith(SEALED)}
+        while name := firsts.get(manifest.end):
+            segment = SealedFile(self._files, f"{folder(self.number)}/{name}").segment()
+            manifest = manifest.sealed(dataclasses.replace(segment, closed=now))
+        return manifest
+
+    def _clear(self, names: list[str]) -> None:
+        """Remove what a crash left half done: pages in the making, segments let go."""
+        for name in names:
+            gone = name.endswith(SEALED) and first_of(name) < self.manifest.earliest
+            if gone or name.endswith(TEMPORARY):
+                self._files.remove(f"{folder(self.number)}/{name}")

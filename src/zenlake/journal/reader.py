@@ -1,0 +1,322 @@
+"""Reading a journal: without a lock, beside whoever writes it, never past the watermark."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from zenlake.errors import JournalCorrupt, JournalError, JournalGap, LocalError
+from zenlake.journal.blocks import SealedFile, TailFile
+from zenlake.journal.files import LocalFiles, Shelf
+from zenlake.journal.filter import Filter, KeyChoice
+from zenlake.journal.layout import INFO, JournalInfo, manifest_path, open_path, sealed_path
+from zenlake.journal.manifest import Manifest
+from zenlake.journal.remote import RemoteFiles, is_uri
+from zenlake.journal.segment import Segment
+from zenlake.journal.watermark import WATERMARK, Watermark
+from zenlake.keys import IntoKeyExpr
+
+__all__ = ["Journal"]
+
+Offsets = Mapping[int, int] | int | None
+Keys = IntoKeyExpr | Iterable[IntoKeyExpr] | None
+#: How often names are looked up anew while a writer changes them; each change takes it moments.
+_PATIENCE = 20
+
+
+class Journal:
+    """A journal to read from; cheap to open, and safe beside a running recorder."""
+
+    def __init__(self, shelf: Shelf, where: str) -> None:
+        """For a shelf of your own; everybody else calls `Journal.open`."""
+        self._shelf = shelf
+        self._where = where
+        self._closed = threading.Event()
+        self._tails: dict[int, TailFile] = {}
+        self._lock = threading.Lock()
+        try:
+            page = shelf.read(INFO)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise JournalError(
+                f"{where} is not a journal: it has no {INFO}; record into it first, or name the "
+                "folder that `zenlake record --to` was given"
+            ) from error
+        self._info = JournalInfo.from_json(page, where)
+
+    @classmethod
+    def open(cls, where: str | os.PathLike[str]) -> Journal:
+        """The journal in a folder, or at a URI that pyarrow knows."""
+        place = os.fspath(where)
+        if is_uri(place):
+            return cls(RemoteFiles(place), place)
+        files = LocalFiles(place)
+        return cls(files, files.root)
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Journal.open, (self._where,)
+
+    def __repr__(self) -> str:
+        return f"Journal.open({self._where!r})"
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def id(self) -> str:
+        """What distinguishes this journal from all others."""
+        return self._info.id
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._info.name
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it has."""
+        return self._info.partitions
+
+    @property
+    def path(self) -> str:
+        """Where it is: a folder, or a URI."""
+        return self._where
+
+    def watermark(self) -> Watermark:
+        """How far the journal is durable now."""
+        try:
+            page = self._shelf.read(WATERMARK)
+        except FileNotFoundError:
+            return Watermark((0,) * self.partitions)
+        watermark = Watermark.from_json(page, f"{self._where}/{WATERMARK}")
+        if len(watermark.offsets) != self.partitions:
+            raise JournalCorrupt(
+                f"{self._where}/{WATERMARK} has {len(watermark.offsets)} offsets; the journal has "
+                f"{self.partitions} partitions"
+            )
+        return watermark
+
+    def earliest(self) -> tuple[int, ...]:
+        """The first offset of each partition that is still kept."""
+        return tuple(self._manifest(number).earliest for number in range(self.partitions))
+
+    def segments(self, partition: int) -> list[Segment]:
+        """What a partition consists of; the last may still be growing."""
+        durable = self.watermark().offsets[self._checked(partition)]
+        found = []
+        due = -1
+        for segment, _ in self._pieces(partition, durable):
+            # A name may have changed while we looked; then the same rows come twice.
+            if segment.first >= due:
+                found.append(segment)
+                due = segment.end
+        return found
+
+    def scan(
+        self,
+        start: Offsets = None,
+        end: Offsets = None,
+        *,
+        partition: int | None = None,
+        keys: Keys = None,
+        time: tuple[int | None, int | None] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows between two offsets, never past the durable watermark.
+
+        `start` and `end` (exclusive) are offsets for all partitions, or one for each that is
+        named; without them it is everything that is kept. `keys` are key expressions of which
+        one has to match, `time` is a half-open range in microseconds of which either bound may be
+        None, `columns` are names. Batches have the journal's schema, or what `columns` chose of
+        it. Rows come in the order of their offsets, partition by partition. Raises `JournalGap`
+        when `start` is no longer kept.
+        """
+        chosen = Filter.of(keys, time, columns)
+        durable = self.watermark().offsets
+        ranges = []
+        for number in self._numbers(partition):
+            first = _offset(start, number)
+            last = _offset(end, number)
+            if first is not None:
+                self._check_kept(number, first)
+            until = durable[number] if last is None else min(last, durable[number])
+            ranges.append((number, first, until))
+        return self._scan(ranges, chosen)
+
+    def follow(
+        self,
+        start: Offsets = None,
+        *,
+        partition: int | None = None,
+        keys: Keys = None,
+        time: tuple[int | None, int | None] | None = None,
+        columns: Sequence[str] | None = None,
+        poll: float = 0.02,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows from `start` on, and those to come, until `close`.
+
+        Looks at the watermark every `poll` seconds when there is nothing to give.
+        """
+        chosen = Filter.of(keys, time, columns)
+        places: dict[int, int | None] = {}
+        for number in self._numbers(partition):
+            first = _offset(start, number)
+            if first is not None:
+                self._check_kept(number, first)
+            places[number] = first
+        return self._follow(places, chosen, poll)
+
+    def rows(
+        self, partition: int, start: int, end: int, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows that are in the files, acknowledged or not; for who recovers them."""
+        return self._scan([(partition, start, end)], Filter.of(None, None, columns))
+
+    def close(self) -> None:
+        """End every `follow`; what they gave stays valid."""
+        self._closed.set()
+
+    # ------------------------------------------------------------------ inside
+
+    def _checked(self, partition: int) -> int:
+        if not 0 <= partition < self.partitions:
+            raise LocalError(
+                f"{self._where} has no partition {partition}; it has 0 to {self.partitions - 1}"
+            )
+        return partition
+
+    def _numbers(self, partition: int | None) -> Iterable[int]:
+        return range(self.partitions) if partition is None else (self._checked(partition),)
+
+    def _manifest(self, partition: int) -> Manifest:
+        path = manifest_path(partition)
+        try:
+            page = self._shelf.read(path)
+        except FileNotFoundError:
+            return Manifest()
+        return Manifest.from_json(page, f"{self._where}/{path}")
+
+    def _check_kept(self, partition: int, first: int) -> None:
+        earliest = self._manifest(partition).earliest
+        if first < earliest:
+            raise JournalGap(
+                f"offset {first} of partition {partition} is no longer kept in {self._where}; it "
+                f"begins with {earliest}",
+                partition,
+                earliest,
+            )
+
+    def _follow(
+        self, places: dict[int, int | None], chosen: Filter, poll: float
+    ) -> Iterator[pa.RecordBatch]:
+        while not self._closed.is_set():
+            durable = self.watermark().offsets
+            behind = {
+                number: first for number, first in places.items() if (first or 0) < durable[number]
+            }
+            for number, first in behind.items():
+                for batch in self._scan([(number, first, durable[number])], chosen):
+                    yield batch
+                    if self._closed.is_set():
+                        return
+                places[number] = durable[number]
+            if not behind:
+                self._closed.wait(poll)
+
+    def _scan(
+        self, ranges: list[tuple[int, int | None, int]], chosen: Filter
+    ) -> Iterator[pa.RecordBatch]:
+        choice = KeyChoice(chosen.keys or ())
+        for number, first, end in ranges:
+            due = first
+            for segment, file in self._pieces(number, end, due):
+                if due is not None and segment.first > due:
+                    # Retention was faster than this scan.
+                    if first is not None:
+                        self._check_kept(number, due)
+                    due = segment.first
+                start = segment.first if due is None else due
+                due = max(start, min(segment.end, end))
+                if start >= due or not chosen.meets(segment, choice):
+                    continue
+                if file is None:
+                    try:
+                        file = self._open(segment)
+                    except FileNotFoundError:
+                        if first is not None:
+                            self._check_kept(number, start)
+                        if self._manifest(number).earliest > start:
+                            continue
+                        raise JournalCorrupt(
+                            f"{segment.path} is missing: it holds offsets {segment.first} to "
+                            f"{segment.end} of partition {number}; restore it from a copy"
+                        ) from None
+                yield from file.read(start, due, chosen, choice)
+
+    def _open(self, segment: Segment) -> SealedFile:
+        if is_uri(segment.path):
+            folder, _, name = segment.path.rpartition("/")
+            return SealedFile(RemoteFiles(folder), name)
+        return SealedFile(self._shelf, segment.path)
+
+    def _pieces(
+        self, partition: int, end: int, start: int | None = None
+    ) -> Iterator[tuple[Segment, SealedFile | TailFile | None]]:
+        """The segments with rows from `start` to `end`, oldest first.
+
+        Files that the manifest lists are not opened. Past those come segments that were sealed
+        a moment ago, and the write-ahead file.
+        """
+        due = start
+        for _ in range(_PATIENCE):
+            manifest = self._manifest(partition)
+            for segment in manifest.segments:
+                if segment.first >= end:
+                    return
+                if due is None or segment.end > due:
+                    yield segment, None
+                    due = segment.end
+            due = manifest.end if due is None else max(due, manifest.earliest)
+            if due >= end:
+                return
+            try:
+                tail = self._tail(partition, manifest.end, end)
+                yield tail.segment(), tail
+                return
+            except FileNotFoundError:
+                pass
+            try:
+                sealed = SealedFile(self._shelf, sealed_path(partition, manifest.end))
+            except FileNotFoundError:
+                continue  # the manifest has it by now
+            segment = sealed.segment()
+            yield segment, sealed
+            due = segment.end
+            if due >= end:
+                return
+        raise JournalCorrupt(
+            f"{self._where}/{open_path(partition, due or 0)} is missing: offsets {due} to {end} "
+            "were acknowledged; restore it from a copy of the journal"
+        )
+
+    def _tail(self, partition: int, first: int, end: int) -> TailFile:
+        """The write-ahead file that begins with `first`, walked up to `end`."""
+        with self._lock:
+            tail = self._tails.get(partition)
+            if tail is None or tail.first != first:
+                path = open_path(partition, first)
+                tail = TailFile(self._shelf, path, self.id, partition, first)
+            tail.advance(end)
+            self._tails[partition] = tail
+            return tail
+
+
+def _offset(offsets: Offsets, partition: int) -> int | None:
+    if offsets is None or isinstance(offsets, int):
+        return offsets
+    return offsets.get(partition)
