@@ -135,7 +135,7 @@ class Tally:
     def row(self, number: int, healed: bool) -> None:
         if number in self.came:
             self.duplicates += 1
-        elif healed and self.came:
+        elif healed:
             self.healed += 1
         elif self.came and number < max(self.came):
             self.reordered += 1

@@ -98,6 +98,12 @@ class Account:
         """How many of them came, each counted once."""
         return self.expected - self.missing
 
+    def lacks(self, number: int) -> bool:
+        """Whether a number, as its source tells it, lies in a gap."""
+        unrolled = self._unrolled(number)
+        at = bisect_right(self.gaps, (unrolled, self.next)) - 1
+        return at >= 0 and self.gaps[at][1] >= unrolled
+
     # -------------------------------------------------------------------------------- entries
 
     def enter(
@@ -209,6 +215,7 @@ class Account:
         self.rows += after - first
         if fresh:
             self.first, self.next = first, after
+            self.healed += after - first if again else 0
             return
         if first < self.first:
             # Older than the first one heard: it was sent, so what lies between was too.

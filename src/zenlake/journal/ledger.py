@@ -135,6 +135,10 @@ class Ledger:
                 total[key] = total.get(key, 0) + count
         return total
 
+    def account(self, partition: int, source: str) -> Account | None:
+        """The account of a source in one partition."""
+        return self._accounts.get(partition, {}).get(source)
+
     def open_gaps(self) -> list[Opened]:
         """The gaps of present runs, wherever they are."""
         return [

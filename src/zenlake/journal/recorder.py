@@ -1,0 +1,408 @@
+"""The recorder: hears keys, writes them to a journal, keeps the ledger, answers for them.
+
+    session ─► columns ─► writer ─► durable watermark ─► told on the bus
+                  ├─────► ledger ─► gaps ─► healer ─► writer
+                  └─────► latest values ─► answers
+
+One thread for each key expression takes what came and hands it on; nothing here touches a sample.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+
+from zenlake.errors import LocalError, ZError
+from zenlake.journal import checkpoint
+from zenlake.journal.account import Gap
+from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
+from zenlake.journal.heal import Healer, Patient
+from zenlake.journal.latest import COLUMNS, Latest
+from zenlake.journal.ledger import Ledger, Opened
+from zenlake.journal.reader import Journal
+from zenlake.journal.rows import batches_of
+from zenlake.journal.schema import HEALED, HLC_BIAS
+from zenlake.journal.serve import Answers, Documents
+from zenlake.journal.watermark import Watermark
+from zenlake.journal.writer import JournalWriter
+from zenlake.keys import KeyExpr, includes, intersects
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.node.sample import Sample
+
+__all__ = ["Options", "Recorder"]
+
+log = logging.getLogger("zenlake.journal")
+
+TELL_EVERY: Final = 0.05
+"""Seconds between two watermarks told on the bus, at least."""
+
+PUT_ASIDE_EVERY: Final = 5.0
+"""Seconds between two ledgers put aside."""
+
+COLLECT_EVERY: Final = 30.0
+LIFESPAN: Final = 86_400
+"""How long deletions are remembered, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to record, where to, and what to answer."""
+
+    key_exprs: tuple[str, ...]
+    path: str
+    name: str | None = None
+    partitions: int | None = None
+    fsync: str = "50ms"
+    segment_bytes: int = 128 << 20
+    segment_age: float = 3600.0
+    retain_bytes: int | None = None
+    retain_age: float | None = None
+    on_full: Literal["block", "drop"] = "block"
+    #: Whether to answer for the keys that are recorded.
+    answer: bool = True
+    #: Whether to answer questions about the past of these keys.
+    answer_time: bool = True
+    #: Whether to tell others that no one need be asked beside.
+    complete: bool = False
+    #: Whether to ask publishers for what did not come.
+    heal: bool = True
+
+
+class Recorder:
+    """Records until it is closed."""
+
+    def __init__(self, session: Session, options: Options) -> None:
+        """Open the journal, go on where it ended, and begin to hear."""
+        self._session = session
+        self._exprs = distinct(options.key_exprs)
+        self._writer = JournalWriter.open(
+            options.path,
+            name=options.name,
+            partitions=options.partitions,
+            fsync=options.fsync,
+            segment_bytes=options.segment_bytes,
+            segment_age=options.segment_age,
+            retain_bytes=options.retain_bytes,
+            retain_age=options.retain_age,
+            on_full=options.on_full,
+        )
+        self._closed = False
+        self.journal = Journal.open(options.path)
+        #: Held while rows are handed on, so that writer and ledger see them in one order.
+        self._lock = threading.Lock()
+        self._ledger = checkpoint.caught_up(self.journal, checkpoint.stored(self.journal.path))
+        self._drops_before = dict(self._ledger.drops)
+        self._dropped_seen = 0
+        self._put_aside_offsets: dict[int, int] = {}
+        self._latest = Latest()
+        self._remembered = threading.Event()
+        self._end = threading.Event()
+        self._news = threading.Event()
+        self.rows = 0
+        self.bytes = 0
+        self._failure: ZError | None = None
+        self._sinks = [ColumnSink(self._writer.partitions) for _ in self._exprs]
+        self._subscribers: list[ColumnSubscriber] = []
+        self._healer: Healer | None = None
+        self._answers: Answers | None = None
+        self._hearing: list[threading.Thread] = []
+        self._others: list[threading.Thread] = []
+        try:
+            self._begin(options)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, options: Options) -> None:
+        if options.heal:
+            self._healer = Healer(self._session, self._gaps_of, self._heal)
+            self._healer.opened(self._ledger.open_gaps())
+        self._writer.on_durable(lambda _: self._news.set())
+        for number, (expr, sink) in enumerate(zip(self._exprs, self._sinks, strict=True)):
+            self._subscribers.append(declare(self._session, expr, sink))
+            self._hearing.append(
+                self._thread("recorder", lambda s=sink, n=number: self._hear(s, n))  # type: ignore[misc]
+            )
+        self._others.append(self._thread("watermark", self._tell))
+        self._others.append(self._thread("memory", self._remember))
+        self._answers = Answers(
+            self._session,
+            self.journal,
+            Documents(self.watermark, self.report, self.stats),
+            self._matching if options.answer else None,
+            self._exprs,
+            time=options.answer and options.answer_time,
+            complete=options.complete,
+        )
+
+    def _thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=run, name=f"zenlake {name}", daemon=True)
+        thread.start()
+        return thread
+
+    # ---------------------------------------------------------------------------------- facts
+
+    @property
+    def name(self) -> str:
+        """What the journal is called."""
+        return self._writer.name
+
+    @property
+    def failure(self) -> ZError | None:
+        """Why it records no more, if it does not."""
+        return self._failure
+
+    def watermark(self) -> Watermark:
+        """How far the journal is durable."""
+        return self._writer.watermark
+
+    def report(self) -> dict[str, object]:
+        """What the ledger says."""
+        with self._lock:
+            self._count_drops()
+            return self._ledger.report()
+
+    def stats(self) -> dict[str, object]:
+        """How it goes."""
+        writer = self._writer.stats
+        return {
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "durable": list(self._writer.watermark.offsets),
+            "queued_bytes": writer.queued_bytes,
+            "dropped": writer.dropped_rows + sum([sink.dropped for sink in self._sinks]),
+            "disk_full": writer.full,
+            "latest": self._latest.counts,
+            "healing": {} if self._healer is None else self._healer.counts,
+        }
+
+    # -------------------------------------------------------------------------------- hearing
+
+    def _hear(self, sink: ColumnSink, number: int) -> None:
+        try:
+            while sink.wait():
+                self._take(sink, number)
+            self._take(sink, number)
+        except ZError as error:
+            log.error("recording into %s ended: %s", self.journal.path, error)
+            self._failure = error
+
+    def _take(self, sink: ColumnSink, number: int) -> None:
+        for partition, heard in sink.take():
+            batch = self._own(heard, number)
+            if batch.num_rows:
+                self._hand_on(partition, batch)
+
+    def _own(self, batch: Any, number: int) -> Any:
+        """The rows that no expression before this one has heard too."""
+        before = [expr for expr in self._exprs[:number] if intersects(expr, self._exprs[number])]
+        if not before:
+            return batch
+        key = batch.column("key")
+        other = np.array(
+            [any(intersects(e, name) for e in before) for name in key.dictionary.to_pylist()]
+        )
+        if not other.any():
+            return batch
+        return batch.filter(pa.array(~other[key.indices.to_numpy(zero_copy_only=False)]))
+
+    def _hand_on(self, partition: int, batch: Any) -> None:
+        with self._lock:
+            # Waits while the disk is slower than the network; links are held up meanwhile.
+            self._writer.append(partition, batch)
+            opened = self._ledger.enter(partition, batch)
+            self.rows += batch.num_rows
+            self.bytes += batch.column("value").nbytes
+        self._latest.enter(batch)
+        if opened and self._healer is not None:
+            self._healer.opened(opened)
+
+    # -------------------------------------------------------------------------------- healing
+
+    def _gaps_of(self, partition: int, source: str) -> list[Gap]:
+        with self._lock:
+            account = self._ledger.account(partition, source)
+            return [] if account is None else list(account.gaps)
+
+    def _heal(self, patient: Patient, samples: list[Sample]) -> None:
+        """Write what was asked for, if it did not come by itself meanwhile."""
+        parts = batches_of(
+            samples,
+            self._writer.partitions,
+            HEALED,
+            time.time_ns() // 1000,
+            self._session.new_timestamp,
+        )
+        for partition, batch in parts:
+            if partition != patient.partition:
+                continue
+            numbers = batch.column("source_sn").to_pylist()
+            with self._lock:
+                account = self._ledger.account(partition, patient.source)
+                wanted: dict[int, int] = {}
+                for row, number in enumerate(numbers):
+                    if account is not None and account.lacks(number):
+                        wanted.setdefault(number, row)
+                if wanted:
+                    kept = batch.take(pa.array(wanted.values()))
+                    self._writer.append(partition, kept)
+                    self._ledger.enter(partition, kept)
+                    self.rows += kept.num_rows
+                    self._latest.enter(kept)
+
+    # ------------------------------------------------------------------------------ answering
+
+    def _matching(self, expr: str) -> list[tuple[str, int, bytes, Any]]:
+        """The latest values; a question that comes early waits until they are remembered."""
+        while not self._remembered.wait(0.1):
+            if self._end.is_set():
+                return []
+        return self._latest.matching(expr)
+
+    def _remember(self) -> None:
+        """Enter the rows of earlier runs, beside what is heard: their order does not matter."""
+        try:
+            for batch in self.journal.scan(columns=COLUMNS):
+                if self._end.is_set():
+                    return
+                self._latest.enter(batch)
+        except ZError as error:
+            log.error("the values in %s cannot be remembered: %s", self.journal.path, error)
+        self._remembered.set()
+        while not self._end.wait(COLLECT_EVERY):
+            before = (int(time.time()) - LIFESPAN << 32) - HLC_BIAS
+            self._latest.collect(before)
+
+    # -------------------------------------------------------------------------------- telling
+
+    def _tell(self) -> None:
+        """Tell the watermark after it moved, and put the ledger aside now and then."""
+        due = time.monotonic() + PUT_ASIDE_EVERY
+        while not self._end.is_set():
+            if self._news.wait(max(0.0, due - time.monotonic())):
+                self._news.clear()
+                self._tell_watermark()
+            if time.monotonic() >= due:
+                due = time.monotonic() + PUT_ASIDE_EVERY
+                try:
+                    self._put_aside()
+                except (OSError, ZError) as error:
+                    log.warning("the ledger of %s stays as it was: %s", self.journal.path, error)
+            self._end.wait(TELL_EVERY)
+
+    def _tell_watermark(self) -> None:
+        if self._answers is not None and not self._session.is_closed():
+            self._answers.tell_watermark()
+
+    def _put_aside(self) -> None:
+        """Write the ledger down, for rows that are durable."""
+        with self._lock:
+            self._count_drops()
+            if self._writer.stats.dropped_rows != self._dropped_seen:
+                self._catch_up_anew()
+            if self._ledger.offsets == self._put_aside_offsets:
+                return
+            offsets = dict(self._ledger.offsets)
+            text = json.dumps(self._ledger.state())
+        while not self._durable(offsets):
+            if self._end.wait(TELL_EVERY):
+                return
+        checkpoint.write(self.journal.path, text)
+        self._put_aside_offsets = offsets
+
+    def _durable(self, offsets: dict[int, int]) -> bool:
+        durable = self._writer.watermark.offsets
+        return all(durable[partition] >= offset for partition, offset in offsets.items())
+
+    def _catch_up_anew(self) -> None:
+        """The disk refused rows that the ledger had entered already: read again what is there."""
+        self._dropped_seen = self._writer.stats.dropped_rows
+        self._writer.flush()
+        drops = self._ledger.drops
+        self._ledger = checkpoint.caught_up(self.journal, checkpoint.stored(self.journal.path))
+        self._ledger.drops = drops
+
+    def _count_drops(self) -> None:
+        counted = {
+            "disk full": self._writer.stats.dropped_rows,
+            "not taken in time": sum([sink.dropped for sink in self._sinks]),
+        }
+        for reason, count in counted.items():
+            total = self._drops_before.get(reason, 0) + count
+            if total:
+                self._ledger.drops[reason] = total
+
+    # -------------------------------------------------------------------------------- closing
+
+    def close(self) -> None:
+        """Hear no more, write what was heard, and put the ledger aside."""
+        if self._closed:
+            return
+        self._closed = True
+        for subscriber in self._subscribers:
+            subscriber.undeclare()
+        for sink in self._sinks:
+            sink.close()
+        for thread in self._hearing:
+            thread.join()
+        if self._healer is not None:
+            self._healer.close()
+        self._end.set()
+        for thread in self._others:
+            thread.join()
+        try:
+            if self._failure is None:
+                self._writer.flush()
+                self._finish()
+        finally:
+            if self._answers is not None:
+                self._answers.close()
+            self._writer.close()
+            self.journal.close()
+
+    def _finish(self) -> None:
+        """All is durable: the ledger of all of it is put aside."""
+        with self._lock:
+            self._count_drops()
+            if self._ledger.offsets != dict(enumerate(self._writer.watermark.offsets)):
+                self._catch_up_anew()
+            text = json.dumps(self._ledger.state())
+        checkpoint.write(self.journal.path, text)
+        self._tell_watermark()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger itself, for who holds the recorder still."""
+        return self._ledger
+
+    def opened(self) -> list[Opened]:
+        """The gaps that are open now."""
+        with self._lock:
+            return self._ledger.open_gaps()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def distinct(exprs: tuple[str, ...]) -> list[str]:
+    """Key expressions without those that another one includes: each key is recorded once."""
+    if not exprs:
+        raise LocalError("nothing to record: name at least one key expression, such as 'robot/**'")
+    found: list[str] = []
+    for expr in dict.fromkeys(str(KeyExpr.of(expr)) for expr in exprs):
+        if not any(includes(other, expr) for other in found):
+            found = [other for other in found if not includes(expr, other)] + [expr]
+    return found
