@@ -177,6 +177,13 @@ class Journal:
         """Rows that are in the files, acknowledged or not; for who recovers them."""
         return self._scan([(partition, start, end)], Filter.of(None, None, columns))
 
+    def open_segment(self, segment: Segment) -> pa.NativeFile:
+        """The file of a sealed segment, byte by byte as it lies there."""
+        if is_uri(segment.path):
+            folder, _, name = segment.path.rpartition("/")
+            return RemoteFiles(folder).open(name)
+        return self._shelf.open(segment.path)
+
     def close(self) -> None:
         """End every `follow`; what they gave stays valid."""
         self._closed.set()

@@ -99,6 +99,8 @@ class Recorder:
         self._closed = False
         self.journal = Journal.open(options.path)
         #: Held while rows are handed on, so that writer and ledger see them in one order.
+        self._order = threading.Lock()
+        #: Held while the ledger is looked at; never while the disk is waited for.
         self._lock = threading.Lock()
         self._ledger = checkpoint.caught_up(self.journal, checkpoint.stored(self.journal.path))
         self._drops_before = dict(self._ledger.drops)
@@ -217,10 +219,11 @@ class Recorder:
         return batch.filter(pa.array(~other[key.indices.to_numpy(zero_copy_only=False)]))
 
     def _hand_on(self, partition: int, batch: Any) -> None:
-        with self._lock:
+        with self._order:
             # Waits while the disk is slower than the network; links are held up meanwhile.
             self._writer.append(partition, batch)
-            opened = self._ledger.enter(partition, batch)
+            with self._lock:
+                opened = self._ledger.enter(partition, batch)
             self.rows += batch.num_rows
             self.bytes += batch.column("value").nbytes
         self._latest.enter(batch)
@@ -246,19 +249,25 @@ class Recorder:
         for partition, batch in parts:
             if partition != patient.partition:
                 continue
-            numbers = batch.column("source_sn").to_pylist()
-            with self._lock:
-                account = self._ledger.account(partition, patient.source)
-                wanted: dict[int, int] = {}
-                for row, number in enumerate(numbers):
-                    if account is not None and account.lacks(number):
-                        wanted.setdefault(number, row)
-                if wanted:
-                    kept = batch.take(pa.array(wanted.values()))
-                    self._writer.append(partition, kept)
+            with self._order:
+                kept = self._lacking(partition, patient.source, batch)
+                if not kept.num_rows:
+                    continue
+                self._writer.append(partition, kept)
+                with self._lock:
                     self._ledger.enter(partition, kept)
-                    self.rows += kept.num_rows
-                    self._latest.enter(kept)
+                self.rows += kept.num_rows
+            self._latest.enter(kept)
+
+    def _lacking(self, partition: int, source: str, batch: Any) -> Any:
+        """The rows whose numbers are missing still, each once."""
+        wanted: dict[int, int] = {}
+        with self._lock:
+            account = self._ledger.account(partition, source)
+            for row, number in enumerate(batch.column("source_sn").to_pylist()):
+                if account is not None and account.lacks(number):
+                    wanted.setdefault(number, row)
+        return batch.take(pa.array(wanted.values(), pa.int64()))
 
     # ------------------------------------------------------------------------------ answering
 
@@ -306,10 +315,10 @@ class Recorder:
 
     def _put_aside(self) -> None:
         """Write the ledger down, for rows that are durable."""
+        if self._writer.stats.dropped_rows != self._dropped_seen:
+            self._catch_up_anew()
         with self._lock:
             self._count_drops()
-            if self._writer.stats.dropped_rows != self._dropped_seen:
-                self._catch_up_anew()
             if self._ledger.offsets == self._put_aside_offsets:
                 return
             offsets = dict(self._ledger.offsets)
@@ -326,11 +335,13 @@ class Recorder:
 
     def _catch_up_anew(self) -> None:
         """The disk refused rows that the ledger had entered already: read again what is there."""
-        self._dropped_seen = self._writer.stats.dropped_rows
-        self._writer.flush()
-        drops = self._ledger.drops
-        self._ledger = checkpoint.caught_up(self.journal, checkpoint.stored(self.journal.path))
-        self._ledger.drops = drops
+        with self._order:
+            self._dropped_seen = self._writer.stats.dropped_rows
+            self._writer.flush()
+            ledger = checkpoint.caught_up(self.journal, checkpoint.stored(self.journal.path))
+            with self._lock:
+                ledger.drops = self._ledger.drops
+                self._ledger = ledger
 
     def _count_drops(self) -> None:
         counted = {
@@ -358,6 +369,7 @@ class Recorder:
         if self._healer is not None:
             self._healer.close()
         self._end.set()
+        self._news.set()
         for thread in self._others:
             thread.join()
         try:
@@ -372,10 +384,10 @@ class Recorder:
 
     def _finish(self) -> None:
         """All is durable: the ledger of all of it is put aside."""
+        if self._ledger.offsets != dict(enumerate(self._writer.watermark.offsets)):
+            self._catch_up_anew()
         with self._lock:
             self._count_drops()
-            if self._ledger.offsets != dict(enumerate(self._writer.watermark.offsets)):
-                self._catch_up_anew()
             text = json.dumps(self._ledger.state())
         checkpoint.write(self.journal.path, text)
         self._tell_watermark()
