@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -7,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from tests.interop.peer import Peer
-from tests.interop.processes import OURS, THEIRS, Process, connect, listen
+from tests.interop.peer import SECONDS, Peer
+from tests.interop.processes import OURS, THEIRS, Process, connect, free_port, listen
 
 numbers = count(1)
 
@@ -29,6 +30,30 @@ class Way:
     speaker: Peer
     listener: Peer
     key: str
+
+
+@pytest.fixture(scope="session")
+def multicast() -> None:
+    """A loopback that carries multicast; some containers have none."""
+    group = ("224.0.0.224", free_port(socket.SOCK_DGRAM))
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+    ):
+        loopback = socket.inet_aton("127.0.0.1")
+        receiver.settimeout(SECONDS)
+        try:
+            receiver.bind(group)
+            receiver.setsockopt(
+                socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + loopback
+            )
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, loopback)
+            sender.sendto(b"heard", group)
+            assert receiver.recv(16) == b"heard"
+        except OSError as error:
+            pytest.skip(
+                f"loopback carries no multicast here (ip link set lo multicast on): {error}"
+            )
 
 
 @pytest.fixture(scope="session")

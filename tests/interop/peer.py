@@ -162,6 +162,14 @@ class Peer:
         """The ids of the nodes that it has a session with."""
         return sorted(str(one.zid) for one in self.session.info.transports())
 
+    def until_neighbour(self, zid: str) -> None:
+        """Wait until there is a session, or a common group, with a node."""
+        deadline = time.monotonic() + SECONDS
+        while zid not in self.neighbours():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{zid} is not among {self.neighbours()}")
+            time.sleep(0.01)
+
     def watch_neighbours(self, name: str) -> None:
         """Hear of sessions that open and close, those that are open first."""
         self.things[name] = self.session.info.declare_transport_events_listener(

@@ -75,30 +75,6 @@ def scouting(group: str) -> Plain:
     }
 
 
-@pytest.fixture(scope="module")
-def multicast() -> None:
-    """A loopback that carries multicast; some containers have none."""
-    group = ("224.0.0.224", free_port(socket.SOCK_DGRAM))
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
-    ):
-        loopback = socket.inet_aton("127.0.0.1")
-        receiver.settimeout(SECONDS)
-        try:
-            receiver.bind(group)
-            receiver.setsockopt(
-                socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + loopback
-            )
-            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, loopback)
-            sender.sendto(b"heard", group)
-            assert receiver.recv(16) == b"heard"
-        except OSError as error:
-            pytest.skip(
-                f"loopback carries no multicast here (ip link set lo multicast on): {error}"
-            )
-
-
 @pytest.mark.usefixtures("multicast")
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours was there", "theirs was there"])
 def test_peers_find_each_other_by_multicast(ours: Peer, theirs: Peer, ours_first: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, overlo
 from zenlake.api.entity import Beside, Called, H, Queued, Receiving, forgotten, receiver_of
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import Receiver
+from zenlake.node.groups import Member
 from zenlake.node.neighbour import Neighbour
 from zenlake.routing.regions import PEER, ROUTER
 from zenlake.values import Reliability, SampleKind, WhatAmI
@@ -74,10 +75,13 @@ def _sortable(parts: tuple[object, ...]) -> tuple[str, ...]:
 class Transport(Described):
     """A session with another node."""
 
-    __slots__ = ("_is_qos", "_whatami", "_zid")
+    __slots__ = ("_is_multicast", "_is_qos", "_whatami", "_zid")
 
-    def __init__(self, zid: ZenohId, whatami: WhatAmI, is_qos: bool) -> None:
+    def __init__(
+        self, zid: ZenohId, whatami: WhatAmI, is_qos: bool, is_multicast: bool = False
+    ) -> None:
         """With whom."""
+        self._is_multicast: bool = is_multicast
         self._zid: ZenohId = zid
         self._whatami: WhatAmI = whatami
         self._is_qos: bool = is_qos
@@ -100,7 +104,7 @@ class Transport(Described):
     @property
     def is_multicast(self) -> bool:
         """Whether it is with a whole group."""
-        return False
+        return self._is_multicast
 
     @property
     def is_shm(self) -> bool:
@@ -119,12 +123,20 @@ class Transport(Described):
 class Link(Described):
     """What a transport runs over."""
 
-    __slots__ = ("_dst", "_is_qos", "_mtu", "_src", "_stream", "_zid")
+    __slots__ = ("_dst", "_group", "_is_qos", "_mtu", "_src", "_stream", "_zid")
 
     def __init__(
-        self, zid: ZenohId, src: str, dst: str, mtu: int, stream: bool, is_qos: bool
+        self,
+        zid: ZenohId,
+        src: str,
+        dst: str,
+        mtu: int,
+        stream: bool,
+        is_qos: bool,
+        group: str | None = None,
     ) -> None:
-        """From here to there."""
+        """From here to there; `group`: the multicast group that both are in."""
+        self._group: str | None = group
         self._zid: ZenohId = zid
         self._src: str = src
         self._dst: str = dst
@@ -150,7 +162,7 @@ class Link(Described):
     @property
     def group(self) -> str | None:
         """The multicast group, if it is one."""
-        return None
+        return self._group
 
     @property
     def mtu(self) -> int:
@@ -192,6 +204,8 @@ class Link(Described):
 
 def transport_of(neighbour: Neighbour) -> Transport | None:
     """The session with a neighbour, once it is open."""
+    if isinstance(neighbour, Member):
+        return Transport(neighbour.zid, neighbour.whatami, neighbour.qos, True)
     face, unicast = neighbour.face, neighbour.unicast
     if face is None or unicast is None:
         return None
@@ -201,6 +215,9 @@ def transport_of(neighbour: Neighbour) -> Transport | None:
 
 def link_of(neighbour: Neighbour) -> Link | None:
     """The link to a neighbour, once its session is open."""
+    if isinstance(neighbour, Member):
+        place, mtu = neighbour.crowd.place, neighbour.crowd.group.terms.batch_size
+        return Link(neighbour.zid, neighbour.src, neighbour.dst, mtu, False, neighbour.qos, place)
     face, unicast = neighbour.face, neighbour.unicast
     if face is None or unicast is None:
         return None
@@ -296,11 +313,10 @@ class EventsListener(Receiving[H], Generic[E, H]):
         self._told: Callable[[Neighbour, bool], None] = told
         session._channels.add(channel)
         runtime = session._runtime
-        with runtime.turn() as node:
+        with runtime.turn():
             if history:
-                for neighbour in node.neighbours:
-                    if neighbour.is_open():
-                        told(neighbour, True)
+                for neighbour in runtime.neighbours():
+                    told(neighbour, True)
             runtime.add_session_listener(told)
 
     def recv(self, /) -> E:
@@ -363,7 +379,8 @@ class SessionInfo:
         return [] if runtime.closed else runtime.neighbours()
 
     def _of_role(self, role: int) -> list[ZenohId]:
-        faces = [neighbour.face for neighbour in self._neighbours()]
+        # Members of multicast groups are no sessions, and are not counted here by Eclipse either.
+        faces = [each.face for each in self._neighbours() if not isinstance(each, Member)]
         return [ZenohId(face.zid) for face in faces if face is not None and face.role == role]
 
     def routers_zid(self, /) -> list[ZenohId]:

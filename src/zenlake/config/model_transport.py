@@ -87,8 +87,14 @@ class Unicast:
 class Multicast:
     """Sessions with all members of a multicast group."""
 
-    join_interval: Milliseconds = key(2500, "How often the node repeats its presence to the group.")
-    max_sessions: Count = key(1000, "How many members of groups are kept.")
+    join_interval: Milliseconds = key(
+        2500,
+        "How often the node repeats its presence to the group.",
+        honoured_by="zenlake.engine.groups.GroupPump",
+    )
+    max_sessions: Count = key(
+        1000, "How many members of groups are kept.", honoured_by="zenlake.engine.groups.GroupPump"
+    )
     qos: Switch = key(Switch, "Priorities on multicast sessions.")
     compression: Switch = key(Switch, "Compression of batches on multicast sessions.")
 

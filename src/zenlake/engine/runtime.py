@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from zenlake.clock import Hlc, Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.config.model import Settings
+from zenlake.engine.groups import GroupPump, is_group
 from zenlake.engine.help import Helpers, possible
 from zenlake.engine.here import HereLoop, ended
 from zenlake.engine.loop import Loop, LoopThread, shared_loop
@@ -98,7 +99,8 @@ class Runtime:
         self._dirty: list[SharedOutbox] = []
         #: Whether the loop was asked to flush them.
         self._flushing = False
-        self._by_outbox: dict[int, Pump] = {}
+        self._by_outbox: dict[int, Pump | GroupPump] = {}
+        self._groups: list[GroupPump] = []
         self._listening: list[Listening] = []
         #: Links that came before there was a node.
         self._early: list[Link] = []
@@ -154,6 +156,8 @@ class Runtime:
         """Listen, then begin to connect; on the loop thread."""
         settings = self.settings
         for endpoint in settings.listen.endpoints:
+            if is_group(endpoint):
+                continue
             try:
                 self._listening.append(await self._listen(endpoint))
             except LinkError as error:
@@ -173,6 +177,7 @@ class Runtime:
         self.node.on_session = self._session_changed
         self.node.guard = self._find_way
         self.node.start(time.monotonic())
+        self._join_groups()
         early, self._early = self._early, []
         for link in early:
             self._accepted(link)
@@ -180,6 +185,23 @@ class Runtime:
             self._scouts = Scouts(self)
             self._scouts.start()
         self._tick()
+
+    def _join_groups(self) -> None:
+        """Be in every multicast group that is named as a place to listen."""
+        listening = self.settings.listen
+        for endpoint in listening.endpoints:
+            if not is_group(endpoint):
+                continue
+            group = GroupPump(self, endpoint)
+            try:
+                group.start()
+            except LinkError as error:
+                if listening.exit_on_failure:
+                    raise
+                log.warning("not in the group %s: %s", shown(endpoint), error)
+                continue
+            self._groups.append(group)
+            self._by_outbox[id(group.outbox)] = group
 
     def _stamps(self) -> Stamps | None:
         """Who gives times to values that pass, if the configuration wants it."""
@@ -325,7 +347,7 @@ class Runtime:
         unicast = neighbour.unicast
         if opened and unicast is not None:
             pump = self._by_outbox.get(id(unicast.outbox))
-            if pump is not None:
+            if isinstance(pump, Pump):
                 pump.link.admit()
         if face is not None:
             log.info(
@@ -445,7 +467,8 @@ class Runtime:
     def neighbours(self) -> list[Neighbour]:
         """The neighbours with an open session."""
         with self.lock:
-            return [n for n in self.node.neighbours if n.is_open()]
+            sessions = [n for n in self.node.neighbours if n.is_open()]
+            return sessions + [one for crowd in self.node.crowds for one in crowd.members]
 
     def add_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
         """Be told of sessions that open and close; the node's lock is held then."""
@@ -548,6 +571,8 @@ class Runtime:
             self._scouts.close()
         for listening in self._listening:
             listening.close()
+        for group in self._groups:
+            group.shut()
         for link in self._early:
             link.close()
         for pump in list(self.pumps):

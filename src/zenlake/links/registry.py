@@ -113,7 +113,9 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
         ),
         Protocol(
             "udp",
-            "Datagrams over the network, which may be lost.",
+            "Datagrams over the network, which may be lost. Listening on the address of a "
+            "multicast group (`udp/224.0.0.225:7447#iface=eth0`) joins it: publications go to all "
+            "of its members at once, without a session; questions do not cross it.",
             "udp/192.168.0.1:7447",
             udp.MTU,
             lambda endpoint, loop, timeout, _: udp.connect(endpoint, loop, timeout),

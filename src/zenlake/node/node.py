@@ -21,6 +21,7 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.counts import Past
 from zenlake.node.entities import SAMPLES, Publication, Remote
+from zenlake.node.groups import Crowd, Member
 from zenlake.node.guard import subject_of
 from zenlake.node.local import Local
 from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
@@ -48,6 +49,7 @@ from zenlake.transport.handshake import (
     Offer,
     Terms,
 )
+from zenlake.transport.multicast import GroupTerms
 from zenlake.transport.outbox import Outbox, vle
 from zenlake.transport.unicast import Unicast
 from zenlake.wire.codec_declare import DeclareFinal
@@ -104,6 +106,8 @@ class Node(Home):
         self.past: Past = Past()
         self.neighbours: list[Neighbour] = []
         self.by_zid: dict[bytes, Neighbour] = {}
+        #: The multicast groups that it is in.
+        self.crowds: list[Crowd] = []
         self.plan: ConnectPlan = ConnectPlan(
             settings.mode == CLIENT,
             settings.retry_init,
@@ -178,6 +182,10 @@ class Node(Home):
                     unicast.fail(error, now)
                     continue
             deadline = min(deadline, unicast.deadline)
+        for crowd in self.crowds:
+            if crowd.group.deadline <= now:
+                crowd.group.tick(now)
+            deadline = min(deadline, crowd.group.deadline)
         self.surroundings.tick(now)
         self.tables.expire(now)
         self.questions.expire(now)
@@ -313,7 +321,32 @@ class Node(Home):
             unicast = neighbour.unicast
             if unicast is not None:
                 unicast.close(now)
+        for crowd in self.crowds:
+            crowd.group.close(now)
         self.local.end()
+
+    # ---------------------------------------------------------------------------------- groups
+
+    def fresh_face(self) -> int:
+        """A number for one more face."""
+        number = self.next_face
+        self.next_face = number + 1
+        return number
+
+    def join(self, place: str, terms: GroupTerms, outbox: Outbox, now: float) -> Crowd:
+        """Be a member of a multicast group from now on."""
+        self.now = now
+        crowd = Crowd(self, place, terms, outbox)
+        self.crowds.append(crowd)
+        self.tables.version += 1  # whoever publishes looks anew where to
+        crowd.group.start(now)
+        self.wake_by(crowd.group.deadline)
+        return crowd
+
+    def member_changed(self, member: Member, joined: bool) -> None:
+        """Somebody joined a group, or left it."""
+        if self.on_session is not None:
+            self.on_session(member, joined)
 
     # ------------------------------------------------------------------------------- sessions
 
@@ -349,12 +382,11 @@ class Node(Home):
         self.now = now
         unicast = neighbour.unicast
         assert unicast is not None
-        face = Face(self.next_face, terms.zid, terms.whatami, unicast.outbox)
-        self.next_face += 1
+        face = Face(self.fresh_face(), terms.zid, terms.whatami, unicast.outbox)
         # Only peers tell each other unasked when they have told all.
         face.settled = not (self.mode == PEER and face.role == PEER)
         neighbour.face = face
-        self._intercept(neighbour, terms)
+        self.intercept(neighbour, terms)
         self.by_zid[terms.zid] = neighbour
         self.plan.opened(neighbour.attempt)
         self.wake_by(unicast.deadline)
@@ -373,10 +405,12 @@ class Node(Home):
         for neighbour in self.neighbours:
             unicast = neighbour.unicast
             if unicast is not None and unicast.terms is not None and neighbour.face is not None:
-                self._intercept(neighbour, unicast.terms)
+                self.intercept(neighbour, unicast.terms)
+        for crowd in self.crowds:
+            crowd.obey()
         self.tables.version += 1
 
-    def _intercept(self, neighbour: Neighbour, terms: Terms) -> None:
+    def intercept(self, neighbour: Neighbour, terms: Terms) -> None:
         """Have the policy look at what a neighbour says and hears."""
         policy = self.policy
         interceptors: Interceptors | None = None
@@ -488,6 +522,10 @@ class Node(Home):
                     remote = Remote(face, outbox, key)
                     remote.put_head = put_head(publication, remote)
                     remotes.append(remote)
+            for crowd in self.crowds:
+                remote = Remote(crowd.face, crowd.group.outbox, key)
+                remote.put_head = put_head(publication, remote)
+                remotes.append(remote)
         publication.remotes = remotes
         publication.guarded = any(remote.guarded for remote in remotes)
         publication.locals = (
@@ -528,6 +566,9 @@ class Node(Home):
                 inbound.faces = []
                 return
         inbound.faces = [] if face is None else destinations(self.tables, face, inbound.key, root)
+        if face is not None and face.role == CLIENT:
+            # What clients say reaches a group through us.
+            inbound.faces += [crowd.face for crowd in self.crowds]
         inbound.guarded = any(
             face.egress is not None and face.egress.concerns(SAMPLES) for face in inbound.faces
         )

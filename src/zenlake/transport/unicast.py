@@ -102,7 +102,8 @@ class Unicast:
         self._lz4: Lz4 | None = None
         self._bytes_seen: int = 0
         self._period: float = 0.0
-        self._lease: float = 0.0
+        #: How long it may be silent, in seconds.
+        self.lease: float = 0.0
         self._mask: int = 0x0FFF_FFFF
         self._qos: bool = False
         self._marked: bool = False
@@ -168,15 +169,28 @@ class Unicast:
             self._say(acceptor.accept())
             self._opened(acceptor.terms, now)
 
-    def _opened(self, terms: Terms, now: float) -> None:
+    def follow(self, terms: Terms, next_sns: list[int], now: float) -> None:
+        """Hear a member of a group from here on: there is no opening, and nothing is answered.
+
+        `next_sns`: the numbers of its next frames, by priority * 2 + reliable.
+        """
+        self._hear(terms, next_sns, now)
+        self.deadline = float("inf")
+        self.listener.opened(terms, now)
+
+    def _hear(self, terms: Terms, next_sns: list[int], now: float) -> None:
         self.terms = terms
         self.state = OPEN
         self._mask = terms.mask
         self._qos = terms.qos
         self._marked = terms.patch >= 1
-        last = (terms.rx_initial_sn - 1) & terms.mask
-        self._last = [last] * 16
+        self._last = [(number - 1) & terms.mask for number in next_sns]
         self._fragments = [Reassembly(self.max_message) for _ in range(16)]
+        self.lease = terms.rx_lease / 1000.0
+        self.last_heard = now
+
+    def _opened(self, terms: Terms, now: float) -> None:
+        self._hear(terms, [terms.rx_initial_sn] * 16, now)
         self._bare = terms.low_latency
         self._lz4 = Lz4() if terms.compression else None
         if terms.low_latency and self.stream:
@@ -190,10 +204,8 @@ class Unicast:
             None if self._lz4 is None else self._lz4.pack,
         )
         self._period = terms.tx_lease / 1000.0 / self.keep_alive
-        self._lease = terms.rx_lease / 1000.0
-        self.last_heard = now
         self._bytes_seen = self.outbox.bytes_sent
-        self.deadline = now + min(self._period, self._lease)
+        self.deadline = now + min(self._period, self.lease)
         self.listener.opened(terms, now)
 
     # ------------------------------------------------------------------------------ receiving
@@ -415,8 +427,8 @@ class Unicast:
             return
         if self.outbox.overflowed:
             raise RemoteError("it does not take what it is told")
-        if now >= self.last_heard + self._lease:
-            raise RemoteError(f"nothing heard for its lease of {self._lease:g} s")
+        if now >= self.last_heard + self.lease:
+            raise RemoteError(f"nothing heard for its lease of {self.lease:g} s")
         outbox = self.outbox
         quiet = outbox.bytes_sent == self._bytes_seen and not outbox.waiting()
         self._bytes_seen = outbox.bytes_sent
@@ -424,7 +436,7 @@ class Unicast:
             outbox.say(b"\x04")
             # Which itself is nothing to rest on.
             self._bytes_seen += outbox.prefix + (1 if outbox.pack is None else 2)
-        self.deadline = min(now + self._period, self.last_heard + self._lease)
+        self.deadline = min(now + self._period, self.last_heard + self.lease)
 
     def fail(self, error: Exception, now: float) -> None:
         """The neighbour broke the protocol or fell silent: say so if the opening allows it."""

@@ -1,0 +1,121 @@
+"""A node in a multicast group: what it publishes goes to all members at once.
+
+Only publications cross a group. Its members are heard, each through a face of its own that stands
+in no table; what is told to them is told to the group, through one face for all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zenlake.clock import ZenohId
+from zenlake.node.neighbour import Neighbour
+from zenlake.routing.face import Face
+from zenlake.routing.policy.subject import Subject
+from zenlake.routing.regions import CLIENT, PEER
+from zenlake.transport.handshake import Terms
+from zenlake.transport.multicast import Group, GroupTerms
+from zenlake.transport.outbox import Outbox
+from zenlake.transport.unicast import Listener
+from zenlake.values.whatami import WhatAmI
+from zenlake.wire.codec_network import Push
+from zenlake.wire.codec_zenoh import Put
+from zenlake.wire.cursor import Reader
+from zenlake.wire.message import Message
+
+if TYPE_CHECKING:
+    from zenlake.node.node import Node
+
+
+class Member(Neighbour):
+    """Somebody in a group: only its publications mean anything."""
+
+    def __init__(self, crowd: Crowd, zid: bytes, whatami: int, source: str) -> None:
+        """`source`: where its datagrams come from."""
+        super().__init__(crowd.node, crowd.place, f"udp/{source}", False, 0, 0)
+        self.crowd: Crowd = crowd
+        self.zid: ZenohId = ZenohId(zid)
+        self.whatami: WhatAmI = WhatAmI(1 << whatami)
+        self.terms: Terms | None = None
+        # Routers tell each other everything by sessions: in a group one is a peer like others.
+        self.face = Face(crowd.node.fresh_face(), zid, CLIENT if whatami == CLIENT else PEER, None)
+
+    def opened(self, terms: Terms, now: float) -> None:
+        """It joined."""
+        self.terms = terms
+        self.crowd.node.intercept(self, terms)
+        self.crowd.members.append(self)
+        self.crowd.node.member_changed(self, True)
+
+    def closed(self, error: Exception | None, now: float) -> None:
+        """It left."""
+        self.error = error
+        face = self.face
+        if face is not None:
+            face.closed = True
+        self.crowd.members.remove(self)
+        self.crowd.node.member_changed(self, False)
+
+    @property
+    def qos(self) -> bool:
+        """Whether it keeps priorities apart."""
+        return self.terms is not None and self.terms.qos
+
+    def is_open(self) -> bool:
+        """It is, as long as it is heard of."""
+        return self.face is not None and not self.face.closed
+
+    def heard(self, message: Message, priority: int, reliable: bool) -> None:
+        """Hear a publication; from whom we have a session with, it came that way already."""
+        face = self.face
+        if not isinstance(message, Push) or face is None or face.zid in self.node.by_zid:
+            return
+        body = message.body
+        if isinstance(body, Put) and body.shm:
+            # Members with shared memory use it towards everybody: there is no value in this.
+            self.crowd.unreadable += 1
+            return
+        super().heard(message, priority, reliable)
+
+    def heard_push(self, r: Reader, reliable: bool) -> bool:
+        """The fast lane, under the same condition."""
+        face = self.face
+        if face is None or face.zid in self.node.by_zid:
+            return False
+        return super().heard_push(r, reliable)
+
+
+class Crowd:
+    """A group that the node is in."""
+
+    def __init__(self, node: Node, place: str, terms: GroupTerms, outbox: Outbox) -> None:
+        """`place`: the endpoint of the group."""
+        self.node: Node = node
+        self.place: str = place
+        self.members: list[Member] = []
+        #: Samples whose value lies in memory that is not shared with us.
+        self.unreadable: int = 0
+        self.group: Group = Group(terms, outbox, self._meet)
+        #: Through which the whole group is told.
+        self.face: Face = Face(node.fresh_face(), node.zid, PEER, outbox)
+        self.obey()
+
+    def obey(self) -> None:
+        """Do as the node's policy says, towards each member and towards all of them."""
+        policy = self.node.policy
+        self.face.egress = None
+        if not policy.is_idle():
+            interceptors = policy.for_neighbour(Subject(link_protocol="udp", multicast=True))
+            self.face.egress = None if interceptors is None else interceptors.egress
+        for member in self.members:
+            if member.terms is not None:
+                self.node.intercept(member, member.terms)
+
+    def _meet(self, zid: bytes, whatami: int, source: str) -> Listener | None:
+        return Member(self, zid, whatami, source)
+
+    def receive(self, data: bytes, source: str, now: float) -> None:
+        """A datagram came."""
+        self.node.now = now
+        self.group.receive(data, source, now)
+        self.node.wake_by(self.group.deadline)

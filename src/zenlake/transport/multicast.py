@@ -1,0 +1,237 @@
+"""A multicast group: everybody tells everybody, and nobody shakes hands.
+
+Each member says JOIN at once and again and again, with the sequence numbers that its next frames
+will have. Whoever hears it can follow from there; frames of somebody whose JOIN was not heard mean
+nothing and are passed over. All must use the same resolution and batch size, since there is
+nobody to agree with.
+
+    group = Group(terms, outbox, meet)
+    group.start(now)
+    group.receive(datagram, source, now)
+    group.outbox.take()                  each batch is one datagram to the whole group
+    group.deadline, group.tick(now)
+    group.close(now)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from zenlake.errors import DecodeError, RemoteError
+from zenlake.transport.handshake import GENERIC, Offer, Terms
+from zenlake.transport.outbox import Outbox
+from zenlake.transport.sequence import mask_of
+from zenlake.transport.unicast import CLOSED, Listener, Unicast
+from zenlake.wire.codec_transport import Close, Join, read_transport
+from zenlake.wire.cursor import Reader, Writer
+
+VERSION: Final = 9
+PATCH: Final = 1
+JOIN: Final = 0x07
+
+#: The sequence numbers of the eight priorities: the reliable one, then the other.
+LANES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTerms:
+    """What a node says of itself to a group, and demands of the others in it."""
+
+    zid: bytes
+    whatami: int
+    resolution: int
+    batch_size: int
+    lease: int
+    """In milliseconds."""
+    qos: bool
+    join_interval: float
+    """In seconds."""
+    max_members: int
+    max_message: int
+    initial_sn: int
+
+
+Meet = Callable[[bytes, int, str], Listener | None]
+"""Gets the id, the role and the address of somebody new: who listens to it, or None."""
+
+
+class Group:
+    """The conversation with all members of a group."""
+
+    def __init__(self, terms: GroupTerms, outbox: Outbox, meet: Meet) -> None:
+        """`outbox`: where what is said to the group is put."""
+        self.terms: GroupTerms = terms
+        self.outbox: Outbox = outbox
+        self.meet: Meet = meet
+        self.mask: int = mask_of(terms.resolution)
+        #: By the address that their datagrams come from.
+        self.members: dict[str, Unicast] = {}
+        self.deadline: float = float("inf")
+        self.closed: bool = False
+        #: Datagrams of those who have not joined, and JOINs that do not fit, by reason.
+        self.strangers: int = 0
+        self.refused: dict[str, int] = {}
+        self._next_join: float = 0.0
+        outbox.agree(terms.batch_size, self.mask, terms.initial_sn & self.mask, terms.qos)
+
+    def start(self, now: float) -> None:
+        """Say that we are here."""
+        self._next_join = now
+        self.tick(now)
+
+    def tick(self, now: float) -> None:
+        """Say again that we are here; forget who has been silent for its lease."""
+        if self.closed:
+            return
+        if now >= self._next_join:
+            self._next_join = now + self.terms.join_interval
+            self._say_join()
+        deadline = self._next_join
+        for source, member in list(self.members.items()):
+            until = member.last_heard + member.lease
+            if now >= until:
+                self._part(source, RemoteError("nothing heard for its lease"), now)
+            else:
+                deadline = min(deadline, until)
+        self.deadline = deadline
+
+    def _say_join(self) -> None:
+        terms = self.terms
+        lanes: tuple[int, ...] | None = None
+        reliable = best_effort = 0
+        if terms.qos:
+            numbers: list[int] = []
+            for lane in self.outbox.lanes:
+                numbers.append(lane.sn_reliable)
+                numbers.append(lane.sn_best_effort)
+            lanes = tuple(numbers)
+        else:
+            reliable = self.outbox.lanes[0].sn_reliable
+            best_effort = self.outbox.lanes[0].sn_best_effort
+        w = Writer()
+        Join(
+            version=VERSION,
+            whatami=terms.whatami,
+            zid=terms.zid,
+            resolution=terms.resolution,
+            batch_size=terms.batch_size,
+            lease=terms.lease,
+            next_sn_reliable=reliable,
+            next_sn_best_effort=best_effort,
+            lane_sns=lanes,
+            patch=PATCH,
+        ).write(w)
+        self.outbox.say(w.getvalue())
+
+    # ----------------------------------------------------------------------------- receiving
+
+    def receive(self, data: bytes, source: str, now: float) -> None:
+        """A datagram came from `source`; what is wrong with it costs that member alone."""
+        if self.closed or not data:
+            return
+        try:
+            if data[0] & 0x1F == JOIN:
+                r = Reader(data)
+                message = read_transport(r)
+                if isinstance(message, Join):
+                    self._joined(message, source, now)
+                data = data[r.pos :]
+            member = self.members.get(source)
+            if member is None:
+                self.strangers += 1 if data else 0
+            elif data:
+                member.receive(data, now)
+                if member.state == CLOSED:
+                    self.members.pop(source, None)
+        except RemoteError as error:
+            self._part(source, error, now)
+
+    def _joined(self, join: Join, source: str, now: float) -> None:
+        if join.zid == self.terms.zid:
+            return
+        member = self.members.get(source)
+        why = self._unfit(join)
+        if member is not None:
+            terms = member.terms
+            changed = terms is None or (terms.zid, terms.qos) != (
+                join.zid,
+                join.lane_sns is not None,
+            )
+            if not why and not changed:
+                member.last_heard = now
+                return
+            self._part(source, RemoteError(f"it joined anew: {why or 'as another'}"), now)
+        if why:
+            self.refused[why] = self.refused.get(why, 0) + 1
+            return
+        listener = self.meet(join.zid, join.whatami, source)
+        if listener is None:
+            return
+        terms = Terms(
+            zid=join.zid,
+            whatami=join.whatami,
+            resolution=join.resolution,
+            batch_size=join.batch_size,
+            qos=join.lane_sns is not None,
+            patch=min(PATCH, join.patch),
+            mask=self.mask,
+            tx_initial_sn=0,
+            rx_lease=join.lease,
+        )
+        offer = Offer(zid=self.terms.zid, whatami=self.terms.whatami)
+        # Nobody answers in a group: what a member is told is told to all, by way of the group.
+        silent = Outbox(terms.batch_size, 0, self.mask, 0, False, 1)
+        member = Unicast(offer, listener, False, silent, max_message=self.terms.max_message)
+        self.members[source] = member
+        member.follow(terms, self._next_of(join), now)
+        self.deadline = min(self.deadline, now + join.lease / 1000.0)
+
+    def _unfit(self, join: Join) -> str:
+        """Why a JOIN cannot be followed; empty if it can."""
+        terms = self.terms
+        if join.version != VERSION:
+            return "version"
+        if join.resolution != terms.resolution:
+            return "resolution"
+        if join.batch_size != terms.batch_size:
+            return "batch size"
+        if join.lane_sns is not None and not terms.qos:
+            return "priorities"
+        if len(self.members) >= self.terms.max_members:
+            return "too many members"
+        return ""
+
+    def _next_of(self, join: Join) -> list[int]:
+        """The numbers of the next frames, by priority and reliability as `Unicast` counts."""
+        lanes = join.lane_sns
+        numbers: list[int] = []
+        for priority in range(LANES // 2):
+            if lanes is not None and len(lanes) == LANES:
+                numbers += [lanes[priority * 2 + 1], lanes[priority * 2]]
+            else:
+                numbers += [join.next_sn_best_effort, join.next_sn_reliable]
+        for number in numbers:
+            if number > self.mask:
+                raise DecodeError(f"sequence number {number} is above {self.mask}")
+        return numbers
+
+    def _part(self, source: str, error: Exception, now: float) -> None:
+        member = self.members.pop(source, None)
+        if member is not None:
+            member.lost(error, now)
+
+    # -------------------------------------------------------------------------------- ending
+
+    def close(self, now: float) -> None:
+        """Say goodbye to everybody."""
+        if self.closed:
+            return
+        self.closed = True
+        self.deadline = float("inf")
+        for source in list(self.members):
+            self._part(source, RemoteError("we left the group"), now)
+        w = Writer()
+        Close(reason=GENERIC, session=True).write(w)
+        self.outbox.say_last(w.getvalue())
