@@ -57,6 +57,11 @@ class Hlc:
 
     def new_timestamp(self, now: int) -> Timestamp:
         """A timestamp later than all before it: the reading `now`, or the last one plus a tick."""
+        seconds, fraction = self.tick(now)
+        return Timestamp(seconds, self._id, fraction)
+
+    def tick(self, now: int) -> tuple[int, int]:
+        """The same as two halves: seconds, and the fraction of the next one."""
         seconds = _seconds_of(now)
         fraction = ((now % NANOS << 32) // NANOS) & READING_MASK
         if seconds < self._seconds or (seconds == self._seconds and fraction <= self._fraction):
@@ -72,10 +77,14 @@ class Hlc:
                 fraction = 0
         self._seconds = seconds
         self._fraction = fraction
-        return Timestamp(seconds, self._id, fraction)
+        return seconds, fraction
 
     def update(self, heard: Timestamp, now: int) -> bool:
         """Move on to what another node said; False, and no move, when it is too far ahead."""
+        return self.follow(heard.seconds, heard.fraction, now)
+
+    def follow(self, heard_seconds: int, heard_fraction: int, now: int) -> bool:
+        """The same, told in two halves."""
         seconds = _seconds_of(now)
         fraction = ((now % NANOS << 32) // NANOS) & READING_MASK
         ahead_seconds = seconds + self._ahead_seconds
@@ -83,8 +92,6 @@ class Hlc:
         if ahead_fraction > FRACTION_MASK:
             ahead_seconds += 1
             ahead_fraction &= FRACTION_MASK
-        heard_seconds = heard.seconds
-        heard_fraction = heard.fraction
         if heard_seconds > ahead_seconds or (
             heard_seconds == ahead_seconds and heard_fraction > ahead_fraction
         ):

@@ -11,6 +11,7 @@ from zenlake.errors import LinkError
 from zenlake.links.link import Link
 from zenlake.node.neighbour import Neighbour
 from zenlake.transport.handshake import UNRESPONSIVE
+from zenlake.transport.outbox import DATA, Outbox
 
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
@@ -53,10 +54,15 @@ class Pump:
         with runtime.lock:
             runtime.node.receive(self.neighbour, data, now)
             marked = runtime.take_marked()
+            crowded = self.neighbour.relay.crowded
+            if crowded:
+                self.neighbour.relay.crowded = []
         for sink in marked:
             sink.commit()
             if sink.is_full() and sink.add_paused(self):
                 self.pause()
+        for outbox in crowded:
+            self._hold_up(outbox)
         if runtime.opening:
             runtime.progress()
         runtime.arm_soon()
@@ -76,6 +82,28 @@ class Pump:
             self.link.when_writable(self.flush)
 
     # -------------------------------------------------------------------------- back-pressure
+
+    def _hold_up(self, outbox: Outbox) -> None:
+        """Somebody does not take as fast as this neighbour speaks, and nothing may be dropped."""
+        if isinstance(outbox, SharedOutbox) and outbox.add_paused(self):
+            self.pause()
+            if not outbox.watched:
+                outbox.watched = True
+                self.runtime.on_the_loop(lambda: self._watch(outbox))
+
+    def _watch(self, outbox: SharedOutbox) -> None:
+        """See that a neighbour for whom others are held up takes something now and then."""
+        sent = outbox.bytes_sent
+        self.runtime.loop.loop.call_later(outbox.wait_before_close, self._look, outbox, sent)
+
+    def _look(self, outbox: SharedOutbox, sent: int) -> None:
+        if not outbox.paused or outbox.closed:
+            outbox.watched = False
+        elif outbox.bytes_sent == sent:
+            outbox.watched = False
+            outbox.give_up(DATA, False)
+        else:
+            self._watch(outbox)
 
     def pause(self) -> None:
         """Read no more until somebody has caught up."""

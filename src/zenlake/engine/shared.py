@@ -18,7 +18,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from zenlake.engine.channel import Gate, begin_wait, end_wait
+from zenlake.engine.channel import Gate, Pausable, begin_wait, end_wait
 from zenlake.errors import LinkError, LocalError
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.cursor import Writer
@@ -72,6 +72,10 @@ class SharedOutbox(Outbox):
         self.broken: Exception | None = None
         #: Rung once when a batch has left: tasks wait for room by these.
         self.bells: list[Gate] = []
+        #: Links that are not read until no lane holds more than it should.
+        self.paused: list[Pausable] = []
+        #: Whether somebody looks after them.
+        self.watched: bool = False
 
     # ------------------------------------------------------------------------------- filling
 
@@ -135,6 +139,22 @@ class SharedOutbox(Outbox):
                     self._moved(awaited)
             else:
                 self.drops[priority] += 1
+            return taken
+        finally:
+            self.lock.release()
+
+    def relay(self, run: bytes, count: int, priority: int, reliable: bool, hold: bool) -> bool:
+        """Pass on what others say; never waits: the node's lock is held."""
+        self.lock.acquire()
+        try:
+            here = self.is_loop()
+            if self.full(priority) and not self.leftover and (self.direct or here):
+                self._flush(True)
+            taken = super().relay(run, count, priority, reliable, hold)
+            if taken and here:
+                self._ask()
+            elif taken:
+                self._moved(False)
             return taken
         finally:
             self.lock.release()
@@ -292,6 +312,31 @@ class SharedOutbox(Outbox):
             self.room.notify_all()
         if self.bells:
             self._ring()
+        if self.paused and not self._crowded():
+            self._resume()
+
+    def _crowded(self) -> bool:
+        for lane in self.lanes:  # noqa: SIM110  (this is compiled)
+            if len(lane.queue) >= self.depth:
+                return True
+        return False
+
+    def _resume(self) -> None:
+        paused = self.paused
+        self.paused = []
+        for link in paused:
+            link.resume_soon()
+
+    def add_paused(self, link: Pausable) -> bool:
+        """Have a link resumed when there is room again; False if there is room already."""
+        self.lock.acquire()
+        try:
+            if self.closed or not self._crowded():
+                return False
+            self.paused.append(link)
+            return True
+        finally:
+            self.lock.release()
 
     def _ring(self) -> None:
         bells = self.bells
@@ -306,5 +351,6 @@ class SharedOutbox(Outbox):
             self.closed = True
             self.room.notify_all()
             self._ring()
+            self._resume()
         finally:
             self.lock.release()

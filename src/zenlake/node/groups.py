@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zenlake.clock import ZenohId
+from zenlake.node.forward import Relay
 from zenlake.node.neighbour import Neighbour
 from zenlake.routing.face import Face
 from zenlake.routing.policy.subject import Subject
@@ -37,6 +38,8 @@ class Member(Neighbour):
         self.zid: ZenohId = ZenohId(zid)
         self.whatami: WhatAmI = WhatAmI(1 << whatami)
         self.terms: Terms | None = None
+        # A group cannot be asked to wait.
+        self.relay = Relay(False)
         # Routers tell each other everything by sessions: in a group one is a peer like others.
         self.face = Face(crowd.node.fresh_face(), zid, CLIENT if whatami == CLIENT else PEER, None)
 
@@ -118,4 +121,6 @@ class Crowd:
         """A datagram came."""
         self.node.now = now
         self.group.receive(data, source, now)
+        for member in self.members:
+            member.settle()
         self.node.wake_by(self.group.deadline)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zenlake.keys.keyexpr import KeyExpr
-from zenlake.node.entities import SAMPLES, LocalSubscriber
+from zenlake.node.entities import SAMPLES
+from zenlake.node.forward import Inbound, Relay, Way
 from zenlake.node.guard import Papers, admitted
 from zenlake.node.sample import Sample, sample_of
-from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Counters, Gate, Interceptors
 from zenlake.routing.queries import RECEIVE, ROUTE
@@ -28,7 +27,7 @@ from zenlake.wire.codec_network import (
     ResponseFinal,
     TimestampStack,
 )
-from zenlake.wire.codec_zenoh import Put
+from zenlake.wire.codec_zenoh import Put, read_source_info
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
 
@@ -37,38 +36,6 @@ if TYPE_CHECKING:
 
 #: How many keys of a neighbour are remembered with their way.
 INBOUND = 1 << 14
-
-
-class Inbound:
-    """A key that a neighbour publishes on, and who hears it."""
-
-    __slots__ = (
-        "faces", "frames", "guarded", "key", "key_expr", "name", "node_id", "number", "samples",
-        "size", "subscribers", "version",
-    )  # fmt: skip
-
-    def __init__(self, key: str, node_id: int) -> None:
-        """Its way is found when it is first needed.
-
-        `node_id`: between routers, the neighbour's number for where it comes from.
-        """
-        self.key: str = key
-        self.node_id: int = node_id
-        #: Our own number for it, to tell other routers.
-        self.number: int = 0
-        #: What our own programs call the key.
-        self.name: str = key
-        self.key_expr: KeyExpr = KeyExpr.trusted(key)
-        self.version: int = -1
-        self.subscribers: list[LocalSubscriber] = []
-        #: Those of them that take rows instead of samples.
-        self.frames: list[FrameSink] = []
-        self.faces: list[Face] = []
-        #: What came this way, and the bytes of its payloads.
-        self.samples: int = 0
-        self.size: int = 0
-        #: Whether the policy has a say about one of these faces.
-        self.guarded: bool = False
 
 
 class Neighbour(Listener):
@@ -99,14 +66,16 @@ class Neighbour(Listener):
         self.error: Exception | None = None
         #: Told when the conversation is over, so that the link can be closed.
         self.finished: Callable[[], None] | None = None
-        #: Ways by whole key, and by the bytes that name the key on the wire.
+        #: Keys by name, and ways by the very bytes of heads: up to the header of the value.
         self._by_key: dict[str, Inbound] = {}
-        self._by_bytes: dict[bytes, Inbound] = {}
+        self._by_head: dict[bytes, Way] = {}
         #: Between routers: ways of what comes from beyond the neighbour, by its number for that.
         self._by_node: dict[int, dict[str, Inbound]] = {}
         self._remembered: int = 0
-        #: The bytes that name the key of the message that is being read, if they are new.
-        self._name: bytes = b""
+        #: The head of the message that is being read, if it is new.
+        self._head: bytes = b""
+        #: What it says for others, on its way to them.
+        self.relay: Relay = Relay(True)
 
     # ------------------------------------------------------------------------------- life
 
@@ -152,6 +121,7 @@ class Neighbour(Listener):
 
     def heard(self, message: Message, priority: int, reliable: bool) -> None:
         """A network message came."""
+        self.settle()  # what came before it goes before it
         ingress = self.ingress
         if ingress is not None and not admitted(self, ingress, message, reliable):
             return
@@ -170,7 +140,7 @@ class Neighbour(Listener):
             node.questions.request(face, message, node.now)
             node.wake_by(node.now + node.questions.patience(message))
         elif isinstance(message, Declare):
-            self._by_bytes.clear()
+            self._by_head.clear()
             node.tables.heard(face, message)
         elif isinstance(message, Interest):
             node.tables.interest(face, message, node.now)
@@ -220,17 +190,17 @@ class Neighbour(Listener):
             heard.add(inbound.key, inbound.samples, inbound.size)
         self._remembered = 0
         self._by_key.clear()
-        self._by_bytes.clear()
+        self._by_head.clear()
         self._by_node.clear()
 
     def _push(self, push: Push, reliable: bool) -> None:
-        name = self._name
-        self._name = b""
+        head = self._head
+        self._head = b""
         inbound = self._inbound(push)
         if inbound is None:
             return
-        if name and len(self._by_bytes) < INBOUND:
-            self._by_bytes[name] = inbound
+        if head and len(self._by_head) < INBOUND:
+            self._by_head[head] = Way(inbound, push.qos, head[-1])
         body = push.body
         inbound.samples += 1
         if isinstance(body, Put):
@@ -249,7 +219,7 @@ class Neighbour(Listener):
             return
         self._deliver(push, inbound, reliable)
         if inbound.faces:
-            node.forward(push, inbound, reliable)
+            node.forward(push, inbound, reliable, self.relay)
 
     def _push_stamped(
         self, push: Push, inbound: Inbound, reliable: bool, stack: TimestampStack
@@ -258,7 +228,7 @@ class Neighbour(Listener):
         stack = self.node.stamped(stack, ROUTE)
         if inbound.faces:
             push.timestamp_stack = stack
-            self.node.forward(push, inbound, reliable)
+            self.node.forward(push, inbound, reliable, self.relay)
         if inbound.subscribers or inbound.frames:
             push.timestamp_stack = self.node.stamped(stack, RECEIVE)
             self._deliver(push, inbound, reliable)
@@ -276,85 +246,160 @@ class Neighbour(Listener):
             for frame in inbound.frames:
                 frame.push(sample)
 
-    def heard_push(self, r: Reader, reliable: bool) -> bool:
-        """The fast lane: an ordinary put for our own subscribers, straight into a sample.
+    def settle(self) -> None:
+        """Hand over what was gathered for others; what comes next comes at another time."""
+        self.relay.settle()
+        stamps = self.node.stamps
+        if stamps is not None:
+            stamps.forget()
 
-        Ordinary is: a key named before in these very bytes, at most a QoS extension, a value
-        with at most a timestamp and a plain encoding. False: not ordinary, nothing was read.
+    def heard_push(self, r: Reader, reliable: bool) -> bool:
+        """The fast lane: an ordinary put, straight into a sample or on to other neighbours.
+
+        Ordinary is: a head that came before in these very bytes, and for our own subscribers a
+        value with at most a timestamp and a plain encoding. False: not ordinary, nothing was read.
         """
         if self.guarded:
             return False
         data = r.data
         start = r.pos
-        end = r.end
-        pos = start + 2
-        if pos >= end:
+        pos = walk_head(data, start, r.end)
+        if not pos:
             return False
-        header = data[start]
-        if data[start + 1] >= 0x80:
-            return False
-        if header & 0x20:
-            length = data[pos]
-            if length >= 0x80:
-                return False
-            pos += 1 + length
-            if pos >= end:
-                return False
+        put = data[pos - 1]
         name = data[start:pos]
-        qos = 5
-        if header & 0x80:
-            if pos + 2 >= end or data[pos] != 0x21 or data[pos + 1] >= 0x80:
-                return False
-            qos = data[pos + 1]
-            pos += 2
-        inbound = self._by_bytes.get(name)
-        if inbound is None:
-            self._name = name  # learnt when the whole message has been read
+        way = self._by_head.get(name)
+        if way is None:
+            self._head = name  # learnt when the whole message has been read
             return False
+        inbound = way.inbound
         node = self.node
-        if inbound.version != node.tables.version or inbound.faces or node.stamps is not None:
+        if inbound.version != node.tables.version:
+            node.find_way(self, inbound)
+        faces = inbound.faces
+        stamps = node.stamps
+        if faces and (way.version != inbound.version or way.reliable != reliable):
+            self.relay.lay(way, reliable, stamps is not None)
+        fan = way.fan
+        here = bool(inbound.subscribers or inbound.frames)
+        if inbound.guarded or (faces and fan is None) or (put & 0x80 and here):
             return False
-        body = data[pos]
-        if body & 0x9F != 0x01:
-            return False
-        pos += 1
+        # From here on the value is read; whatever is wrong with it is wrong in any lane.
         seconds = 0
         fraction = 0
         stamp_id = b""
         encoding = 0
         r.pos = pos
-        if body & 0x20:
+        if put & 0x20:
             seconds, fraction = r.ntp64()
             stamp_id = r.zid(r.vle(0xFF))
-        if body & 0x40:
-            if r.pos >= end:
+        if put & 0x40:
+            encoding = r.vle(0xFFFF_FFFF)
+            if encoding > 0x1_FFFF or (encoding & 1 and here):  # no such, or one with a schema
                 r.pos = start
                 return False
-            encoding = data[r.pos]
-            if encoding & 0x81:  # a large id, or a schema
-                r.pos = start
-                return False
+            if encoding & 1:
+                r.skip(r.vle(0xFF))
             encoding >>= 1
-            r.pos += 1
+        if put & 0x80 and not skip_known(r):
+            r.pos = start
+            return False
         size = r.vle(0xFFFF_FFFF)
         at = r.pos
         r.skip(size)
+        first = b""
+        time = b""
+        if stamps is not None and (here or faces):
+            if not stamp_id:
+                stamps.next()
+                first = stamps.first
+                time = stamps.rest
+                seconds = stamps.seconds
+                fraction = stamps.fraction
+                stamp_id = stamps.id
+            elif not stamps.believes(seconds, fraction):
+                r.pos = start
+                return False
         inbound.samples += 1
         inbound.size += size
-        for frame in inbound.frames:
-            frame.row(
-                inbound.name, data, at, at + size, encoding, seconds, fraction, stamp_id, qos,
-                reliable,
-            )  # fmt: skip
-        if inbound.subscribers:
-            payload = data[at : at + size]
-            sample = Sample(
-                inbound.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id, qos,
-                reliable, None,
-            )  # fmt: skip
-            for subscriber in inbound.subscribers:
-                subscriber.sink.push(sample)
+        if here:
+            for frame in inbound.frames:
+                frame.row(
+                    inbound.name, data, at, at + size, encoding, seconds, fraction, stamp_id,
+                    way.qos, reliable,
+                )  # fmt: skip
+            if inbound.subscribers:
+                payload = data[at : at + size]
+                sample = Sample(
+                    inbound.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id,
+                    way.qos, reliable, None,
+                )  # fmt: skip
+                for subscriber in inbound.subscribers:
+                    subscriber.sink.push(sample)
+        if faces and fan is not None:
+            self.relay.add(way, fan, first, time, data[pos : r.pos])
         return True
+
+
+def walk_head(data: bytes, start: int, end: int) -> int:
+    """Where the value of a put begins, behind its header; 0 if the head is not an ordinary one.
+
+    Ordinary: a number and a text of at most two bytes each to say how large they are, and no
+    extensions but quality of service and node id.
+    """
+    pos = start + 2
+    if pos + 2 >= end:
+        return 0
+    header = data[start]
+    if data[start + 1] >= 0x80:
+        if data[pos] >= 0x80:
+            return 0
+        pos += 1
+    if header & 0x20:
+        length = data[pos]
+        pos += 1
+        if length >= 0x80:
+            if pos >= end or data[pos] >= 0x80:
+                return 0
+            length = (length & 0x7F) | (data[pos] << 7)
+            pos += 1
+        pos += length
+    more = header & 0x80
+    while more:
+        if pos + 2 >= end:
+            return 0
+        tag = data[pos]
+        kind = tag & 0x7F
+        pos += 1
+        if kind == 0x33:
+            if data[pos] >= 0x80:
+                pos += 1  # never more than two: such a node id is read by others
+        elif kind != 0x21:
+            return 0
+        if pos >= end or data[pos] >= 0x80:
+            return 0
+        pos += 1
+        more = tag & 0x80
+    if pos >= end or data[pos] & 0x1F != 0x01:
+        return 0
+    return pos + 1
+
+
+def skip_known(r: Reader) -> bool:
+    """Pass over the extensions of a value if all are known; they are checked all the same."""
+    while True:
+        tag = r.u8()
+        kind = tag & 0x7F
+        if kind == 0x43:
+            r.skip(r.vle(0xFFFF_FFFF))
+        elif kind == 0x41:
+            former = r.narrow(r.vle(0xFFFF_FFFF))
+            read_source_info(r)
+            r.widen(former, "Put.source_info")
+        else:
+            return False
+        if tag < 0x80:
+            return True
 
 
 def outbox_for(stream: bool, depth: int) -> Outbox:

@@ -21,10 +21,11 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.counts import Past
 from zenlake.node.entities import SAMPLES, Publication, Remote
+from zenlake.node.forward import Inbound, Relay
 from zenlake.node.groups import Crowd, Member
 from zenlake.node.guard import subject_of
 from zenlake.node.local import Local
-from zenlake.node.neighbour import Inbound, Neighbour, outbox_for
+from zenlake.node.neighbour import Neighbour, outbox_for
 from zenlake.node.settings import NodeSettings
 from zenlake.node.sink import FrameSink
 from zenlake.node.stamps import Stamps
@@ -55,6 +56,7 @@ from zenlake.transport.unicast import Unicast
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Oam, Push, TimestampRecord, TimestampStack
 from zenlake.wire.codec_zenoh import Query
+from zenlake.wire.cursor import Writer
 
 FOREVER: Final = float("inf")
 
@@ -302,7 +304,10 @@ class Node(Home):
         try:
             unicast.receive(data, now)
         except RemoteError as error:
+            neighbour.settle()
             unicast.fail(error, now)
+            return
+        neighbour.settle()
 
     def lost(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
         """A neighbour's link is gone."""
@@ -573,8 +578,8 @@ class Node(Home):
             face.egress is not None and face.egress.concerns(SAMPLES) for face in inbound.faces
         )
 
-    def forward(self, push: Push, inbound: Inbound, reliable: bool) -> None:
-        """Pass a sample on to other neighbours."""
+    def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
+        """Pass a sample on to other neighbours, written anew for each."""
         for face in inbound.faces:
             outbox = face.outbox
             if outbox is None or face.closed:
@@ -590,7 +595,9 @@ class Node(Home):
                 body=push.body,
             )
             if not inbound.guarded or face.may_have(copy, inbound.key, reliable, self.now):
-                outbox.send(copy, copy.qos & 7, reliable, False)
+                w = Writer()
+                copy.write(w)
+                relay.one(outbox, b"".join(w.parts), copy.qos, reliable)
 
     def stamped(self, stack: TimestampStack, point: int) -> TimestampStack:
         """The times of a message, with ours if it is wanted at this point."""

@@ -353,6 +353,20 @@ class Outbox:
         self.pending += 1
         return True
 
+    def relay(
+        self, run: bytes, count: int, priority: int, reliable: bool, hold: bool
+    ) -> bool:  # fmt: skip
+        """Add `count` messages of others as one piece; `hold`: beyond the lane's bound if need be.
+
+        Whoever makes use of `hold` sees that not much more comes.
+        """
+        if not self.send_encoded(run, priority, reliable, hold):
+            self.drops[priority] += count
+            return False
+        self.lane(priority).filled += count - 1
+        self.pending += count - 1
+        return True
+
     def _bare(self, lane: Lane, data: bytes, force: bool) -> bool:
         """Add a message that goes alone (low latency); one that is too large cannot go."""
         if self.closed:

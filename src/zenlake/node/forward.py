@@ -1,0 +1,227 @@
+"""Passing samples on in the bytes that they came in.
+
+All samples of a key have the same head: what they are, the key, how urgent. What a head says to
+one neighbour has to be said differently to another, so the words are found once for each
+(`Relay.lay`), and a sample on its way is a new head before the old body, with our time between
+them if it had none and is to have one. Nothing of it is made into a message.
+
+    came     │ push · key · quality │ put │                 │ encoding · value │
+    goes on  │ push · key · quality │ put │ time of this node │ encoding · value │
+
+Samples that go the same way are gathered into a run and handed to the outboxes as one piece: one
+lock and one wake for many, and the same bytes for all neighbours that are told the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node.entities import LocalSubscriber
+from zenlake.node.sink import FrameSink
+from zenlake.routing.face import Face
+from zenlake.routing.regions import ROUTER
+from zenlake.transport.outbox import FRAGMENT_HEAD, Outbox
+from zenlake.wire.codec_network import Push
+from zenlake.wire.codec_zenoh import Put
+from zenlake.wire.cursor import Writer
+
+#: A run that is this long, in bytes, is handed over.
+RUN: Final = 1 << 14
+#: Keys with a different fan of neighbours that are remembered.
+FANS: Final = 1 << 10
+
+
+class Inbound:
+    """A key that a neighbour publishes on, and who hears it."""
+
+    __slots__ = (
+        "faces", "frames", "guarded", "key", "key_expr", "name", "node_id", "number", "samples",
+        "size", "subscribers", "version",
+    )  # fmt: skip
+
+    def __init__(self, key: str, node_id: int) -> None:
+        """Its way is found when it is first needed.
+
+        `node_id`: between routers, the neighbour's number for where it comes from.
+        """
+        self.key: str = key
+        self.node_id: int = node_id
+        #: Our own number for it, to tell other routers.
+        self.number: int = 0
+        #: What our own programs call the key.
+        self.name: str = key
+        self.key_expr: KeyExpr = KeyExpr.trusted(key)
+        self.version: int = -1
+        self.subscribers: list[LocalSubscriber] = []
+        #: Those of them that take rows instead of samples.
+        self.frames: list[FrameSink] = []
+        self.faces: list[Face] = []
+        #: What came this way, and the bytes of its payloads.
+        self.samples: int = 0
+        self.size: int = 0
+        #: Whether the policy has a say about one of these faces.
+        self.guarded: bool = False
+
+
+class Group:
+    """Neighbours that are told the same words, and what has been gathered for them."""
+
+    __slots__ = ("outboxes", "parts")
+
+    def __init__(self, outboxes: list[Outbox]) -> None:
+        """Nothing yet."""
+        self.outboxes: list[Outbox] = outboxes
+        self.parts: list[bytes] = []
+
+
+class Fan:
+    """All the neighbours that samples of some keys go to, and the lane that they take."""
+
+    __slots__ = ("groups", "hold", "priority", "reliable")
+
+    def __init__(self, groups: list[Group], priority: int, reliable: bool, hold: bool) -> None:
+        """`hold`: such samples are not dropped; who sends too many of them is held up."""
+        self.groups: list[Group] = groups
+        self.priority: int = priority
+        self.reliable: bool = reliable
+        self.hold: bool = hold
+
+
+class Way:
+    """What becomes of the samples under one head: who hears them here, and how they go on."""
+
+    __slots__ = ("fan", "heads", "inbound", "longest", "put", "qos", "reliable", "version")
+
+    def __init__(self, inbound: Inbound, qos: int, put: int) -> None:
+        """`put`: the header of the value, which is part of the head."""
+        self.inbound: Inbound = inbound
+        self.qos: int = qos
+        self.put: int = put
+        #: For which tables and which reliability the rest was found.
+        self.version: int = -1
+        self.reliable: bool = False
+        #: None: its samples must be read to be passed on.
+        self.fan: Fan | None = None
+        #: The new head for each group of the fan, and the size of the longest.
+        self.heads: list[bytes] = []
+        self.longest: int = 0
+
+
+class Relay:
+    """Gathers what one neighbour says for others."""
+
+    __slots__ = ("_count", "_fan", "_fans", "_patient", "_size", "_version", "crowded")
+
+    def __init__(self, patient: bool) -> None:
+        """`patient`: the neighbour can be held up, so that nothing of it needs to be dropped."""
+        self._patient: bool = patient
+        self._fan: Fan | None = None
+        self._count: int = 0
+        self._size: int = 0
+        #: Fans by the neighbours in them, for one version of the tables.
+        self._fans: dict[tuple[int, ...], Fan] = {}
+        self._version: int = -1
+        #: Outboxes that hold more than they should: whoever fills them had better pause.
+        self.crowded: list[Outbox] = []
+
+    def lay(self, way: Way, reliable: bool, stamping: bool) -> None:
+        """Find the words of a head for everybody that it goes to."""
+        inbound = way.inbound
+        way.version = inbound.version
+        way.reliable = reliable
+        way.fan = None
+        words: dict[bytes, list[Face]] = {}
+        put = bytes((way.put | 0x20 if stamping else way.put,))
+        for face in inbound.faces:
+            outbox = face.outbox
+            if outbox is None or face.closed:
+                continue
+            if outbox.bare or outbox.limit < RUN + FRAGMENT_HEAD:
+                return  # what goes alone, or in small batches, is counted out one by one
+            words.setdefault(head(face, inbound, way.qos) + put, []).append(face)
+        way.heads = list(words)
+        way.longest = max([len(text) for text in way.heads], default=0)
+        way.fan = self._fan_of(list(words.values()), way.qos, reliable, inbound.version)
+
+    def _fan_of(self, told: list[list[Face]], qos: int, reliable: bool, version: int) -> Fan:
+        if self._version != version or len(self._fans) >= FANS:
+            self._version = version
+            self._fans = {}
+        name = [qos & 0x2F, 1 if reliable else 0]
+        for faces in told:
+            name.append(-1)
+            for face in faces:
+                name.append(face.id)
+        key = tuple(name)
+        fan = self._fans.get(key)
+        if fan is None:
+            groups: list[Group] = []
+            for faces in told:
+                groups.append(Group([face.outbox for face in faces if face.outbox is not None]))
+            fan = Fan(groups, qos & 7, reliable, self._holds(qos, reliable))
+            self._fans[key] = fan
+        return fan
+
+    def add(self, way: Way, fan: Fan, first: bytes, time: bytes, body: bytes) -> None:
+        """Pass a sample on: `body` behind our heads, and between them our time (or nothing)."""
+        size = way.longest + 1 + len(time) + len(body)
+        if fan is not self._fan or self._size + size > RUN:
+            self.settle()
+            self._fan = fan
+        self._size += size
+        self._count += 1
+        groups = fan.groups
+        heads = way.heads
+        for index in range(len(groups)):
+            parts = groups[index].parts
+            parts.append(heads[index])
+            if time:
+                parts.append(first)
+                parts.append(time)
+            parts.append(body)
+
+    def settle(self) -> None:
+        """Hand over what has been gathered."""
+        fan = self._fan
+        if fan is None:
+            return
+        self._fan = None
+        count = self._count
+        self._count = 0
+        self._size = 0
+        for group in fan.groups:
+            run = b"".join(group.parts)
+            group.parts = []
+            for outbox in group.outboxes:
+                self._hand_over(outbox, run, count, fan.priority, fan.reliable, fan.hold)
+
+    def one(self, outbox: Outbox, data: bytes, qos: int, reliable: bool) -> None:
+        """Pass on one message that was read and written again."""
+        self._hand_over(outbox, data, 1, qos & 7, reliable, self._holds(qos, reliable))
+
+    def _holds(self, qos: int, reliable: bool) -> bool:
+        """Whether a sample may not be dropped on its way: its sender would rather wait."""
+        return self._patient and reliable and (qos & 0x28) != 0
+
+    def _hand_over(
+        self, outbox: Outbox, run: bytes, count: int, priority: int, reliable: bool, hold: bool
+    ) -> None:
+        outbox.relay(run, count, priority, reliable, hold)
+        if hold and outbox.full(priority) and outbox not in self.crowded:
+            self.crowded.append(outbox)
+
+
+def head(face: Face, inbound: Inbound, qos: int) -> bytes:
+    """All that comes before the value, in the words of one neighbour."""
+    scope, mine, suffix = face.wire_key(inbound.key, False)
+    w = Writer()
+    Push(
+        scope=scope,
+        suffix=suffix,
+        sender_mapping=mine,
+        qos=qos,
+        node_id=inbound.number if face.role == ROUTER else 0,
+        body=Put(),
+    ).write(w)
+    return b"".join(w.parts)[:-2]  # without the value, which is empty: a header and a length
