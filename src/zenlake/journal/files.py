@@ -142,7 +142,9 @@ class LocalFiles:
 
     def lock(self) -> Lock:
         """Become the only writer, or raise `JournalLocked`."""
-        self.make("")
+        if not os.path.isdir(self.root):
+            self.make("")
+            LocalFiles(os.path.dirname(self.root)).sync("")
         return take_lock(self._at("lock"))
 
     def make(self, path: str) -> None:

@@ -31,6 +31,8 @@ __all__ = [
 
 FORMAT: Final = 1
 INFO: Final = "journal.json"
+#: There while the journal is written without fsync: then the watermark is no promise.
+UNSYNCED: Final = "unsynced"
 SEALED: Final = ".arrow"
 OPEN: Final = ".open"
 TEMPORARY: Final = ".tmp"

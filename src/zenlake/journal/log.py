@@ -13,9 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from zenlake.errors import JournalError, LocalError
+from zenlake.errors import JournalCorrupt, JournalError, LocalError
 from zenlake.journal.files import Files, replace
-from zenlake.journal.layout import INFO, MAX_PARTITIONS, TEMPORARY, JournalInfo
+from zenlake.journal.layout import INFO, MAX_PARTITIONS, TEMPORARY, UNSYNCED, JournalInfo
 from zenlake.journal.partition import Partition
 from zenlake.journal.reader import Journal
 from zenlake.journal.retention import Retention
@@ -62,18 +62,23 @@ class Log:
         self._limits = limits or Limits()
         self._clock = clock
         self.info = self._identify(name, partitions)
-        before = self._last_watermark()
+        trusted = self._keep_promise()
+        before = self._last_watermark(trusted)
         self.partitions = [
             Partition(files, self.info.id, number, durable=durable)
             for number in range(self.info.partitions)
         ]
         for partition, offset in zip(self.partitions, before.offsets, strict=True):
-            # What was never synced may be gone with the power, and nobody was promised more.
-            partition.recover(offset if before.synced else 0, clock())
+            partition.recover(offset if trusted else 0, clock())
         self.sources = SourceNumbers(dict(before.sources))
         self._learn(before)
+        files.sync("")
         self.watermark = before
         self.commit()
+        if durable and not trusted:
+            files.sync("")
+            files.remove(UNSYNCED)
+            files.sync("")
 
     def _identify(self, name: str, partitions: int | None) -> JournalInfo:
         try:
@@ -92,20 +97,31 @@ class Log:
         if not 0 < count <= MAX_PARTITIONS:
             raise LocalError(f"{count} partitions cannot be; choose 1 to {MAX_PARTITIONS}")
         info = JournalInfo(uuid.uuid4().hex, name, count, self._clock())
-        replace(self._files, INFO, info.to_json(), durable=self._durable)
-        if self._durable:
-            self._files.sync("")
+        replace(self._files, INFO, info.to_json())
         return info
 
-    def _last_watermark(self) -> Watermark:
-        for name in self._files.list(""):
+    def _keep_promise(self) -> bool:
+        """Whether the last watermark was a promise; says on disk when the next one is none."""
+        names = self._files.list("")
+        for name in names:
             if name.endswith(TEMPORARY):
                 self._files.remove(name)
+        if not self._durable and UNSYNCED not in names:
+            # A promise that was given stays until the rows it is about are read again.
+            replace(self._files, UNSYNCED, b"The last rows may be lost with the power.\n")
+            self._files.sync("")
+        return UNSYNCED not in names
+
+    def _last_watermark(self, trusted: bool) -> Watermark:
+        nothing = Watermark((0,) * self.info.partitions)
         try:
-            page = self._files.read(WATERMARK)
+            watermark = Watermark.from_json(self._files.read(WATERMARK), WATERMARK)
         except FileNotFoundError:
-            return Watermark((0,) * self.info.partitions)
-        watermark = Watermark.from_json(page, WATERMARK)
+            return nothing
+        except JournalCorrupt:
+            if trusted:
+                raise
+            return nothing
         if len(watermark.offsets) != self.info.partitions:
             raise JournalError(
                 f"{WATERMARK} has {len(watermark.offsets)} offsets, the journal has "

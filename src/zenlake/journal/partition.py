@@ -12,6 +12,7 @@ from zenlake.journal.blocks import SealedFile
 from zenlake.journal.files import Files, replace
 from zenlake.journal.layout import OPEN, SEALED, TEMPORARY, first_of, folder, manifest_path
 from zenlake.journal.manifest import Manifest
+from zenlake.journal.remote import is_uri
 from zenlake.journal.segment import Segment
 from zenlake.journal.writeahead import WriteAhead
 
@@ -24,12 +25,14 @@ SMALL_BYTES = 1 << 20
 LARGE_BYTES = 32 << 20
 
 
-def runs(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Cut and gather batches that came together, so that each run makes a block of good size."""
+def runs(batches: Sequence[tuple[pa.RecordBatch, int]]) -> Iterator[list[pa.RecordBatch]]:
+    """Cut and gather batches that came together, so that each run makes a block of good size.
+
+    Each comes with its size in bytes, which takes too long to find out twice.
+    """
     run: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in batches:
-        nbytes = batch.nbytes
+    for batch, nbytes in batches:
         if run and (rows + len(batch) > SMALL_ROWS or size + nbytes > SMALL_BYTES):
             yield run
             run, rows, size = [], 0, 0
@@ -91,7 +94,7 @@ class Partition:
 
     def seal(self, now: float) -> Segment:
         """Close the write-ahead file as a segment, and begin another with the next row."""
-        segment = self.active.seal(now, durable=self._durable)
+        segment = self.active.seal(now)
         self.synced = segment.end
         self.active = WriteAhead(self._files, self._journal, self.number, segment.end)
         self.manifest = self.manifest.sealed(segment)
@@ -123,6 +126,12 @@ class Partition:
         if "manifest.json" in names:
             self.manifest = Manifest.from_json(self._files.read(where), where)
         listed = self.manifest
+        for segment in listed.segments:
+            if not is_uri(segment.path) and segment.path.rpartition("/")[2] not in names:
+                raise JournalCorrupt(
+                    f"{segment.path} is missing: it held offsets {segment.first} to "
+                    f"{segment.end}; restore it from a copy of the journal"
+                )
         adopted = self._adopt(names, now)
         end = adopted.end
         self.active = WriteAhead(self._files, self._journal, self.number, end)
@@ -149,11 +158,10 @@ class Partition:
                 f"{here} is missing: offsets {end} to {watermark} were acknowledged; restore it "
                 "from a copy of the journal"
             )
+        self._clear(names)
         if adopted is not listed:
             self.publish(adopted)
-        self._clear(names)
-        if self._durable:
-            self._files.sync(home)
+        self._files.sync(home)
         self.synced = self.next
 
     def _adopt(self, names: list[str], now: float) -> Manifest:

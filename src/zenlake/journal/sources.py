@@ -43,30 +43,47 @@ class SourceNumbers:
         if sns.null_count or zids.null_count or eids.null_count:
             whole = pc.and_(pc.and_(zids.is_valid(), eids.is_valid()), sns.is_valid())
             zids, eids, sns = zids.filter(whole), eids.filter(whole), sns.filter(whole)
+        if not len(sns):
+            return
+        eid, numbers = np.asarray(eids), np.asarray(sns)
+        if (eid == eid[0]).all() and _all_one(zids):
+            self._learn(f"{id_text(zids[0].as_py())}:{eid[0]}", numbers)
+            return
         encoded = zids.dictionary_encode()
         names = [id_text(zid) for zid in encoded.dictionary.to_pylist()]
-        codes = np.asarray(encoded.indices).astype(np.int64)
-        eid = np.asarray(eids)
-        # Runs of one source are long: look at each distinct (zid, eid), not at each row.
-        together = codes << 32 | (eid & (_RANGE - 1))
-        numbers = np.asarray(sns)
-        if together.size == 0:
-            return
-        if (together == together[0]).all():
-            self._learn(f"{names[codes[0]]}:{eid[0]}", numbers)
-            return
-        for source in np.unique(together).tolist():
-            rows = together == source
-            name = f"{names[source >> 32]}:{source & (_RANGE - 1)}"
-            self._learn(name, numbers[rows])
+        together = np.asarray(encoded.indices).astype(np.int64) << 32 | (eid & (_RANGE - 1))
+        # One sort puts the rows of each source together, in the order they have.
+        order = np.argsort(together, kind="stable")
+        sources, starts = np.unique(together[order], return_index=True)
+        groups = np.split(numbers[order], starts[1:])
+        for source, group in zip(sources.tolist(), groups, strict=True):
+            self._learn(f"{names[source >> 32]}:{source & (_RANGE - 1)}", group)
 
     def _learn(self, source: str, numbers: Any) -> None:
         base = self._last.pop(source, None)
         if base is None:
             base = int(numbers[0])
-        # How far ahead of what is known, the short way round.
-        ahead = (numbers - base + _HALF) % _RANGE - _HALF
-        self._last[source] = (base + max(0, int(ahead.max()))) % _RANGE
+        least, greatest = int(numbers.min()), int(numbers.max())
+        if greatest - least < _HALF and abs(greatest - base) < _HALF:
+            last = max(base, greatest)
+        else:
+            # The numbers went round: take what is furthest ahead, the short way.
+            ahead = (numbers - base + _HALF) % _RANGE - _HALF
+            last = (base + max(0, int(ahead.max()))) % _RANGE
+        self._last[source] = last
         if len(self._last) > self._most:
             del self._last[next(iter(self._last))]
             self.forgotten += 1
+
+
+def _all_one(zids: pa.BinaryArray) -> bool:
+    """Whether all rows have the same bytes; looks at them as a table."""
+    offsets = np.frombuffer(zids.buffers()[1], np.int32)[zids.offset : zids.offset + len(zids) + 1]
+    width = int(offsets[1] - offsets[0])
+    if width == 0 or int(offsets[-1] - offsets[0]) != width * len(zids):
+        return False
+    if (np.diff(offsets) != width).any():
+        return False
+    data = np.frombuffer(zids.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+    # Every byte equals the one a row before it.
+    return bytes(data[width:]) == bytes(data[:-width])

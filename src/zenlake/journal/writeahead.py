@@ -151,26 +151,24 @@ class WriteAhead:
         except OSError as error:
             raise _lost(self.path, error) from error
 
-    def seal(self, closed: float, *, durable: bool) -> Segment:
+    def seal(self, closed: float) -> Segment:
         """Write the end, and give the file the name of a sealed segment."""
         assert self._file is not None, "an empty file is never sealed"
         index = index_of(self._headers, self.blocks[0].position)
         end = [index, footer(self._schema, self._dictionaries, self._batches)]
         path = sealed_path(self._partition, self.first)
         self._write(end)
-        if durable:
-            self.fsync()
+        self.fsync()
         try:
             self._files.rename(self.path, path)
         except OSError:
             self._file.truncate(self._position)
             raise
         self.close()
-        if durable:
-            try:
-                self._files.sync(folder(self._partition))
-            except OSError as error:
-                raise _lost(path, error) from error
+        try:
+            self._files.sync(folder(self._partition))
+        except OSError as error:
+            raise _lost(path, error) from error
         size = self._position + sum(len(part) for part in end)
         return Segment.of(self.blocks, self.keys, path=path, size=size, sealed=True, closed=closed)
 

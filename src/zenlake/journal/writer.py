@@ -433,8 +433,8 @@ class JournalWriter:
 
 def _by_partition(
     items: list[tuple[int, pa.RecordBatch, int]],
-) -> list[tuple[int, list[pa.RecordBatch]]]:
-    groups: dict[int, list[pa.RecordBatch]] = {}
-    for partition, batch, _ in items:
-        groups.setdefault(partition, []).append(batch)
+) -> list[tuple[int, list[tuple[pa.RecordBatch, int]]]]:
+    groups: dict[int, list[tuple[pa.RecordBatch, int]]] = {}
+    for partition, batch, nbytes in items:
+        groups.setdefault(partition, []).append((batch, nbytes))
     return list(groups.items())
