@@ -60,6 +60,10 @@ def test_a_pure_wheel_holds_no_extension_and_fits_every_machine(pure: zipfile.Zi
     assert dist_info(pure, "WHEEL")["Root-Is-Purelib"] == "true"
 
 
+def test_a_wheel_holds_the_module_that_spark_looks_for(pure: zipfile.ZipFile) -> None:
+    assert "pyspark_zenoh/__init__.py" in pure.namelist()
+
+
 def test_a_compiled_wheel_holds_the_listed_modules_and_their_one_library(
     compiled: zipfile.ZipFile,
 ) -> None:

@@ -1,0 +1,170 @@
+"""`format("zenoh")`: what Spark calls to read a journal or the live state, and to publish.
+
+Objects of these classes are pickled and sent to other processes, so they hold options and
+nothing that is open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+from zenlake.spark.live import LiveReader
+from zenlake.spark.network import absolute, open_journal
+from zenlake.spark.offsets import Range, cut
+from zenlake.spark.options import READ, STREAM, WRITE, Options
+from zenlake.spark.position import begin, end
+from zenlake.spark.pushdown import EVERYTHING, Wanted, narrow
+from zenlake.spark.scan import rows
+from zenlake.spark.schema import checked_names, chosen_columns, schema_of
+from zenlake.spark.sink import Sink, StreamSink
+from zenlake.spark.stream import JournalStream
+
+__all__ = ["JournalReader", "ZenohSource"]
+
+
+class ZenohSource(DataSource):
+    """The data source itself: says the columns, and makes readers and writers."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in `format(…)`."""
+        return "zenoh"
+
+    def schema(self) -> StructType:
+        """The columns that the options ask for."""
+        # Whether it will be a stream is not known yet: what both refuse is refused here.
+        return schema_of(chosen_columns(Options(self._placed(), _either(self.options))))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        options = Options(self._placed(), READ)
+        names = checked_names(schema)
+        if options.text("get"):
+            return LiveReader(options, names)
+        return JournalReader(options, names)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """For `spark.readStream`."""
+        return JournalStream(Options(self._placed(), STREAM), checked_names(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """For `df.write`."""
+        return Sink(Options(self.options, WRITE), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        """For `df.writeStream`."""
+        return StreamSink(Options(self.options, WRITE), schema)
+
+    def _placed(self) -> dict[str, str]:
+        """The options, with a path that the workers will understand as well."""
+        given = dict(self.options)
+        if given.get("path"):
+            given["path"] = absolute(given["path"])
+        return given
+
+
+class JournalReader(DataSourceReader):
+    """Reads a journal from one offset to another."""
+
+    def __init__(self, options: Options, names: Sequence[str]) -> None:
+        """`names`: of the columns."""
+        self.options = options
+        self.names = list(names)
+        self.wanted = EVERYTHING
+        self.subscribed = options.keys()
+
+    @property
+    def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:
+        """How Spark hands over the WHERE clause, if its configuration has that switched on."""
+        return PushFilters(self)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks: ranges of offsets, without the segments that cannot hold a wanted row."""
+        with open_journal(self.options) as journal:
+            ranges = [] if self.wanted.nothing else self._ranges(journal)
+        pieces = self.options.count("minPartitions") or os.cpu_count() or 1
+        return [InputPartition(piece) for piece in cut(ranges, pieces)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of one task."""
+        # Spark makes one task of an empty list.
+        if partition.value is None:
+            return iter(())
+        return rows(self.options, self.names, partition.value, self.wanted, self.subscribed)
+
+    def _ranges(self, journal: Any) -> list[Range]:
+        first = begin(self.options, journal, "earliest")
+        last = end(self.options, journal)
+        found: list[Range] = []
+        for partition, (start, stop) in enumerate(zip(first, last, strict=True)):
+            if self.wanted.partitions is None or partition in self.wanted.partitions:
+                low, high = self.wanted.offset.low, self.wanted.offset.high
+                start = start if low is None else max(start, low)
+                stop = stop if high is None else min(stop, high)
+                found += _meeting(journal, self.wanted, Range(partition, start, stop))
+        return found
+
+
+class PushFilters:
+    """Takes over what the journal can decide of a WHERE clause.
+
+    Spark refuses a reader that has such a method of its own while its switch for this
+    (`spark.sql.python.filterPushdown.enabled`) is off, even if there is no clause at all. It
+    recognises that by the function behind the method; this object shows it the one that every
+    reader inherits. A session of the user's own then reads as well, and filters by itself.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: JournalReader) -> None:
+        """For one reader, which is changed."""
+        self._reader = reader
+
+    def __call__(self, filters: list[Filter]) -> list[Filter]:
+        """Those that Spark still has to apply."""
+        left = []
+        for filter in filters:
+            self._reader.wanted, done = narrow(self._reader.wanted, filter)
+            if not done:
+                left.append(filter)
+        return left
+
+
+def _meeting(journal: Any, wanted: Wanted, piece: Range) -> list[Range]:
+    """The parts of a range that are in segments with wanted rows; neighbours joined."""
+    if piece.rows == 0 or wanted == EVERYTHING:
+        return [piece] if piece.rows else []
+    found: list[Range] = []
+    for segment in journal.segments(piece.partition):
+        start, stop = max(piece.start, segment.first), min(piece.end, segment.end)
+        if start >= stop or not wanted.meets(segment):
+            continue
+        if found and found[-1].end == start:
+            start = found.pop().start
+        found.append(Range(piece.partition, start, stop))
+    return found
+
+
+def _either(options: Any) -> str:
+    """The use that these options fit, so far as they tell."""
+    only_streams = {
+        "maxrecordspertrigger",
+        "maxoffsetspertrigger",
+        "maxbytespertrigger",
+        "minoffsetspertrigger",
+        "maxtriggerdelay",
+    }
+    return STREAM if only_streams & {name.lower() for name in options} else READ

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringStartsWith,
+)
+
+from zenlake.spark.pushdown import EVERYTHING, Span, Wanted, narrow
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def narrowed(*filters: Filter) -> Wanted:
+    wanted = EVERYTHING
+    for one in filters:
+        wanted, _ = narrow(wanted, one)
+    return wanted
+
+
+@pytest.mark.parametrize(
+    ("one", "span"),
+    [
+        (EqualTo, Span(5, 6)),
+        (GreaterThan, Span(6, None)),
+        (GreaterThanOrEqual, Span(5, None)),
+        (LessThan, Span(None, 5)),
+        (LessThanOrEqual, Span(None, 6)),
+    ],
+)
+def test_a_comparison_becomes_a_span(one: type[Filter], span: Span) -> None:
+    when = EPOCH + timedelta(microseconds=5)
+    assert narrow(EVERYTHING, one(("timestamp",), when)) == (Wanted(time=span), True)  # type: ignore[call-arg]
+    assert narrow(EVERYTHING, one(("offset",), 5)) == (Wanted(offset=span), True)  # type: ignore[call-arg]
+    assert narrow(EVERYTHING, one(("hlc",), 5)) == (Wanted(hlc=span), False)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Not(EqualTo(("key",), "a")),
+        StringContains(("key",), "a"),
+        EqualTo(("value",), b"a"),
+        EqualTo(("timestamp",), datetime(2026, 1, 1)),
+        EqualTo(("a", "b"), 1),
+        IsNotNull(("source_id",)),
+    ],
+)
+def test_what_the_journal_cannot_decide_stays_with_spark(one: Filter) -> None:
+    assert narrow(EVERYTHING, one) == (EVERYTHING, False)
+
+
+def test_keys_are_narrowed_by_every_filter() -> None:
+    both = narrowed(In(("key",), ("a", "b", "c")), In(("key",), ("b", "c", "d")))
+    assert both.keys == frozenset({"b", "c"})
+    assert narrowed(EqualTo(("key",), "a"), EqualTo(("key",), "b")).nothing
+    assert narrowed(EqualTo(("key",), "a/**")).nothing
+    assert narrowed(StringStartsWith(("key",), "a"), StringStartsWith(("key",), "a/b")).prefix == (
+        "a/b"
+    )
+    assert narrowed(StringStartsWith(("key",), "a"), StringStartsWith(("key",), "b")).nothing
+
+
+def test_only_subscribed_keys_are_asked_for() -> None:
+    wanted = Wanted(keys=frozenset({"a/x", "b/x"}))
+    assert wanted.expressions(["a/**"]) == ["a/x"]
+    assert wanted.expressions(None) == ["a/x", "b/x"]
+    assert EVERYTHING.expressions(["a/**"]) == ["a/**"]
+    assert EVERYTHING.expressions(None) is None
+
+
+def segment(keys: set[str], *, listed: bool) -> SimpleNamespace:
+    return SimpleNamespace(
+        keys=frozenset(keys) if listed else None,
+        min_key=min(keys),
+        max_key=max(keys),
+        min_time=10,
+        max_time=20,
+        min_hlc=100,
+        max_hlc=200,
+    )
+
+
+WORDS = st.sampled_from(["a", "ab", "b", "ba", "c"])
+
+
+@given(st.sets(WORDS, min_size=1), st.none() | st.sets(WORDS), WORDS, st.booleans())
+def test_no_segment_with_a_wanted_key_is_left_out(
+    there: set[str], named: set[str] | None, prefix: str, listed: bool
+) -> None:
+    wanted = Wanted(keys=None if named is None else frozenset(named), prefix=prefix)
+    fits = {key for key in there if (named is None or key in named) and key.startswith(prefix)}
+    assert wanted.meets(segment(there, listed=listed)) or not fits
+    if listed:
+        assert wanted.meets(segment(there, listed=True)) == bool(fits)
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_no_segment_of_a_wanted_time_is_left_out(low: int, high: int) -> None:
+    wanted = Wanted(time=Span(low, high))
+    assert wanted.meets(segment({"a"}, listed=True)) == (low <= 20 and high > 10)
+
+
+def test_rows_with_another_beginning_are_left_out() -> None:
+    keys = pa.array(["ab", "b", "a", "ab"]).dictionary_encode()
+    batch = pa.record_batch({"key": keys, "n": [0, 1, 2, 3]})
+    assert Wanted(prefix="a").filter(batch).column("n").to_pylist() == [0, 2, 3]
+    assert EVERYTHING.filter(batch) is batch
