@@ -291,7 +291,11 @@ class RouterRouting:
     """Routing among routers."""
 
     peers_failover_brokering: bool | None = key(
-        None, "A switch of older versions that no longer does anything.", hidden=True
+        None,
+        "Whether a router passes on between peers that have no link to each other, instead of "
+        "introducing them to each other.",
+        hidden=True,
+        honoured_by="zenlake.engine.settings.node_settings",
     )
     linkstate: Linkstate = key(Linkstate, "The map of the network.")
 
@@ -360,7 +364,10 @@ class Gateway:
     """The regions that this node connects."""
 
     south: Literal["auto"] | tuple[SouthRegion, ...] = key(
-        "auto", "The regions it serves; auto decides by the modes of both nodes.", null=True
+        "auto",
+        "The regions it serves; only auto is taken, which decides by the modes of both nodes.",
+        null=True,
+        honoured_by="zenlake.engine.settings.node_settings",
     )
 
 
@@ -448,7 +455,11 @@ class Settings:
         null=True,
         honoured_by="zenlake.config.config.Config.for_mode",
     )
-    region_name: RegionName | None = key(None, "The region it says it is in.")
+    region_name: RegionName | None = key(
+        None,
+        "The region it says it is in, to gateways that sort their neighbours.",
+        honoured_by="zenlake.transport.handshake.Offer",
+    )
     gateway: Gateway = key(Gateway, "The regions that this node connects.")
     connect: Connect = key(Connect, "Neighbours to open sessions with.")
     listen: Listen = key(Listen, "Where others may open sessions with this node.")

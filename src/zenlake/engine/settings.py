@@ -65,6 +65,11 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
             "transport/unicast/compression/enabled: needs the package lz4; "
             "run: pip install 'zenlake[lz4]'"
         )
+    if settings.gateway.south != "auto":
+        raise ConfigError(
+            "gateway/south: this node serves the regions that follow from the modes of both "
+            "sides, and no others; leave it 'auto'"
+        )
     strategy = gossip.autoconnect_strategy
     return NodeSettings(
         mode=MODES[settings.mode],
@@ -96,6 +101,8 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         compression=unicast.compression.enabled,
         credentials=credentials(settings),
         locators=locators,
+        region_name=settings.region_name or "",
+        brokering=bool(settings.routing.router.peers_failover_brokering),
         policy=Policy.of(settings),
         link_weights=tuple(
             (bytes(weight.dst_zid), weight.weight)

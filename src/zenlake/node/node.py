@@ -99,6 +99,7 @@ class Node(Home):
         self.on_stopped: Callable[[Neighbour, str, str, str, str], None] | None = None
         self.tables: Tables = Tables(settings.mode, self)
         self.tables.interest_timeout = settings.interest_timeout
+        self.tables.brokering = settings.brokering and settings.mode == ROUTER
         self.questions: Questions = Questions(self.tables, self, settings.query_timeout)
         self.face: Face = Face(0, settings.zid, LOCAL, None)
         self.tables.add(self.face, 0.0)
@@ -281,6 +282,7 @@ class Node(Home):
             low_latency=settings.low_latency,
             compression=settings.compression,
             credentials=settings.credentials,
+            region_name=settings.region_name.encode(),
             random=self.chance,
         )
         neighbour.unicast = Unicast(

@@ -45,6 +45,11 @@ class NodeSettings:
     compression: bool = False
     credentials: Credentials = field(default=Credentials(), repr=False)
     locators: tuple[str, ...] = field(default=())
+    #: The region that the node says it is in.
+    region_name: str = ""
+    #: Whether a router passes on between its peers that have no link to each other, instead of
+    #: introducing them.
+    brokering: bool = False
     #: What may pass, and how.
     policy: Policy = field(default=Policy(), repr=False)
     #: What a router would have its links to others weigh.

@@ -1,7 +1,8 @@
 """Who else is there: what a node tells its neighbours about others, and what it is told.
 
 Peers gossip among themselves. A router shares a map of the network with other routers, and
-introduces the peers it serves to each other. A client neither tells nor is told.
+introduces the peers it serves to each other, unless it is their broker. A client neither tells
+nor is told.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class Surroundings:
             settings.gossip_multihop,
             settings.gossip_targets,
         )
+        # Peers that are served by a broker need not meet: one or the other, never both.
         self.introductions: Introductions = Introductions(
-            settings.zid, settings.gossip, settings.gossip_targets
+            settings.zid, settings.gossip and not settings.brokering, settings.gossip_targets
         )
         #: The other routers, if this is one.
         self.mesh: Mesh | None = None
@@ -123,6 +125,7 @@ class Surroundings:
                 if gateways != face.gateways:
                     face.gateways = gateways
                     mesh.tables.version += 1
+                mesh.tables.relink(face, self.introductions.links(face.id))
                 mesh.tables.carry(face, self.introductions.leads(face.id, mesh.state.nodes))
 
     def tick(self, now: float) -> None:

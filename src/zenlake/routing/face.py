@@ -113,6 +113,8 @@ class Face:
         #: does. And those routers, as far as it has told.
         self.carried: bool = True
         self.gateways: frozenset[bytes] = frozenset()
+        #: All whom a peer is connected to, as far as it has told; kept by those who broker.
+        self.links: frozenset[bytes] = frozenset()
         #: What it said that made no sense, and was ignored.
         self.ignored: int = 0
 

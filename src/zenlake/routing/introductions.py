@@ -105,6 +105,11 @@ class Introductions:
                 known[zid] = Known(zid, entry.whatami or _ROUTER, locators)
         return list(known.values()), self._introduced(link, peer) if news else []
 
+    def links(self, link: int) -> frozenset[bytes]:
+        """Whom a peer is connected to, as far as it has told."""
+        peer = self._peers.get(link)
+        return frozenset() if peer is None else frozenset(peer.links)
+
     def gateways(self, link: int) -> frozenset[bytes]:
         """The routers of a peer, as far as it has told."""
         peer = self._peers.get(link)

@@ -3,7 +3,7 @@
 Seen from a node, a neighbour lies *south* (the node serves it, as it serves its own programs) or
 *north* (towards the infrastructure, or its own kind). What comes from the south goes anywhere;
 what comes from the north goes south only. Peers are expected to talk to each other directly, so
-nothing is relayed between two of them.
+nothing is relayed between two of them, unless a router is told to be their broker (see `Tables`).
 
     node \\ neighbour   router    peer      client
     router              north     south     south

@@ -59,6 +59,8 @@ class Tables:
         #: Grows with every change that may alter a route.
         self.version: int = 0
         self.interest_timeout: float = 10.0
+        #: Whether a router passes on between its peers that have no link to each other.
+        self.brokering: bool = False
         #: The other routers, if this is one: they tell each other everything in their own way.
         self.mesh: Mesh | None = None
 
@@ -118,7 +120,30 @@ class Tables:
         """Whether what `source` has or says is passed on to `target`."""
         if source is target or not source.carried:
             return False
-        return may_flow(self.mode, source.role, target.role)
+        if may_flow(self.mode, source.role, target.role):
+            return True
+        return (
+            self.brokering
+            and source.role == PEER
+            and target.role == PEER
+            and target.zid not in source.links
+            and source.zid not in target.links
+        )
+
+    def relink(self, face: Face, links: frozenset[bytes]) -> None:
+        """A peer told whom it is connected to: them it tells itself, the others it tells by us."""
+        if face.links == links or not self.brokering:
+            return
+        changed = face.links ^ links
+        face.links = links
+        # Whether two of our peers are linked is changed by either side's word.
+        if not any(one.zid in changed for one in self.faces.values() if one is not face):
+            return
+        self.version += 1
+        for entry in self.tree.entries():
+            for kind in KINDS:
+                if any(holder.role == PEER for holder in entry.value.holders[kind]):
+                    self.spread(kind, entry.value, True)
 
     def carry(self, face: Face, carried: bool) -> None:
         """From now on this node carries the words of a peer, or leaves them to another router."""

@@ -62,6 +62,8 @@ class Offer:
     low_latency: bool = False
     compression: bool = False
     credentials: Credentials = NOBODY
+    #: The region that this node says it is in, for gateways that ask; empty: none.
+    region_name: bytes = b""
     #: Bytes nobody can guess, for those who prove who they are.
     random: Random = no_chance
 
@@ -110,6 +112,7 @@ class Initiator:
             version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=offer.resolution,
             batch_size=offer.batch_size, qos=offer.qos, auth=self.auth.syn(),
             low_latency=offer.low_latency, compression=offer.compression, patch=offer.patch,
+            region_name=offer.region_name or None,
         )  # fmt: skip
 
     def receive(self, message: Message) -> Message | None:
@@ -233,7 +236,7 @@ class Acceptor:
             batch_size=self.terms.batch_size, cookie=self.cookie,
             qos=self.terms.qos and not qos_link, qos_link=qos_link, auth=self.auth.ack(syn.auth),
             low_latency=self.terms.low_latency, compression=self.terms.compression,
-            patch=self.terms.patch,
+            patch=self.terms.patch, region_name=offer.region_name or None,
         )  # fmt: skip
 
 
