@@ -30,7 +30,7 @@ def clients(
     elsewhere: Process, router: Peer, near: Plain, far: Plain, **keys: object
 ) -> Iterator[tuple[Peer, Peer]]:
     """Two Eclipse clients of a router, with keys of their own."""
-    place = listen(router, "router", **keys)
+    place = listen(router, "router", **keys)  # type: ignore[arg-type]
     found = elsewhere.node(f"near {next(numbers)}"), elsewhere.node(f"far {next(numbers)}")
     for client, own in zip(found, (near, far), strict=True):
         connect(client, place, "client", **own)
