@@ -25,6 +25,7 @@ GENERATORS = (
     "zenlake.wire.document",
     "zenlake.config.document",
     "zenlake.links.document",
+    "zenlake.admin.document",
 )
 """Modules that write files when they are run; each knows where its files belong."""
 

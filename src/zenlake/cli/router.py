@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 import threading
 import warnings
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
+
+
+class Permissions(StrEnum):
+    """What others may do in the admin space."""
+
+    READ = "r"
+    WRITE = "w"
+    BOTH = "rw"
+    NONE = "none"
 
 
 @networked
@@ -21,16 +31,35 @@ def router(
             "-i", "--id", metavar="HEX", help="The router's id; a new one each time if not said."
         ),
     ] = None,
+    permissions: Annotated[
+        Permissions | None,
+        typer.Option(
+            "--adminspace-permissions",
+            help="What others may do in its admin space: read, write, both or none. If not said, "
+            "the configuration decides, and without one: read.",
+            show_default=False,
+        ),
+    ] = None,
+    no_timestamp: Annotated[
+        bool, typer.Option("--no-timestamp", help="Do not add a time to values without one.")
+    ] = False,
+    transcript: Annotated[
+        bool,
+        typer.Option(
+            "-v", "--transcript", help="Log every message that is sent or received, in words."
+        ),
+    ] = False,
 ) -> None:
     """Run a router until it is interrupted; by default it listens on tcp/[::]:7447.
 
     Programs on this machine find it by themselves; others connect to one of the endpoints that
-    it prints. The file and the options are those of zenohd.
+    it prints. The file and the options are those of zenohd. Its admin space is on: `zenlake ls`,
+    `top` and `why` on this machine show what happens in it.
     """
     import zenlake
     from zenlake.config import ConfigWarning
 
-    zenlake.init_log_from_env_or("info")
+    zenlake.init_log_from_env_or("info,zenlake.transcript=debug" if transcript else "info")
     config = connection.config()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConfigWarning)
@@ -39,6 +68,13 @@ def router(
             config.insert_json5("listen/endpoints", json.dumps(connection.listen))
         if id is not None:
             config.insert_json5("id", json.dumps(id))
+        config.insert_json5("adminspace/enabled", "true")
+        if permissions is not None:
+            for name, letter in (("read", "r"), ("write", "w")):
+                allowed = json.dumps(letter in permissions.value.replace("none", ""))
+                config.insert_json5(f"adminspace/permissions/{name}", allowed)
+        if no_timestamp:
+            config.insert_json5("timestamping/enabled", "false")
     with zenlake.open(config) as session, until_interrupted():
         places = list(session._runtime.node.settings.locators)
         if connection.as_json:

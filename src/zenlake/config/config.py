@@ -89,6 +89,12 @@ class Config:
         """The JSON text of what is at `key`, with the defaults where nothing was written."""
         return _json(look_up(self._tree, key))
 
+    def shown_json(self, key: str) -> str:
+        """The same for others to read: without secrets; an empty `key` is the whole of it."""
+        if key:
+            return _json(_mask(key, look_up(self._tree, key)))
+        return _json({name: _mask(name, value) for name, value in self._tree.items()})
+
     def insert_json5(self, key: str, value: str) -> None:
         """Put a JSON5 text at `key` in place of what was there; if refused, nothing changes."""
         if not isinstance(value, str):

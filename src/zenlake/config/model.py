@@ -383,15 +383,26 @@ class Aggregation:
 class AdminPermissions:
     """What others may do in the admin space."""
 
-    read: bool = key(True, "Whether it answers queries.")
-    write: bool = key(False, "Whether it takes changes of the configuration.")
+    read: bool = key(
+        True, "Whether it answers queries.", honoured_by="zenlake.admin.space.AdminSpace"
+    )
+    write: bool = key(
+        False,
+        "Whether it takes changes of the configuration.",
+        honoured_by="zenlake.admin.space.AdminSpace",
+    )
+    links: Literal["loopback", "any"] = key(
+        "loopback",
+        "The links over which it answers queries: those within this machine, or any.",
+        honoured_by="zenlake.admin.space.AdminSpace",
+    )
 
 
 @section
 class AdminSpace:
     """The keys under `@/` that show the node itself."""
 
-    enabled: bool = key(False, "Whether they exist.")
+    enabled: bool = key(False, "Whether they exist.", honoured_by="zenlake.admin.space.AdminSpace")
     permissions: AdminPermissions = key(AdminPermissions, "What others may do there.")
 
 
@@ -399,14 +410,37 @@ class AdminSpace:
 class StatsFilter:
     """Keys counted on their own."""
 
-    key: KeyText = key(REQUIRED, "Messages on keys included in this are counted separately.")
+    key: KeyText = key(
+        REQUIRED,
+        "Messages on keys included in this are counted separately.",
+        honoured_by="zenlake.node.traffic.Prefixes",
+    )
+
+
+@section
+class StatsPrefixes:
+    """How keys are counted together."""
+
+    depth: Annotated[int, Whole("chunks", 1, 16)] = key(
+        2,
+        "Keys are counted together that begin with the same so many chunks.",
+        honoured_by="zenlake.node.traffic.Prefixes",
+    )
+    limit: Annotated[int, Whole("prefixes", 1, 65536)] = key(
+        256,
+        "How many such beginnings are counted; all others are counted together.",
+        honoured_by="zenlake.node.traffic.Prefixes",
+    )
 
 
 @section
 class Stats:
     """Counters."""
 
-    filters: tuple[StatsFilter, ...] = key((), "Keys counted on their own.")
+    filters: tuple[StatsFilter, ...] = key(
+        (), "Keys counted on their own.", honoured_by="zenlake.node.traffic.Prefixes"
+    )
+    prefixes: StatsPrefixes = key(StatsPrefixes, "How all others are counted.")
 
 
 @section
@@ -447,7 +481,9 @@ class Settings:
         honoured_by="zenlake.engine.runtime.Runtime",
     )
     metadata: Annotated[Plain, FreeForm()] = key(
-        None, "Anything worth telling about the node; shown in its admin space."
+        None,
+        "Anything worth telling about the node; shown in its admin space.",
+        honoured_by="zenlake.admin.documents.documents",
     )
     mode: Mode = key(
         "peer",

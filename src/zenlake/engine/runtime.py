@@ -17,16 +17,18 @@ from zenlake.config.model import Settings
 from zenlake.engine.groups import GroupPump, is_group
 from zenlake.engine.help import Helpers, possible
 from zenlake.engine.here import HereLoop, ended
+from zenlake.engine.listening import Listeners
 from zenlake.engine.loop import Loop, LoopThread, shared_loop
 from zenlake.engine.opening import Opening, named
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import LooseScout, Scouts
+from zenlake.engine.services import start_services
 from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError, ZError
-from zenlake.links.link import Link, Listening
+from zenlake.links.link import Link
 from zenlake.links.options import shown
-from zenlake.links.registry import connect, listen
+from zenlake.links.registry import connect
 from zenlake.node.connect import Attempt
 from zenlake.node.entities import Publication
 from zenlake.node.guard import Papers
@@ -95,13 +97,15 @@ class Runtime:
         self.node: Node
         self.pumps: list[Pump] = []
         self.closed = False
+        self.started = time.monotonic()
         self._marked: list[ChannelSink] = []
         self._dirty: list[SharedOutbox] = []
         #: Whether the loop was asked to flush them.
         self._flushing = False
         self._by_outbox: dict[int, Pump | GroupPump] = {}
         self._groups: list[GroupPump] = []
-        self._listening: list[Listening] = []
+        #: Where it listens.
+        self.places = Listeners(self._accepted)
         #: Links that came before there was a node.
         self._early: list[Link] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -155,18 +159,9 @@ class Runtime:
     async def _start(self) -> None:
         """Listen, then begin to connect; on the loop thread."""
         settings = self.settings
-        for endpoint in settings.listen.endpoints:
-            if is_group(endpoint):
-                continue
-            try:
-                self._listening.append(await self._listen(endpoint))
-            except LinkError as error:
-                if settings.listen.exit_on_failure:
-                    raise
-                log.warning("not listening on %s: %s", shown(endpoint), error)
-        locators = tuple(text for listening in self._listening for text in listening.locators())
+        await self.places.open(self.loop.loop, settings)
         self.node = Node(
-            node_settings(settings, self.zid, locators),
+            node_settings(settings, self.zid, self.places.locators()),
             lambda: secrets.token_bytes(32),
             random.random,
             self._make_outbox,
@@ -184,6 +179,7 @@ class Runtime:
         if settings.scouting.multicast.enabled:
             self._scouts = Scouts(self)
             self._scouts.start()
+        start_services(self)
         self._tick()
 
     def _join_groups(self) -> None:
@@ -209,26 +205,6 @@ class Runtime:
         if not timestamping.enabled:
             return None
         return Stamps(self.hlc, time.time_ns, timestamping.drop_future_timestamp)
-
-    async def _listen(self, endpoint: EndPoint) -> Listening:
-        """Listen on an endpoint, trying again for as long as the configuration says."""
-        listening = self.settings.listen
-        patience = listening.timeout_ms / 1000
-        deadline = time.monotonic() + patience
-        pause = listening.retry.period_init_ms / 1000
-        while True:
-            try:
-                return await listen(
-                    endpoint, self.loop.loop, self._accepted, self.settings.transport.link
-                )
-            except LinkError:
-                if patience >= 0 and time.monotonic() + pause > deadline:
-                    raise
-            await asyncio.sleep(pause)
-            pause = min(
-                pause * listening.retry.period_increase_factor,
-                listening.retry.period_max_ms / 1000,
-            )
 
     def _make_outbox(self, stream: bool, depth: int) -> Outbox:
         control = self.settings.transport.link.tx.queue.congestion_control
@@ -569,8 +545,7 @@ class Runtime:
             self._timer.cancel()
         if self._scouts is not None:
             self._scouts.close()
-        for listening in self._listening:
-            listening.close()
+        self.places.close()
         for group in self._groups:
             group.shut()
         for link in self._early:

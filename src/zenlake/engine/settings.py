@@ -108,6 +108,9 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
             (bytes(weight.dst_zid), weight.weight)
             for weight in settings.routing.router.linkstate.transport_weights
         ),
+        prefix_depth=settings.stats.prefixes.depth,
+        prefix_limit=settings.stats.prefixes.limit,
+        counted_keys=tuple(str(counted.key) for counted in settings.stats.filters),
     )
 
 

@@ -57,6 +57,15 @@ class ConnectPlan:
         """Take one more endpoint, due at once."""
         self.endpoints.append(Endpoint(text, now))
 
+    def change(self, texts: tuple[str, ...], now: float) -> list[int]:
+        """Take other endpoints; gives the attempts that are wanted no more."""
+        known = {endpoint.text: endpoint for endpoint in self.endpoints}
+        self.endpoints = [
+            known.pop(text) if text in known else Endpoint(text, now) for text in texts
+        ]
+        self.turn = 0
+        return [endpoint.attempt for endpoint in known.values() if endpoint.attempt]
+
     @property
     def deadline(self) -> float:
         """When somebody is due to be tried."""

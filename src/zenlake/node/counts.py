@@ -105,9 +105,9 @@ def counts_of(neighbour: Neighbour) -> SessionCounts:
         (counts.rx_dropped, neighbour.stopped_in),
         (counts.tx_dropped, neighbour.stopped_out),
     ):
-        _note(counted, "denied", "", stopped.denied)
-        _note(counted, "downsampled", "", stopped.downsampled)
-        _note(counted, "too_large", "", stopped.too_large)
+        _note(counted, "access-control", "", stopped.denied)
+        _note(counted, "downsampling", "", stopped.downsampled)
+        _note(counted, "low-pass", "", stopped.too_large)
     if unicast is None:
         return counts
     counts.rx_bytes = unicast.bytes_received

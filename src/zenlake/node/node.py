@@ -105,7 +105,9 @@ class Node(Home):
         self.tables.add(self.face, 0.0)
         self.next_face: int = 1
         #: What passed, by key.
-        self.traffic: Traffic = Traffic(settings.prefix_depth, settings.prefix_limit)
+        self.traffic: Traffic = Traffic(
+            settings.prefix_depth, settings.prefix_limit, settings.counted_keys
+        )
         self.past: Past = Past()
         self.neighbours: list[Neighbour] = []
         self.by_zid: dict[bytes, Neighbour] = {}
@@ -223,6 +225,28 @@ class Node(Home):
         """Keep a connection to one more endpoint."""
         self.plan.add(endpoint, now)
         self.wake_by(now)
+
+    def change_endpoints(self, endpoints: tuple[str, ...], now: float) -> None:
+        """Keep connections to these endpoints, and to no others that were configured."""
+        self.now = now
+        unwanted = self.plan.change(endpoints, now)
+        for neighbour in list(self.neighbours):
+            unicast = neighbour.unicast
+            if neighbour.attempt in unwanted and unicast is not None:
+                unicast.close(now)
+        self.wake_by(now)
+
+    def change_settings(self, settings: NodeSettings) -> None:
+        """Behave otherwise from now on, where that can be changed: places, weights, policy."""
+        before = self.settings
+        self.settings = settings
+        if settings.locators != before.locators:
+            self.surroundings.relocated()
+        if settings.link_weights != before.link_weights:
+            self.surroundings.reweighed(dict(settings.link_weights))
+            self.wake_by(self.surroundings.deadline())
+        if settings.policy is not before.policy:
+            self.obey(settings.policy)
 
     def _connect_found(self, locators: tuple[str, ...], zid: bytes) -> None:
         if zid in self.by_zid or self.closing:

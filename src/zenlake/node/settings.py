@@ -57,3 +57,5 @@ class NodeSettings:
     #: Traffic is counted by the first chunks of keys, and by so many prefixes at most.
     prefix_depth: int = 2
     prefix_limit: int = 256
+    #: Expressions whose keys are counted besides.
+    counted_keys: tuple[str, ...] = ()

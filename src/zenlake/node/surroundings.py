@@ -128,6 +128,17 @@ class Surroundings:
                 mesh.tables.relink(face, self.introductions.links(face.id))
                 mesh.tables.carry(face, self.introductions.leads(face.id, mesh.state.nodes))
 
+    def relocated(self) -> None:
+        """This node listens elsewhere now: tell the other routers."""
+        if self.mesh is not None:
+            self._say(self.mesh.state.relocated())
+
+    def reweighed(self, weights: dict[bytes, int]) -> None:
+        """The links to other routers should weigh something else now."""
+        mesh = self.mesh
+        if mesh is not None:
+            self._say(mesh.reweighed(weights))
+
     def tick(self, now: float) -> None:
         """Do what is due."""
         if self.mesh is not None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from zenlake.keys.matching import includes
+
 #: How many keys of its own programs a node counts one by one.
 KEYS: Final = 4096
 
@@ -46,16 +48,20 @@ def prefix_of(key: str, depth: int) -> str:
 class Prefixes:
     """Totals by prefix, for one direction."""
 
-    def __init__(self, depth: int, limit: int) -> None:
-        """Prefixes of `depth` chunks, at most `limit` of them."""
+    def __init__(self, depth: int, limit: int, filters: tuple[str, ...] = ()) -> None:
+        """Prefixes of `depth` chunks, at most `limit` of them; `filters` are counted besides."""
         self.depth: int = depth
         self.limit: int = limit
         self.totals: dict[str, Tally] = {}
+        self.filters: dict[str, Tally] = {text: Tally() for text in filters}
 
     def add(self, key: str, samples: int, size: int) -> None:
         """Count what passed on a key."""
         if samples:
             self.total(prefix_of(key, self.depth)).add(samples, size)
+            for text, tally in self.filters.items():
+                if includes(text, key):
+                    tally.add(samples, size)
 
     def total(self, prefix: str) -> Tally:
         """The total of a prefix."""
@@ -71,19 +77,24 @@ class Prefixes:
 
     def copy(self) -> Prefixes:
         """The same totals, to be added to."""
-        other = Prefixes(self.depth, self.limit)
+        other = Prefixes(self.depth, self.limit, tuple(self.filters))
         for prefix, tally in self.totals.items():
             other.total(prefix).add(tally.samples, tally.size)
+        for text, tally in self.filters.items():
+            other.filters[text].add(tally.samples, tally.size)
         return other
 
 
 class Traffic:
     """What a node has counted by key."""
 
-    def __init__(self, depth: int, limit: int) -> None:
-        """Prefixes of `depth` chunks, at most `limit` of them in each direction."""
+    def __init__(self, depth: int, limit: int, filters: tuple[str, ...] = ()) -> None:
+        """Prefixes of `depth` chunks, at most `limit` of them in each direction.
+
+        `filters`: expressions whose keys are counted besides, when they are heard.
+        """
         #: What neighbours said and is not counted in their ways any more.
-        self.heard: Prefixes = Prefixes(depth, limit)
+        self.heard: Prefixes = Prefixes(depth, limit, filters)
         #: What this node's programs said on keys that are not counted one by one any more.
         self.said: Prefixes = Prefixes(depth, limit)
         self.own: dict[str, Tally] = {}

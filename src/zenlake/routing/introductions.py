@@ -74,6 +74,10 @@ class Introductions:
         self._peers[link] = _Peer(psid, zid)
         return [(link, _message(heard))]
 
+    def known(self) -> list[tuple[int, bytes]]:
+        """The peers it serves, with its number for each."""
+        return [(peer.psid, peer.zid) for peer in self._peers.values()]
+
     def removed(self, link: int) -> None:
         """The session with a peer is over."""
         peer = self._peers.pop(link, None)

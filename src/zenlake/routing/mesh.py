@@ -111,6 +111,10 @@ class Mesh:
                 self.plan.changed(self.now())
         return known, out
 
+    def reweighed(self, weights: dict[bytes, int]) -> Outgoing:
+        """The links of this router should weigh something else now."""
+        return self._changed(self.state.reweighed(weights))
+
     def _changed(self, out: Outgoing) -> Outgoing:
         """The map is another: who is not on it any more is gone with all it declared."""
         self.plan.changed(self.now())

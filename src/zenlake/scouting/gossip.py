@@ -178,6 +178,10 @@ class Gossip:
                 news[zid] = node
         return list(known.values()), self._passed_on(neighbour, list(news.values()))
 
+    def known(self) -> list[tuple[int, bytes]]:
+        """The nodes it has heard of, with its number for each."""
+        return [(node.psid, node.zid) for node in self._nodes.values()]
+
     def removed(self, neighbour: int) -> Outgoing:
         """The session with a neighbour is over."""
         gone = self._neighbours.pop(neighbour, None)

@@ -1,0 +1,146 @@
+"""Which records of a node answer a question about its admin space, and what is in them.
+
+Records that Eclipse's nodes have answer any expression that meets their keys. Those of our own
+(`config`, `traffic`, `why`) answer only who names them, so that `@/**` gives what it gives
+everywhere.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zenlake.config import Config
+from zenlake.config.declare import Section
+from zenlake.config.load import all_keys
+from zenlake.config.problem import InvalidConfig
+from zenlake.keys import Parameters
+from zenlake.keys.matching import intersects
+from zenlake.node import view
+from zenlake.node.metrics import Wanted, openmetrics
+from zenlake.node.node import Node
+from zenlake.node.why import why
+
+JSON = "application/json"
+TEXT = "text/plain"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+#: How many rows of traffic are told unless the question says otherwise, and at most.
+ROWS = 1000
+MOST_ROWS = 100_000
+
+
+class Document(NamedTuple):
+    """A record: its key, what it is, and its bytes."""
+
+    key: str
+    encoding: str
+    payload: bytes
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of a node besides the node itself."""
+
+    version: str
+    config: Config
+    uptime: float = 0.0
+    #: What the admin space refused, by reason.
+    refused: dict[str, int] = field(default_factory=dict)
+
+
+def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator[Document]:
+    """The records that answer a question; nobody changes the node meanwhile."""
+    above = view.root(node)
+    wanted = Parameters(parameters)
+    if intersects(asked, above):
+        metadata = json.loads(facts.config.shown_json("metadata"))
+        stats = _flag(wanted, "_stats", False)
+        yield _json(above, view.summary(node, facts.version, metadata, stats))
+    if intersects(asked, f"{above}/metrics"):
+        yield _metrics(node, f"{above}/metrics", wanted, facts)
+    for kind in view.ENTITIES:
+        below = f"{above}/{kind}"
+        if intersects(asked, f"{below}/**"):
+            for entity in view.entities(node, kind, view.meets(asked, below)):
+                yield _json(f"{below}/{entity.key}", entity.sources())
+    if intersects(asked, f"{above}/linkstate/*"):
+        for region, graph in view.graphs(node).items():
+            if intersects(asked, f"{above}/linkstate/{region}"):
+                yield Document(f"{above}/linkstate/{region}", TEXT, graph.encode())
+    if intersects(asked, f"{above}/route/successor/src/*/dst/*"):
+        for source, destination, hop in view.successors(node):
+            key = f"{above}/route/successor/src/{source}/dst/{destination}"
+            if intersects(asked, key):
+                yield _json(key, hop)
+    names = asked.split("/")
+    if "config" in names:
+        yield from _config(above, asked, facts.config)
+    if "traffic" in names and intersects(asked, f"{above}/traffic"):
+        yield _traffic(node, f"{above}/traffic", wanted)
+    if "why" in names:
+        yield from _why(node, above, asked)
+
+
+def _flag(parameters: Parameters, name: str, default: bool) -> bool:
+    value = parameters.get(name)
+    return default if value is None else value.lower() != "false"
+
+
+def _json(key: str, content: object) -> Document:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return Document(key, JSON, text.encode())
+
+
+def _metrics(node: Node, key: str, parameters: Parameters, facts: Facts) -> Document:
+    text = openmetrics(
+        node,
+        Wanted(
+            per_transport=_flag(parameters, "per_transport", True),
+            per_link=_flag(parameters, "per_link", True),
+            per_key=_flag(parameters, "per_key", True),
+            disconnected=_flag(parameters, "disconnected", False),
+            descriptors=_flag(parameters, "descriptors", True),
+        ),
+        facts.version,
+        facts.uptime,
+        facts.refused,
+    ).encode()
+    if not _flag(parameters, "compression", True):
+        return Document(key, OPENMETRICS, text)
+    return Document(key, f"{OPENMETRICS};content-encoding=gzip", gzip.compress(text, 6, mtime=0))
+
+
+def _config(above: str, asked: str, config: Config) -> Iterator[Document]:
+    """The configuration as it stands, without what nobody should read."""
+    below = f"{above}/config"
+    if asked == below:
+        yield Document(below, JSON, config.shown_json("").encode())
+    elif "*" not in asked and asked.startswith(f"{below}/"):
+        try:
+            text = config.shown_json(asked[len(below) + 1 :])
+        except InvalidConfig:
+            return
+        yield Document(asked, JSON, text.encode())
+    else:
+        for path, key in all_keys().items():
+            if not isinstance(key.shape, Section) and intersects(asked, f"{below}/{path}"):
+                yield Document(f"{below}/{path}", JSON, config.shown_json(path).encode())
+
+
+def _traffic(node: Node, key: str, parameters: Parameters) -> Document:
+    rows = parameters.get("rows") or ""
+    limit = min(int(rows), MOST_ROWS) if rows.isdecimal() else ROWS
+    among = parameters.get("key") or "**"
+    return _json(key, view.traffic(node, lambda other: intersects(among, other), limit))
+
+
+def _why(node: Node, above: str, asked: str) -> Iterator[Document]:
+    """What the node knows of a key: the end of the expression, whatever is before it."""
+    before, found, key = asked.partition("/why/")
+    if not found or not intersects(f"{before}/why", f"{above}/why"):
+        return
+    yield _json(f"{above}/why/{key}", why(node, key))

@@ -1,0 +1,212 @@
+"""The admin space of a running node: its queryable, its subscriber, and the thread behind them.
+
+Questions and changes come while the node's lock is held, and are only noted then. The thread
+answers them, so that a long answer does not keep the node from its work. It ends with the node.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from zenlake.admin.documents import Document, Facts, documents
+from zenlake.admin.loopback import stays_within
+from zenlake.admin.reload import try_change
+from zenlake.api.options import encoding_parts
+from zenlake.errors import ZError
+from zenlake.node import view
+from zenlake.node.entities import Incoming, QuestionSink, SampleSink
+from zenlake.node.sample import Sample
+from zenlake.routing.regions import LOCAL
+from zenlake.values import SampleKind
+from zenlake.wire.codec_zenoh import Put, Reply
+
+if TYPE_CHECKING:
+    from zenlake.engine.runtime import Runtime
+
+log = logging.getLogger("zenlake.admin")
+
+#: Questions and changes that wait; what comes while so many do is refused.
+WAITING: Final = 256
+#: Records in one answer: whoever wants to see more asks for less at a time.
+RECORDS: Final = 10_000
+#: How long an answer waits for room on its way, in seconds, and for how long it looks away.
+PATIENCE: Final = 2.0
+PAUSE: Final = 0.002
+
+
+def version() -> str:
+    """What this program calls itself."""
+    from zenlake import __version__
+
+    return f"zenlake v{__version__}"
+
+
+def start(runtime: Runtime) -> AdminSpace:
+    """Give a node its admin space."""
+    return AdminSpace(runtime)
+
+
+class AdminSpace:
+    """What a node shows of itself to others, and what they may change."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Declare it on a node that has just started."""
+        self._runtime = runtime
+        self._permissions = runtime.settings.adminspace.permissions
+        self._waiting: SimpleQueue[Incoming | Sample | None] = SimpleQueue()
+        #: What was refused, by reason.
+        self.refused: dict[str, int] = {}
+        with runtime.lock:
+            node = runtime.node
+            self._above = view.root(node)
+            node.local.queryable(f"{self._above}/**", _Questions(self), False)
+            if self._permissions.write:
+                node.local.subscribe(f"{self._above}/config/**", _Changes(self))
+        self._thread = threading.Thread(target=self._work, name="zenlake admin", daemon=True)
+        self._thread.start()
+
+    # ---------------------------------------------------------- with the node's lock held
+
+    def asked(self, question: Incoming) -> None:
+        """Somebody wants to see something."""
+        why = self._unwilling(question)
+        if why:
+            self.refuse(why)
+            question.node.local.answered(question)
+        else:
+            self._waiting.put(question)
+
+    def changed(self, sample: Sample) -> None:
+        """Somebody wants something changed."""
+        if self._waiting.qsize() >= WAITING:
+            self.refuse("busy")
+        else:
+            self._waiting.put(sample)
+
+    def ended(self) -> None:
+        """The node closes."""
+        self._waiting.put(None)
+
+    def refuse(self, why: str) -> None:
+        """Count a refusal."""
+        self.refused[why] = self.refused.get(why, 0) + 1
+
+    def _unwilling(self, question: Incoming) -> str:
+        if not self._permissions.read:
+            return "read"
+        if self._waiting.qsize() >= WAITING:
+            return "busy"
+        if self._permissions.links == "loopback" and not came_from_within(question):
+            return "link"
+        return ""
+
+    # ------------------------------------------------------------------------- on the thread
+
+    def _work(self) -> None:
+        while True:
+            item = self._waiting.get()
+            if item is None:
+                return
+            try:
+                if isinstance(item, Incoming):
+                    self._answer(item)
+                else:
+                    self._change(item)
+            except ZError as error:
+                if self._runtime.closed:
+                    return
+                log.warning("admin space: %s", error)
+            except Exception:
+                log.exception("admin space: %r", item)
+
+    def _answer(self, question: Incoming) -> None:
+        runtime = self._runtime
+        try:
+            with runtime.turn() as node:
+                facts = Facts(
+                    version(), runtime.config, node.now - runtime.started, dict(self.refused)
+                )
+                found = list(
+                    _bounded(documents(node, question.key, question.body.parameters, facts))
+                )
+            if len(found) > RECORDS:
+                found.pop()
+                self.refuse("records")
+                log.warning(
+                    "admin space: '%s' has more than %d records: the rest is left out",
+                    question.key,
+                    RECORDS,
+                )
+            for document in found:
+                self._reply(question, document)
+        finally:
+            if not runtime.closed:
+                with runtime.turn() as node:
+                    node.local.answered(question)
+
+    def _reply(self, question: Incoming, document: Document) -> None:
+        id, schema = encoding_parts(document.encoding)
+        body = Reply(body=Put(encoding=id, schema=schema, payload=document.payload))
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with self._runtime.turn() as node:
+                if node.local.answer(question, document.key, body):
+                    return
+            if time.monotonic() >= deadline:
+                self.refuse("congestion")
+                return
+            time.sleep(PAUSE)
+
+    def _change(self, sample: Sample) -> None:
+        path = str(sample.key_expr)[len(self._above) + len("/config/") :]
+        text: str | None = None
+        if sample.kind is SampleKind.PUT:
+            try:
+                text = sample.payload.to_bytes().decode()
+            except UnicodeDecodeError:
+                log.warning("refused: %s: the new value is no text", path)
+                self.refuse("invalid")
+                return
+        why = try_change(self._runtime, path, text)
+        if why:
+            self.refuse(why)
+
+
+def _bounded(found: Iterable[Document]) -> Iterable[Document]:
+    for number, document in enumerate(found):
+        yield document
+        if number >= RECORDS:
+            return
+
+
+def came_from_within(question: Incoming) -> bool:
+    """Whether a question came from this node itself, or over a link within this machine."""
+    face = question.branch.question.source
+    if face.role == LOCAL:
+        return True
+    neighbour = question.node.by_zid.get(face.zid)
+    return neighbour is not None and stays_within(neighbour.src, neighbour.dst)
+
+
+class _Questions(QuestionSink):
+    def __init__(self, space: AdminSpace) -> None:
+        self._space = space
+
+    def push(self, question: Incoming) -> None:
+        self._space.asked(question)
+
+    def end(self) -> None:
+        self._space.ended()
+
+
+class _Changes(SampleSink):
+    def __init__(self, space: AdminSpace) -> None:
+        self._space = space
+
+    def push(self, sample: Sample) -> None:
+        self._space.changed(sample)

@@ -1,0 +1,291 @@
+"""The metrics of a node: each declared once, read off its counters, written as OpenMetrics.
+
+`METRICS` is the page that explains them; the reference in `docs` is made of it. Names, labels and
+the words for reasons are Eclipse's where it counts the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from zenlake.node.counts import PRIORITIES, SessionCounts, counts_of
+from zenlake.node.node import Node
+from zenlake.node.traffic import OTHER, Prefixes
+from zenlake.node.view import DECLARED, zid_text
+from zenlake.routing.regions import LOCAL, ROLE_NAMES
+
+Kind = Literal["counter", "gauge", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One family: its name without the common beginning, and what it says."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    unit: str = ""
+
+    @property
+    def family(self) -> str:
+        """Its whole name."""
+        return f"zenoh_{self.name}"
+
+    @property
+    def sample(self) -> str:
+        """The name of its series."""
+        return self.family + {"counter": "_total", "gauge": "", "info": "_info"}[self.kind]
+
+
+SESSION = ("remote_zid", "remote_whatami", "src_locator", "dst_locator", "protocol")
+
+BUILD = Metric("build", "info", "Zenoh build version.", ("version",))
+UPTIME = Metric("uptime_seconds", "gauge", "Time since the node started.", unit="seconds")
+TRANSPORTS = Metric("transports_opened", "gauge", "Sessions that are open.")
+TRANSPORTS_PAST = Metric("transports_closed", "counter", "Sessions that were open and are over.")
+UNOPENED = Metric("links_unopened", "counter", "Links on which no session came about.")
+LINKS = Metric("links_opened", "gauge", "Links of sessions that are open.", ("protocol",))
+RESOURCES = Metric(
+    "resources_declared",
+    "gauge",
+    "Keys with declarations, by what is declared and whether here or elsewhere.",
+    ("resource", "locality"),
+)
+QUERIES = Metric("queries_pending", "gauge", "Queries of neighbours that are not final.")
+REFUSED = Metric("admin_refused", "counter", "What the admin space refused.", ("reason",))
+RX_BYTES = Metric("rx_bytes", "counter", "Bytes received.", SESSION, "bytes")
+TX_BYTES = Metric("tx_bytes", "counter", "Bytes sent.", SESSION, "bytes")
+RX_BATCHES = Metric("rx_batches", "counter", "Batches received.", SESSION)
+TX_BATCHES = Metric("tx_batches", "counter", "Batches sent.", SESSION)
+LANE = ("priority", "reliability")
+RX_MESSAGES = Metric(
+    "rx_network_message", "counter", "Network messages received.", (*SESSION, *LANE)
+)
+TX_MESSAGES = Metric("tx_network_message", "counter", "Network messages sent.", (*SESSION, *LANE))
+RX_LANE_BYTES = Metric(
+    "rx_lane_bytes",
+    "counter",
+    "Bytes of the frames and fragments received.",
+    (*SESSION, "priority"),
+    "bytes",
+)
+TX_LANE_BYTES = Metric(
+    "tx_lane_bytes", "counter", "Bytes of the batches sent.", (*SESSION, "priority"), "bytes"
+)
+RX_DROPPED = Metric(
+    "rx_network_message_dropped",
+    "counter",
+    "What was received and went no further, by reason: access-control, downsampling, low-pass; "
+    "duplicate (a frame that came before), incomplete (a fragment is missing), undecodable, "
+    "ignored (it made no sense).",
+    (*SESSION, "reason", "priority"),
+)
+TX_DROPPED = Metric(
+    "tx_network_message_dropped",
+    "counter",
+    "What was not sent, by reason: access-control, downsampling, low-pass; congestion (no room), "
+    "oversized (too large for a low-latency session).",
+    (*SESSION, "reason", "priority"),
+)
+RX_KEY = Metric("rx_key_samples", "counter", "Samples received, by prefix of key.", ("prefix",))
+RX_KEY_BYTES = Metric(
+    "rx_key_payload_bytes", "counter", "Payload received, by prefix of key.", ("prefix",), "bytes"
+)
+TX_KEY = Metric(
+    "tx_key_samples", "counter", "Samples published by this node, by prefix of key.", ("prefix",)
+)
+TX_KEY_BYTES = Metric(
+    "tx_key_payload_bytes",
+    "counter",
+    "Payload published by this node, by prefix of key.",
+    ("prefix",),
+    "bytes",
+)
+RX_FILTER = Metric(
+    "rx_key_filter_samples",
+    "counter",
+    "Samples received on keys that one of stats/filters includes.",
+    ("key",),
+)
+RX_FILTER_BYTES = Metric(
+    "rx_key_filter_payload_bytes", "counter", "Payload of those.", ("key",), "bytes"
+)
+
+METRICS = (
+    BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, LINKS, RESOURCES, QUERIES, REFUSED,
+    RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES, RX_LANE_BYTES,
+    TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES, RX_FILTER,
+    RX_FILTER_BYTES,
+)  # fmt: skip
+"""All metrics, in the order in which they are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which series are told."""
+
+    #: A series for each session, or one for all of them together.
+    per_transport: bool = True
+    #: With the locators of the link.
+    per_link: bool = True
+    #: By prefix of key.
+    per_key: bool = True
+    #: The last of the sessions that are over, one by one.
+    disconnected: bool = False
+    #: Lines that explain.
+    descriptors: bool = True
+
+
+Row = tuple[Metric, dict[str, str], float]
+
+
+def openmetrics(
+    node: Node,
+    wanted: Wanted,
+    version: str,
+    uptime: float,
+    refused: dict[str, int] | None = None,
+) -> str:
+    """All metrics of a node, as OpenMetrics text.
+
+    Args:
+        node: nobody changes it meanwhile.
+        wanted: which series.
+        version: of the program.
+        uptime: in seconds.
+        refused: what the admin space refused, by reason.
+    """
+    own = {"local_id": zid_text(node.zid), "local_whatami": ROLE_NAMES[node.mode]}
+    rows: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
+    told: list[Row] = [(BUILD, {"version": version}, 1), (UPTIME, {}, uptime)]
+    told += _node(node)
+    told += [(REFUSED, {"reason": why}, many) for why, many in (refused or {}).items()]
+    for labels, counts in _sessions(node, wanted):
+        told += _session(labels, counts)
+    if wanted.per_key:
+        told += _keys(node)
+    for metric, labels, value in told:
+        written = ",".join(
+            [f'{name}="{_escaped(text)}"' for name, text in (own | labels).items() if text]
+        )
+        rows[metric].append(f"{metric.sample}{{{written}}} {_number(value)}\n")
+    parts: list[str] = []
+    for metric, lines in rows.items():
+        if lines and wanted.descriptors:
+            parts.append(_described(metric))
+        parts += lines
+    return "".join(parts) + "# EOF\n"
+
+
+def _described(metric: Metric) -> str:
+    text = f"# HELP {metric.family} {_escaped(metric.help)}\n"
+    text += f"# TYPE {metric.family} {metric.kind}\n"
+    if metric.unit:
+        text += f"# UNIT {metric.family} {metric.unit}\n"
+    return text
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def _node(node: Node) -> Iterator[Row]:
+    neighbours = [neighbour for neighbour in node.neighbours if neighbour.face is not None]
+    yield TRANSPORTS, {}, len(neighbours)
+    yield TRANSPORTS_PAST, {}, node.past.many
+    yield UNOPENED, {}, node.past.unopened
+    links: dict[str, int] = {}
+    for neighbour in neighbours:
+        protocol = neighbour.dst.partition("/")[0]
+        links[protocol] = links.get(protocol, 0) + 1
+    for protocol, many in sorted(links.items()):
+        yield LINKS, {"protocol": protocol}, many
+    held = {(name, where): 0 for name in DECLARED for where in ("local", "remote")}
+    for entry in node.tables.tree.entries():
+        for name, kind in DECLARED.items():
+            for face in entry.value.holders[kind]:
+                held[name, "local" if face.role == LOCAL else "remote"] += 1
+    for (name, where), many in held.items():
+        yield RESOURCES, {"resource": name, "locality": where}, many
+    yield QUERIES, {}, len(node.questions.open)
+
+
+def _sessions(node: Node, wanted: Wanted) -> Iterator[tuple[dict[str, str], SessionCounts]]:
+    """What was counted, for each set of labels."""
+    live = [counts_of(n) for n in node.neighbours if n.face is not None]
+    if not wanted.per_transport:
+        total = SessionCounts()
+        total.add(node.past.total)
+        for counts in live:
+            total.add(counts)
+        yield {}, total
+        return
+    if wanted.disconnected:
+        live += node.past.sessions
+    merged: dict[tuple[tuple[str, str], ...], SessionCounts] = {}
+    for counts in live:
+        labels = {
+            "remote_zid": zid_text(counts.zid),
+            "remote_whatami": counts.whatami,
+            "protocol": counts.protocol,
+        }
+        if wanted.per_link:
+            labels |= {"src_locator": counts.src, "dst_locator": counts.dst}
+        # The same node may have come several times.
+        merged.setdefault(tuple(labels.items()), SessionCounts()).add(counts)
+    for names, counts in merged.items():
+        yield dict(names), counts
+
+
+def _session(labels: dict[str, str], counts: SessionCounts) -> Iterator[Row]:
+    yield RX_BYTES, labels, counts.rx_bytes
+    yield TX_BYTES, labels, counts.tx_bytes
+    yield RX_BATCHES, labels, counts.rx_batches
+    yield TX_BATCHES, labels, counts.tx_batches
+    for metric, messages in ((RX_MESSAGES, counts.rx_messages), (TX_MESSAGES, counts.tx_messages)):
+        for index, many in enumerate(messages):
+            if many:
+                lane = {
+                    "priority": PRIORITIES[index >> 1],
+                    "reliability": "reliable" if index & 1 else "best_effort",
+                }
+                yield metric, labels | lane, many
+    for metric, sizes in (
+        (RX_LANE_BYTES, counts.rx_lane_bytes),
+        (TX_LANE_BYTES, counts.tx_lane_bytes),
+    ):
+        for index, size in enumerate(sizes):
+            if size:
+                yield metric, labels | {"priority": PRIORITIES[index]}, size
+    for metric, dropped in ((RX_DROPPED, counts.rx_dropped), (TX_DROPPED, counts.tx_dropped)):
+        for (reason, priority), many in dropped.items():
+            yield metric, labels | {"reason": reason, "priority": priority}, many
+
+
+def _keys(node: Node) -> Iterator[Row]:
+    heard = node.traffic.heard.copy()
+    for neighbour in node.neighbours:
+        for way in neighbour.ways():
+            heard.add(way.key, way.samples, way.size)
+    said = node.traffic.said.copy()
+    for key, tally in node.traffic.own.items():
+        said.add(key, tally.samples, tally.size)
+    yield from _prefixes(heard, RX_KEY, RX_KEY_BYTES)
+    yield from _prefixes(said, TX_KEY, TX_KEY_BYTES)
+    for text, tally in heard.filters.items():
+        yield RX_FILTER, {"key": text}, tally.samples
+        yield RX_FILTER_BYTES, {"key": text}, tally.size
+
+
+def _prefixes(prefixes: Prefixes, samples: Metric, size: Metric) -> Iterator[Row]:
+    for prefix, tally in sorted(prefixes.totals.items()):
+        name = {"prefix": prefix if prefix != OTHER else "other prefixes"}
+        yield samples, name, tally.samples
+        yield size, name, tally.size

@@ -1,0 +1,292 @@
+"""What a node knows, as an operator may see it: the contents of its admin space.
+
+Only reads; whoever calls sees to it that nobody changes the node meanwhile. Everything is plain
+(`dict`, `list`, `str`), with the names and in the order that Eclipse's nodes use, so that their
+tools read it. `zenlake.admin` gives it keys and writes it as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from zenlake.clock import ZenohId
+from zenlake.keys.matching import intersects
+from zenlake.node.counts import SessionCounts, counts_of
+from zenlake.node.neighbour import Neighbour
+from zenlake.node.node import Node
+from zenlake.routing.face import Face
+from zenlake.routing.mesh import Mesh
+from zenlake.routing.regions import CLIENT, LOCAL, PEER, ROLE_NAMES, ROUTER, is_south
+from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
+from zenlake.routing.trees import DEFAULT_WEIGHT, effective_weight
+
+#: What is declared, by the word for it; and what is shown to exist by interests.
+DECLARED = {"subscriber": SUBSCRIBER, "queryable": QUERYABLE, "token": TOKEN}
+INTERESTED = {"publisher": 1, "querier": 2}
+ENTITIES = ("subscriber", "publisher", "queryable", "querier", "token")
+
+Plain = dict[str, object]
+
+
+def zid_text(zid: bytes) -> str:
+    """A node's id as it is written."""
+    return str(ZenohId(zid))
+
+
+def whatami(node: Node) -> str:
+    """What kind of node it is."""
+    return ROLE_NAMES[node.mode]
+
+
+def root(node: Node) -> str:
+    """The key above all that a node shows of itself."""
+    return f"@/{zid_text(node.zid)}/{whatami(node)}"
+
+
+# ------------------------------------------------------------------------------- the node itself
+
+
+def summary(node: Node, version: str, metadata: object, stats: bool = False) -> Plain:
+    """The node, where it listens, and whom it has sessions with; `stats`: with what was counted."""
+    found: Plain = {
+        "locators": list(node.settings.locators),
+        "metadata": metadata,
+        "plugins": None,
+        "sessions": [session(node, neighbour, stats) for neighbour in _open(node)],
+        "version": version,
+        "zid": zid_text(node.zid),
+    }
+    if stats:
+        found["stats"] = counted(totals(node))
+    return dict(sorted(found.items()))
+
+
+def _open(node: Node) -> list[Neighbour]:
+    return [neighbour for neighbour in node.neighbours if neighbour.face is not None]
+
+
+def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
+    """One session."""
+    face = neighbour.face
+    assert face is not None
+    found: Plain = {
+        "links": [{"dst": neighbour.dst, "src": neighbour.src}],
+        "peer": zid_text(face.zid),
+        "region": region(node.mode, face.role),
+        "shm": False,
+        "weight": None if node.mesh is None else _weight(node.mesh, face),
+        "whatami": ROLE_NAMES[face.role],
+    }
+    if stats:
+        found["stats"] = counted(counts_of(neighbour))
+    return dict(sorted(found.items()))
+
+
+def region(mode: int, role: int) -> str:
+    """Where a neighbour lies, seen from a node."""
+    return f"south:0:{ROLE_NAMES[role]}" if is_south(mode, role) else "north"
+
+
+def _weight(mesh: Mesh, face: Face) -> Plain | None:
+    """What the link to another router weighs: what this end says, the other, and both together."""
+    if face.role != ROUTER:
+        return None
+    mine = mesh.state.weights.get(face.zid, 0)
+    other = mesh.state.nodes.get(face.zid)
+    theirs = 0 if other is None else other.links.get(mesh.me, 0)
+    return {
+        "actual_weight": max(mine, theirs) or DEFAULT_WEIGHT,
+        "dst_weight": theirs or None,
+        "src_weight": mine or None,
+    }
+
+
+def totals(node: Node) -> SessionCounts:
+    """All sessions together, those that are over too."""
+    total = SessionCounts()
+    total.add(node.past.total)
+    for neighbour in node.neighbours:
+        total.add(counts_of(neighbour))
+    return total
+
+
+def counted(counts: SessionCounts) -> Plain:
+    """What was counted, in a few numbers."""
+    return {
+        "rx_bytes": counts.rx_bytes,
+        "rx_batches": counts.rx_batches,
+        "rx_messages": sum(counts.rx_messages),
+        "tx_bytes": counts.tx_bytes,
+        "tx_batches": counts.tx_batches,
+        "tx_messages": sum(counts.tx_messages),
+        "dropped": counts.dropped(),
+    }
+
+
+# --------------------------------------------------------------------------- what was declared
+
+
+class Entity(NamedTuple):
+    """A key, and the kinds of nodes that declared something there."""
+
+    key: str
+    routers: list[str]
+    peers: list[str]
+    clients: list[str]
+
+    def sources(self) -> Plain:
+        """Who declared it."""
+        return {"routers": self.routers, "peers": self.peers, "clients": self.clients}
+
+
+def entities(node: Node, kind: str, wanted: Callable[[str], bool]) -> Iterator[Entity]:
+    """The keys with entities of a kind (one of `ENTITIES`) that are `wanted`."""
+    if kind in DECLARED:
+        yield from _declared(node, DECLARED[kind], wanted)
+    else:
+        yield from _interested(node, INTERESTED[kind], wanted)
+
+
+def _declared(node: Node, kind: int, wanted: Callable[[str], bool]) -> Iterator[Entity]:
+    own = zid_text(node.zid)
+    for entry in node.tables.tree.entries():
+        resource = entry.value
+        holders = resource.holders[kind]
+        if not holders or not wanted(resource.key):
+            continue
+        found = Entity(resource.key, [], [], [])
+        south = any(is_south(node.mode, face.role) and face.carried for face in holders)
+        # A router or peer declares to its own kind what lies south of it.
+        if south and node.mode == ROUTER:
+            found.routers.append(own)
+        elif south and node.mode == PEER:
+            found.peers.append(own)
+        for face in holders:
+            _place(node.mode, found, face)
+        yield found
+
+
+def _interested(node: Node, flag: int, wanted: Callable[[str], bool]) -> Iterator[Entity]:
+    found: dict[str, Entity] = {}
+    for face in node.tables.faces.values():
+        for interest in face.interests_in.values():
+            if interest.kinds & flag and interest.key and wanted(interest.key):
+                entity = found.setdefault(interest.key, Entity(interest.key, [], [], []))
+                _place(node.mode, entity, face)
+    for key in _own_interests(node, flag):
+        if wanted(key):
+            _place(node.mode, found.setdefault(key, Entity(key, [], [], [])), node.face)
+    yield from found.values()
+
+
+def _own_interests(node: Node, flag: int) -> list[str]:
+    if flag == INTERESTED["publisher"]:
+        return [publication.key for publication in node.local.publications.values()]
+    return [querier.key for querier in node.local.queriers.values()]
+
+
+def _place(mode: int, entity: Entity, face: Face) -> None:
+    """Note who declared it: by its kind, but to a peer all in the north are peers."""
+    zid = zid_text(face.zid)
+    if face.role in (LOCAL, CLIENT):
+        among = entity.clients
+    elif face.role == PEER or mode == PEER:
+        among = entity.peers
+    else:
+        among = entity.routers
+    if zid not in among:
+        among.append(zid)
+
+
+# ------------------------------------------------------------------------------- the network
+
+
+def graphs(node: Node) -> dict[str, str]:
+    """The networks that it is part of, by region, as Graphviz draws them."""
+    if node.mode == CLIENT:
+        return {}
+    surroundings = node.surroundings
+    mesh = node.mesh
+    if mesh is None:
+        known = [(0, node.zid), *surroundings.gossip.known()]
+        return {"north": dot(known, [])}
+    state = mesh.state
+    numbered = {zid: router.psid for zid, router in state.nodes.items()}
+    links = state.graph()
+    edges = [
+        (numbered[one], numbered[other], effective_weight(one, other, weight, links[other][one]))
+        for one, listed in links.items()
+        for other, weight in listed.items()
+        if one in links.get(other, ()) and numbered[one] > numbered[other]
+    ]
+    return {
+        "north": dot([(psid, zid) for zid, psid in numbered.items()], edges),
+        "south:0:peer": dot([(0, node.zid), *surroundings.introductions.known()], []),
+    }
+
+
+def dot(nodes: list[tuple[int, bytes]], edges: list[tuple[int, int, float]]) -> str:
+    """A graph in the language of Graphviz."""
+    lines = [f'    {number} [ label = "{zid_text(zid)}" ]' for number, zid in sorted(nodes)]
+    lines += [
+        f'    {one} -- {other} [ label = "{repr(weight).removesuffix(".0")}" ]'
+        for one, other, weight in sorted(edges)
+    ]
+    return "graph {\n" + "".join(f"{line}\n" for line in lines) + "}\n"
+
+
+def successors(node: Node) -> Iterator[tuple[str, str, str]]:
+    """For each router and each other: who is next from here, on the tree of the first."""
+    mesh = node.mesh
+    if mesh is None:
+        return
+    for source in mesh.state.nodes:
+        for destination in mesh.state.nodes:
+            hop = successor(node, source, destination)
+            if hop:
+                yield zid_text(source), zid_text(destination), hop
+
+
+def successor(node: Node, source: bytes, destination: bytes) -> str:
+    """Who is next on the way to `destination`, on the tree of `source`; empty if there is none."""
+    mesh = node.mesh
+    if mesh is None or destination == node.zid or source not in mesh.state.nodes:
+        return ""
+    hop = mesh.trees.direction(source, destination)
+    return zid_text(hop) if hop else ""
+
+
+# ----------------------------------------------------------------------------------- traffic
+
+
+def traffic(node: Node, wanted: Callable[[str], bool], limit: int) -> Plain:
+    """What passed on each key, the most first; `limit` bounds the rows."""
+    rows: list[tuple[int, str, str, str, int]] = []
+    for neighbour in _open(node):
+        face = neighbour.face
+        assert face is not None
+        for way in neighbour.ways():
+            if way.samples and wanted(way.key):
+                zid = zid_text(face.zid)
+                rows.append((way.samples, way.key, zid, ROLE_NAMES[face.role], way.size))
+    own = zid_text(node.zid)
+    for key, tally in node.traffic.own.items():
+        if tally.samples and wanted(key):
+            rows.append((tally.samples, key, own, "local", tally.size))
+    rows.sort(key=lambda row: (-row[0], row[1], row[2]))
+    return {
+        "zid": own,
+        "whatami": whatami(node),
+        "now": node.now,
+        "keys": [
+            {"key": key, "from": zid, "whatami": kind, "samples": samples, "bytes": size}
+            for samples, key, zid, kind, size in rows[:limit]
+        ],
+        "left_out": max(0, len(rows) - limit),
+    }
+
+
+def meets(asked: str, above: str) -> Callable[[str], bool]:
+    """Whether the key of something, put below `above`, is among what was asked for."""
+    return lambda key: intersects(asked, f"{above}/{key}")

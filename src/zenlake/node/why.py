@@ -1,0 +1,95 @@
+"""What one node knows about the way of a sample: who says it, who wants it, what lies between.
+
+`zenlake why` asks all nodes for this page and follows the way from one to the next.
+"""
+
+from __future__ import annotations
+
+from zenlake.keys.matching import intersects
+from zenlake.node.counts import counts_of
+from zenlake.node.neighbour import Neighbour
+from zenlake.node.node import Node
+from zenlake.node.view import ENTITIES, Entity, Plain, entities, region, traffic, whatami, zid_text
+from zenlake.routing.face import Face
+from zenlake.routing.policy import KINDS
+from zenlake.routing.policy.gate import Gate
+from zenlake.routing.pubsub import destinations
+from zenlake.routing.regions import ROLE_NAMES
+
+#: What is told of the gates: the kinds of messages that a sample needs.
+ASKED = ("put", "declare_subscriber")
+#: How many rows of traffic are told.
+ROWS = 100
+
+
+def why(node: Node, key: str) -> Plain:
+    """All that the node knows about samples on a key."""
+
+    def met(other: str) -> bool:
+        return intersects(other, key)
+
+    heard = traffic(node, met, ROWS)
+    return {
+        "key": key,
+        "zid": zid_text(node.zid),
+        "whatami": whatami(node),
+        "publishers": _holders(node, ENTITIES[1], key),
+        "subscribers": _holders(node, ENTITIES[0], key),
+        "heard": heard["keys"],
+        "own_goes_to": _names(destinations(node.tables, node.face, key, node.zid)),
+        "neighbours": [
+            _neighbour(node, neighbour, key)
+            for neighbour in node.neighbours
+            if neighbour.face is not None
+        ],
+    }
+
+
+def _holders(node: Node, kind: str, key: str) -> list[Plain]:
+    found: list[Plain] = []
+    for entity in entities(node, kind, lambda other: intersects(other, key)):
+        for role, zids in _by_kind(entity):
+            found.extend({"zid": zid, "whatami": role, "key": entity.key} for zid in zids)
+    return found
+
+
+def _by_kind(entity: Entity) -> tuple[tuple[str, list[str]], ...]:
+    return ("router", entity.routers), ("peer", entity.peers), ("client", entity.clients)
+
+
+def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
+    face = neighbour.face
+    assert face is not None
+    mesh = node.mesh
+    found: Plain = {
+        "zid": zid_text(face.zid),
+        "whatami": ROLE_NAMES[face.role],
+        "region": region(node.mode, face.role),
+        "link": neighbour.dst,
+        "carried": face.carried,
+        # What comes from it: by itself, not from beyond it.
+        "goes_to": _names(
+            destinations(node.tables, face, key, b"" if mesh is None else mesh.root(face, 0))
+        ),
+        "dropped": counts_of(neighbour).dropped(),
+    }
+    for flow, gate in (("ingress", neighbour.ingress), ("egress", face.egress)):
+        found[flow] = {} if gate is None else {kind: _account(gate, kind, key) for kind in ASKED}
+    return found
+
+
+def _account(gate: Gate, kind: str, key: str) -> Plain:
+    """What a gate does with messages of a kind on a key, and by which rule."""
+    told = gate.explain(KINDS.index(kind), key)
+    access = told.access
+    limit = told.limit
+    return {
+        "allowed": access is None or access.allowed,
+        "access": None if access is None else access.sentence(),
+        "limit": None if limit is None else limit.sentence(),
+        "downsampling": [timer.sentence() for timer in told.timers],
+    }
+
+
+def _names(faces: list[Face]) -> list[str]:
+    return [zid_text(face.zid) for face in faces]

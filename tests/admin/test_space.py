@@ -1,0 +1,191 @@
+"""The admin space over real links, by the API."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+import zenlake
+from tests.api.sessions import config, connected, listening, where
+from zenlake.node import view
+
+SECONDS = 10.0
+
+
+def eventually(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not ready():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.005)
+
+
+def shown(session: zenlake.Session, selector: str) -> dict[str, zenlake.Sample]:
+    found = {}
+    for reply in session.get(selector, timeout=SECONDS):
+        assert reply.ok is not None
+        found[str(reply.ok.key_expr)] = reply.ok
+    return found
+
+
+def root(session: zenlake.Session) -> str:
+    return view.root(session._runtime.node)
+
+
+def test_a_library_node_shows_nothing_unless_told() -> None:
+    with listening() as peer:
+        assert shown(peer, f"{root(peer)}/**") == {}
+        assert not any(t.name == "zenlake admin" for t in threading.enumerate())
+
+
+def test_a_client_sees_the_router_and_itself_in_it() -> None:
+    with (
+        listening(mode='"router"', adminspace__enabled="true", metadata='{name: "x"}') as router,
+        connected(router, mode='"client"') as client,
+    ):
+        sample = shown(client, root(router))[root(router)]
+        told = json.loads(sample.payload.to_string())
+        assert str(sample.encoding) == "application/json"
+        assert told["metadata"] == {"name": "x"}
+        assert told["locators"] == [where(router)]
+        assert [session["peer"] for session in told["sessions"]] == [str(client.zid())]
+        with client.declare_subscriber("demo/**"):
+            key = f"{root(router)}/subscriber/demo/**"
+            eventually(lambda: key in shown(client, f"{root(router)}/**"))
+        eventually(lambda: key not in shown(client, f"{root(router)}/**"))
+
+
+def test_the_node_itself_may_look() -> None:
+    with listening(adminspace__enabled="true") as peer:
+        assert root(peer) in shown(peer, "@/**")
+
+
+def test_nobody_reads_where_reading_is_forbidden() -> None:
+    with (
+        listening(adminspace="{enabled: true, permissions: {read: false}}") as peer,
+        connected(peer) as other,
+    ):
+        assert shown(other, f"{root(peer)}/**") == {}
+
+
+def test_a_question_over_a_link_that_leaves_the_machine_has_no_answer() -> None:
+    for links, many in (("loopback", 0), ("any", 1)):
+        keys = f'{{enabled: true, permissions: {{links: "{links}"}}}}'
+        with listening(mode='"router"', adminspace=keys) as router, connected(router) as other:
+            for neighbour in router._runtime.neighbours():
+                neighbour.dst = "tcp/192.0.2.1:40000"
+            assert len(shown(other, root(router))) == many
+
+
+def test_a_running_node_takes_new_endpoints() -> None:
+    admin = "{enabled: true, permissions: {write: true}}"
+    with (
+        listening(mode='"router"', adminspace=admin) as router,
+        listening(mode='"router"') as far,
+    ):
+        key = f"{root(router)}/config/connect/endpoints"
+        router.put(key, json.dumps([where(far)]))
+        eventually(lambda: [str(t.zid) for t in router.info.transports()] == [str(far.zid())])
+        assert json.loads(shown(router, key)[key].payload.to_string()) == [where(far)]
+        router.delete(key)
+        eventually(lambda: not list(router.info.transports()))
+
+
+def test_a_running_node_listens_elsewhere() -> None:
+    admin = "{enabled: true, permissions: {write: true}}"
+    with listening(mode='"router"', adminspace=admin) as router, connected(router) as old:
+        before = where(router)
+        router.put(f"{root(router)}/config/listen/endpoints", '["tcp/127.0.0.1:0#iface=lo"]')
+        eventually(lambda: where(router) != before)
+        with connected(router, mode='"client"') as client:
+            assert root(router) in shown(client, root(router))
+        assert [str(t.zid) for t in old.info.transports()] == [str(router.zid())]
+        told = json.loads(shown(old, root(router))[root(router)].payload.to_string())
+        assert told["locators"] == [where(router)]
+
+
+def test_a_running_node_takes_another_policy() -> None:
+    admin = "{enabled: true, permissions: {write: true}}"
+    heard: list[str] = []
+    with (
+        listening(mode='"router"', adminspace=admin) as router,
+        connected(router, mode='"client"') as client,
+        router.declare_subscriber("demo/**", lambda sample: heard.append(str(sample.key_expr))),
+    ):
+        client.put("demo/before", "1")
+        eventually(lambda: heard == ["demo/before"])
+        rules = {
+            "enabled": True,
+            "default_permission": "allow",
+            "rules": [
+                {
+                    "id": "no",
+                    "messages": ["put"],
+                    "flows": ["ingress"],
+                    "permission": "deny",
+                    "key_exprs": ["demo/secret"],
+                }
+            ],
+            "subjects": [{"id": "all"}],
+            "policies": [{"rules": ["no"], "subjects": ["all"]}],
+        }
+        router.put(f"{root(router)}/config/access_control", json.dumps(rules))
+        eventually(lambda: router._runtime.settings.access_control.enabled)
+        client.put("demo/secret", "1")
+        client.put("demo/after", "1")
+        eventually(lambda: heard == ["demo/before", "demo/after"])
+        told = json.loads(
+            shown(client, f"{root(router)}?_stats=true")[root(router)].payload.to_string()
+        )
+        assert told["stats"]["dropped"]["rx"] == {"access-control": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("mode", '"client"', "fixed"),
+        ("adminspace/permissions/write", "false", "fixed"),
+        ("connect/endpoints", '"tcp"', "invalid"),
+        ("connect/endpoints", "[", "invalid"),
+        ("access_control/enabled", '"yes"', "invalid"),
+        ("no/such/key", "1", "fixed"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused_and_counted(path: str, value: str, why: str) -> None:
+    admin = "{enabled: true, permissions: {write: true}}"
+    with listening(mode='"router"', adminspace=admin) as router:
+        before = str(router._runtime.config)
+        router.put(f"{root(router)}/config/{path}", value)
+        metrics = f"{root(router)}/metrics"
+        line = f'reason="{why}"}} 1'
+        eventually(
+            lambda: (
+                line in shown(router, f"{metrics}?compression=false")[metrics].payload.to_string()
+            )
+        )
+        assert str(router._runtime.config) == before
+
+
+def test_nobody_writes_unless_it_is_permitted() -> None:
+    with listening(mode='"router"', adminspace__enabled="true") as router:
+        assert [s.key for s in router._runtime.node.local.subscribers.values()] == []
+
+
+def test_the_thread_ends_with_the_node() -> None:
+    with listening(adminspace__enabled="true"):
+        assert [t for t in threading.enumerate() if t.name == "zenlake admin"]
+    eventually(lambda: not [t for t in threading.enumerate() if t.name == "zenlake admin"])
+
+
+def test_an_asyncio_node_has_one_too() -> None:
+    import asyncio
+
+    async def main() -> list[str]:
+        async with zenlake.aio.open(config(adminspace__enabled="true")) as session:
+            replies = await session.get("@/**")
+            return [str(reply.ok.key_expr) async for reply in replies if reply.ok is not None]
+
+    assert any(key.endswith("/metrics") for key in asyncio.run(main()))
