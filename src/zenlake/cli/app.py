@@ -33,6 +33,8 @@ COMMANDS = (
     "check-config",
     "acl",
     "demo",
+    "lake",
+    "sql",
 )
 """The sub-commands in the order of the help page; `check-config` is `check_config.check_config`."""
 

@@ -1,0 +1,144 @@
+"""`zenlake sql`: ask the lake."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zenlake.cli.lake import LAKE, Conf, Master, Where, sparking
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Format(StrEnum):
+    """How answers are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="The question; - reads the standard input.")],
+    where: Where = LAKE,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="table: for people · json: an object a line · csv · arrow: an IPC stream.",
+        ),
+    ] = Format.TABLE,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Rows that a table shows at most.")
+    ] = 100,
+    master: Master = "local[*]",
+    conf: Conf = None,
+) -> None:
+    """Ask the tables of a lake in Spark's SQL, and print the answer.
+
+    Tables: samples, latest, gaps, quarantine, and the typed ones of the configuration;
+    `zenlake lake tables` shows their columns.
+    """
+    import zenlake.lake
+    from zenlake.errors import LocalError
+
+    asked = sys.stdin.read() if query == "-" else query
+    zenlake.lake.open(where)  # before Spark is started for nothing
+    with sparking(master, conf) as spark:
+        from pyspark.errors import PySparkException
+
+        try:
+            answer = zenlake.lake.open(where, spark).sql(asked)
+            if form is Format.TABLE:
+                answer = answer.limit(limit + 1)
+            # As Arrow, whatever the form: rows would come in the time zone of this machine.
+            told = answer.toArrow()
+        except PySparkException as error:
+            raise LocalError(str(error).partition("\n\nJVM stacktrace")[0]) from error
+    if form is Format.ARROW:
+        _arrow(told)
+    elif form is Format.TABLE:
+        _table(told, limit)
+    else:
+        _lines(told, form)
+
+
+def _table(answer: pa.Table, limit: int) -> None:
+    names = answer.column_names
+    columns = [[_shown(value) for value in column.to_pylist()] for column in answer.columns]
+    lines = [names, *(list(row) for row in zip(*columns, strict=True))][: limit + 1]
+    widths = [min(60, max(len(line[n]) for line in lines)) for n in range(len(names))]
+    for n, line in enumerate(lines):
+        cells = [_cut(cell, width) for cell, width in zip(line, widths, strict=True)]
+        typer.echo(" │ ".join(cells).rstrip())
+        if n == 0:
+            typer.echo("─┼─".join("─" * width for width in widths))
+    if answer.num_rows > limit:
+        typer.echo(f"… more than {limit} rows; say --limit, or --format json for all", err=True)
+
+
+def _cut(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bytes | bytearray):
+        data = bytes(value)
+        try:
+            text = data[:200].decode()
+        except UnicodeDecodeError:
+            return data[:30].hex()
+        return text if text.isprintable() else data[:30].hex()
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S.%f}"
+    if isinstance(value, list | dict):
+        return json.dumps(_plain(value), ensure_ascii=False)
+    return str(value).replace("\n", "⏎")
+
+
+def _lines(answer: pa.Table, form: Format) -> None:
+    names = answer.column_names
+    columns = [[_plain(value) for value in column.to_pylist()] for column in answer.columns]
+    rows = zip(*columns, strict=True)
+    if form is Format.CSV:
+        out = csv.writer(sys.stdout, lineterminator="\n")
+        out.writerow(names)
+        out.writerows(rows)
+        return
+    for row in rows:
+        typer.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        try:
+            return bytes(value).decode()
+        except UnicodeDecodeError:
+            return bytes(value).hex()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _arrow(answer: pa.Table) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(sys.stdout.buffer, answer.schema) as writer:
+        writer.write_table(answer)

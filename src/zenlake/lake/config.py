@@ -1,0 +1,212 @@
+"""What a lake is told: its typed tables, what is kept how long, and the sizes of things.
+
+// lake.json5
+{
+  tables: {
+    pose: {format: "robot/${id}/pose"},
+    battery: {format: "robot/${id}/battery", encoding: "application/json",
+              columns: {percent: "double"}},
+  },
+  retain: [{keys: "robot/*/camera", age: "7d"}],
+}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from zenlake.config.json5 import Unreadable, read_json5
+from zenlake.config.nearest import nearest
+from zenlake.errors import ConfigError, KeyExprError
+from zenlake.keys import KeyExpr, KeyFormat
+from zenlake.lake.decoders import decoder_named
+from zenlake.lake.decoders.serialized import python_type
+from zenlake.lake.kinds import KINDS, column_name
+from zenlake.lake.typed import RESERVED, TypedTable
+
+__all__ = ["LakeConfig", "Retention", "read_config", "seconds_of"]
+
+FIXED: Final = ("samples", "latest", "gaps", "quarantine")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_TABLE_KEYS: Final = ("format", "encoding", "decoder", "type", "columns")
+_KEYS: Final = ("tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Samples of these keys are kept this long."""
+
+    keys: str
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class LakeConfig:
+    """All of it, with what holds when nothing is said."""
+
+    path: str | None = None
+    journal: str | None = None
+    tables: tuple[TypedTable, ...] = ()
+    retain: tuple[Retention, ...] = ()
+    buckets: int = 16
+    """Files that `latest` is cut into."""
+    remember: float = 86400.0
+    """Seconds that a deletion is remembered for data that comes late."""
+    gaps_every: float = 10.0
+    batch_rows: int = 2_000_000
+    """Rows that one step reads at most."""
+    task_rows: int = 20_000
+    """Fewer rows than these are not worth another task."""
+    most_task_rows: int = 500_000
+    compact_files: int = 8
+    """Files of about one size that are merged into one."""
+    compact_bytes: int = 128 * 1024 * 1024
+    """The size at which a file is left alone."""
+    vacuum_age: float = 3600.0
+    """Seconds after which a file that no version needs is deleted."""
+
+
+def seconds_of(told: object, what: str = "a duration") -> float:
+    """The seconds of `7d`, `90s`, `500ms`, or of a plain number."""
+    if isinstance(told, int | float) and not isinstance(told, bool) and told >= 0:
+        return float(told)
+    found = _DURATION.fullmatch(told.strip()) if isinstance(told, str) else None
+    if found is None:
+        raise ConfigError(f"{told!r} is not {what}; write a number and ms, s, m, h, d or w")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def read_config(text: str, source: str = "the configuration") -> LakeConfig:
+    """The configuration that JSON5 text says; the section `lake` of a larger file will do."""
+    try:
+        plain: Any = read_json5(text).plain()
+    except Unreadable as error:
+        line = text.count("\n", 0, error.offset) + 1
+        raise ConfigError(f"{source}, line {line}: {error.message}") from error
+    if isinstance(plain, dict) and isinstance(plain.get("lake"), dict):
+        plain = plain["lake"]
+    root = _object(plain, source)
+    _check(root, _KEYS, source)
+    latest = _object(root.get("latest", {}), "latest")
+    _check(latest, ("buckets", "remember"), "latest")
+    gaps = _object(root.get("gaps", {}), "gaps")
+    _check(gaps, ("every",), "gaps")
+    batch = _object(root.get("batch", {}), "batch")
+    _check(batch, ("rows", "task_rows"), "batch")
+    compact = _object(root.get("compact", {}), "compact")
+    _check(compact, ("files", "bytes", "vacuum_age"), "compact")
+    plain_default = LakeConfig()
+    return LakeConfig(
+        path=_text(root.get("path"), "path"),
+        journal=_text(root.get("journal"), "journal"),
+        tables=tuple(
+            _table(name, _object(told, f"tables/{name}"))
+            for name, told in _object(root.get("tables", {}), "tables").items()
+        ),
+        retain=tuple(_retention(told, n) for n, told in enumerate(_list(root.get("retain", [])))),
+        buckets=_whole(latest.get("buckets", plain_default.buckets), "latest/buckets", 4096),
+        remember=seconds_of(latest.get("remember", plain_default.remember), "latest/remember"),
+        gaps_every=seconds_of(gaps.get("every", plain_default.gaps_every), "gaps/every"),
+        batch_rows=_whole(batch.get("rows", plain_default.batch_rows), "batch/rows"),
+        task_rows=_whole(batch.get("task_rows", plain_default.task_rows), "batch/task_rows"),
+        compact_files=_whole(compact.get("files", plain_default.compact_files), "compact/files"),
+        compact_bytes=_whole(compact.get("bytes", plain_default.compact_bytes), "compact/bytes"),
+        vacuum_age=seconds_of(
+            compact.get("vacuum_age", plain_default.vacuum_age), "compact/vacuum_age"
+        ),
+    )
+
+
+def _table(name: str, told: Mapping[str, Any]) -> TypedTable:
+    where = f"tables/{name}"
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{where}: a table's name has lower-case letters, digits and _")
+    if name in FIXED:
+        raise ConfigError(f"{where}: every lake has a table '{name}' already; choose another name")
+    _check(told, _TABLE_KEYS, where)
+    shape = _text(told.get("format"), f"{where}/format")
+    if shape is None:
+        raise ConfigError(f"{where}: say which keys it has: format: 'robot/${{id}}/pose'")
+    shape = _SHORT.sub(r"${\1:*}", shape)
+    try:
+        names = KeyFormat(shape).names
+    except KeyExprError as error:
+        raise ConfigError(f"{where}/format: {error}") from error
+    columns = _object(told.get("columns", {}), f"{where}/columns")
+    taken = {name.lower() for name in RESERVED}
+    for part in names:
+        if column_name(part).lower() in taken:
+            raise ConfigError(f"{where}/format: every table has a column '{part}'; rename the part")
+        taken.add(column_name(part).lower())
+    for column, kind in columns.items():
+        if kind not in KINDS:
+            raise ConfigError(
+                f"{where}/columns/{column}: {kind!r} is not one of {', '.join(KINDS)}"
+            )
+        if column_name(column) != column or column.lower() in taken:
+            raise ConfigError(f"{where}/columns/{column}: not a free name for a column")
+        taken.add(column.lower())
+    decoder = _text(told.get("decoder"), f"{where}/decoder")
+    if decoder is not None:
+        decoder_named(decoder)
+    elif told.get("type") is not None:
+        python_type(told["type"])
+    return TypedTable(
+        name=name,
+        format=shape,
+        encoding=_text(told.get("encoding"), f"{where}/encoding"),
+        decoder=decoder,
+        type=told.get("type"),
+        columns=dict(columns),
+    )
+
+
+def _retention(told: Any, place: int) -> Retention:
+    where = f"retain/{place}"
+    rule = _object(told, where)
+    _check(rule, ("keys", "age"), where)
+    if "age" not in rule:
+        raise ConfigError(f"{where}: say how long: age: '7d'")
+    try:
+        keys = str(KeyExpr.autocanonize(str(rule.get("keys", "**"))))
+    except KeyExprError as error:
+        raise ConfigError(f"{where}/keys: {error}") from error
+    return Retention(keys, seconds_of(rule["age"], f"{where}/age"))
+
+
+def _check(told: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for name in told:
+        if name not in known:
+            near = nearest(name, known)
+            advice = f"; did you mean '{near}'?" if near else f"; known are {', '.join(known)}"
+            raise ConfigError(f"{where}: unknown key '{name}'{advice}")
+
+
+def _object(told: Any, where: str) -> dict[str, Any]:
+    if not isinstance(told, dict):
+        raise ConfigError(f"{where}: {told!r} is not an object; write {{…}}")
+    return told
+
+
+def _list(told: Any) -> list[Any]:
+    if not isinstance(told, list):
+        raise ConfigError(f"retain: {told!r} is not a list; write [{{keys: …, age: …}}]")
+    return told
+
+
+def _text(told: Any, where: str) -> str | None:
+    if told is not None and not isinstance(told, str):
+        raise ConfigError(f"{where}: {told!r} is not text")
+    return told
+
+
+def _whole(told: Any, where: str, most: int = 1 << 40) -> int:
+    if not isinstance(told, int) or isinstance(told, bool) or not 1 <= told <= most:
+        raise ConfigError(f"{where}: {told!r} is not a whole number from 1 to {most}")
+    return told

@@ -1,0 +1,103 @@
+"""How a payload becomes columns: one small class for each way of writing values down.
+
+A decoder turns the bytes of one sample into named fields; the lake makes columns of them. It is
+found by the name of the sample's encoding (or by the one that the table's configuration says):
+
+    class Csv:
+        encodings = ("text/csv",)
+
+        def decode(self, payload, schema, type):
+            return dict(zip(schema.split(","), payload.decode().split(","), strict=True))
+
+Those of other packages are found by entry points of the group `zenlake.decoders`, or are named
+in the configuration of a table: `decoder: "package.module:Class"`. A decoder raises `Undecodable`
+with a reason; whatever else it raises is taken for one too, so no payload can stop the stream.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Final, Protocol, runtime_checkable
+
+from zenlake.errors import ConfigError, DecodeError
+
+__all__ = ["WHOLE", "Decoder", "Fields", "Undecodable", "decoder_for", "decoder_named"]
+
+Fields = Mapping[str, object]
+"""Values by name: bool, int, float, str, bytes, None, lists and mappings of these."""
+
+WHOLE: Final = "value"
+"""The field of a payload that is one value and names no fields."""
+
+GROUP: Final = "zenlake.decoders"
+
+_OURS: Final[Mapping[str, str]] = {
+    "application/json": "zenlake.lake.decoders.json_text:Json",
+    "text/json": "zenlake.lake.decoders.json_text:Json",
+    "application/cbor": "zenlake.lake.decoders.cbor:Cbor",
+    "text/properties": "zenlake.lake.decoders.properties:Properties",
+    "application/properties": "zenlake.lake.decoders.properties:Properties",
+    "zenoh/properties": "zenlake.lake.decoders.properties:Properties",
+    "text/plain": "zenlake.lake.decoders.plain:Plain",
+    "zenoh/string": "zenlake.lake.decoders.plain:Plain",
+    "zenoh/bytes": "zenlake.lake.decoders.plain:Plain",
+    "zenoh/serialized": "zenlake.lake.decoders.serialized:Serialized",
+}
+
+
+class Undecodable(DecodeError):
+    """A payload that is not what its encoding says; the message is the reason."""
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """Reads payloads of some encodings."""
+
+    encodings: tuple[str, ...]
+    """The names of the encodings it reads, without what stands after the `;`."""
+
+    def decode(self, payload: bytes, schema: str, type: object) -> Fields:
+        """The fields of one payload.
+
+        `schema` is what the encoding says after its `;`, and `type` what the configuration of
+        the table says under `type` (or None): bytes that do not describe themselves need it.
+        """
+
+
+@lru_cache(maxsize=256)
+def decoder_for(encoding: str) -> Decoder | None:
+    """The decoder of an encoding by its name, or None if nobody reads it."""
+    ours = _OURS.get(encoding)
+    if ours is not None:
+        return decoder_named(ours)
+    return _others().get(encoding)
+
+
+@lru_cache(maxsize=256)
+def decoder_named(place: str) -> Decoder:
+    """The decoder that `package.module:Class` names."""
+    module, colon, name = place.partition(":")
+    try:
+        if not colon:
+            raise ImportError("there is no ':' in it")
+        made = getattr(importlib.import_module(module), name)()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"'{place}' names no decoder: {error}; write 'package.module:Class'"
+        ) from error
+    if not isinstance(made, Decoder):
+        raise ConfigError(f"'{place}' is no decoder; it needs `encodings` and `decode`")
+    return made
+
+
+@lru_cache(maxsize=1)
+def _others() -> dict[str, Decoder]:
+    found: dict[str, Decoder] = {}
+    for entry in entry_points(group=GROUP):
+        decoder = decoder_named(entry.value)
+        for encoding in decoder.encodings:
+            found.setdefault(encoding, decoder)
+    return found

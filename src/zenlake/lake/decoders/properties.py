@@ -1,0 +1,36 @@
+"""Properties, as Zenoh writes them: `k1=v1;k2=v2`."""
+
+from __future__ import annotations
+
+from zenlake.lake.decoders import Fields, Undecodable
+from zenlake.lake.decoders.plain import number, text
+
+__all__ = ["Properties"]
+
+
+class Properties:
+    """Reads text of the form `name=value;name=value`."""
+
+    encodings = ("text/properties", "application/properties", "zenoh/properties")
+
+    def decode(self, payload: bytes, schema: str, type: object) -> Fields:
+        """The values by name: numbers where they look like numbers, else text."""
+        found: dict[str, object] = {}
+        for part in text(payload).split(";"):
+            if not part.strip():
+                continue
+            name, equals, value = part.partition("=")
+            name = name.strip()
+            if not equals or not name:
+                raise Undecodable(f"'{part[:80]}' is no property; write name=value")
+            if name in found:
+                raise Undecodable(f"property '{name[:80]}' is there twice")
+            found[name] = _value(value.strip())
+        return found
+
+
+def _value(told: str) -> object:
+    if told in ("true", "false"):
+        return told == "true"
+    value = number(told)
+    return told if value is None else value

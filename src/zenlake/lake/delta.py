@@ -1,0 +1,224 @@
+"""One Delta table: what it holds, how far it is, and atomic changes to it.
+
+Progress is kept where the rows are: each commit names the journal's partition and the offset
+after its last row, as an application transaction of the Delta log. A commit says from where it
+went on, and is refused if the table is somewhere else by now. So rows are in the table once,
+whoever tries how often, and there is nothing beside the table that could be lost.
+
+deltalake commits a rewrite although another one took away the same files meanwhile. Therefore
+every change that removes files also moves the transaction `REWRITES` on, and two of them at once
+cannot both succeed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
+
+from zenlake.errors import ZError
+from zenlake.lake.files import DataFile
+from zenlake.lake.place import Place
+
+__all__ = ["Overtaken", "Table"]
+
+REWRITES: Final = "zenlake/rewrites"
+NOTE: Final = "zenlake"
+"""The key of our own word in the information of a commit."""
+
+CONFIGURATION: Final = {
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.enableExpiredLogCleanup": "true",
+    "delta.checkpointInterval": "100",
+}
+
+
+class Overtaken(ZError):
+    """Somebody else changed the table meanwhile; look again, and decide again."""
+
+
+@final
+class Table:
+    """A table of the lake."""
+
+    def __init__(self, name: str, place: Place, table: DeltaTable) -> None:
+        """`place`: the table's folder."""
+        self.name = name
+        self.place = place
+        self._table = table
+
+    @classmethod
+    def open(cls, lake: Place, name: str) -> Table | None:
+        """The table of this name, or None if the lake has none."""
+        place = lake / name
+        try:
+            return cls(name, place, DeltaTable(place.uri))
+        except TableNotFoundError:
+            return None
+
+    @classmethod
+    def create(
+        cls, lake: Place, name: str, schema: pa.Schema, partition: str, described: str = ""
+    ) -> Table:
+        """The table of this name, made if it is not there."""
+        found = cls.open(lake, name)
+        if found is not None:
+            return found
+        place = lake / name
+        place.make("")
+        table = DeltaTable.create(
+            place.uri,
+            Schema.from_arrow(schema),
+            mode="ignore",
+            partition_by=[partition],
+            description=described or None,
+            configuration=CONFIGURATION,
+        )
+        return cls(name, place, table)
+
+    # --- what it holds --------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The version that was read last."""
+        return int(self._table.version())
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return pa.schema(self._table.schema())
+
+    @property
+    def partition(self) -> str:
+        """The column that the files are partitioned by."""
+        return str(self._table.metadata().partition_columns[0])
+
+    @property
+    def described(self) -> str:
+        """What was said of it when it was made."""
+        return str(self._table.metadata().description or "")
+
+    def at(self, version: int) -> None:
+        """Go to an older version."""
+        try:
+            self._table.load_as_version(version)
+        except DeltaError as error:
+            raise Overtaken(f"table '{self.name}' has no version {version}: {error}") from error
+
+    def refresh(self) -> None:
+        """Look at the newest version."""
+        self._table.update_incremental()
+
+    def actions(self) -> pa.Table:
+        """The files with their statistics, a row each."""
+        return pa.table(self._table.get_add_actions(flatten=True))
+
+    def files(self) -> list[DataFile]:
+        """The files; their statistics are left out."""
+        actions = self.actions()
+        column = self.partition
+        values = actions[f"partition.{column}"].to_pylist()
+        return [
+            DataFile(path, size, rows or 0, {column: str(value)}, "", modified)
+            for path, size, rows, modified, value in zip(
+                actions["path"].to_pylist(),
+                actions["size_bytes"].to_pylist(),
+                actions["num_records"].to_pylist(),
+                actions["modification_time"].to_pylist(),
+                values,
+                strict=True,
+            )
+        ]
+
+    def committed(self, app: str) -> int | None:
+        """How far an application got, or None if it never wrote."""
+        found = self._table.transaction_version(app)
+        return None if found is None else int(found)
+
+    def last_note(self, kind: str) -> dict[str, Any] | None:
+        """What the newest commit of this kind noted."""
+        for info in self._table.history(200):
+            note = info.get(NOTE)
+            if isinstance(note, dict) and note.get("kind") == kind:
+                return note
+        return None
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def grow(self, columns: Mapping[str, pa.DataType]) -> None:
+        """Add columns that are not there yet."""
+        self.refresh()
+        had = {name.lower() for name in self.schema.names}
+        new = [
+            Field.from_arrow(pa.field(name, kind))
+            for name, kind in columns.items()
+            if name.lower() not in had
+        ]
+        if new:
+            self._table.alter.add_columns(new)
+            self.refresh()
+
+    def append(
+        self,
+        files: Sequence[DataFile],
+        moved: Mapping[str, tuple[int | None, int]],
+        note: Mapping[str, Any] | None = None,
+        removed: Sequence[DataFile] = (),
+    ) -> None:
+        """Add files, and move each application on: `{id: (from, to)}`; all or nothing."""
+        self.refresh()
+        for app, (start, _) in moved.items():
+            if self.committed(app) != start:
+                raise Overtaken(
+                    f"table '{self.name}' is at {self.committed(app)} for {app}, not at {start}"
+                )
+        self._commit(files, removed, {app: end for app, (_, end) in moved.items()}, note, True)
+
+    def rewrite(self, files: Sequence[DataFile], removed: Sequence[DataFile], change: bool) -> None:
+        """Put files in the place of others; `change` says whether the rows differ."""
+        self.refresh()
+        self._commit(files, removed, {}, {"kind": "rewrite"}, change)
+
+    def _commit(
+        self,
+        files: Sequence[DataFile],
+        removed: Sequence[DataFile],
+        transactions: dict[str, int],
+        note: Mapping[str, Any] | None,
+        change: bool,
+    ) -> None:
+        now = int(time.time() * 1000)
+        actions: list[Any] = [
+            AddAction(f.path, f.size, dict(f.partition), f.modified, change, f.stats) for f in files
+        ]
+        if removed:
+            gone = {f.path for f in removed} - set(self.actions()["path"].to_pylist())
+            if gone:
+                raise Overtaken(f"table '{self.name}' has no file {min(gone)} any more")
+            transactions = {**transactions, REWRITES: (self.committed(REWRITES) or 0) + 1}
+            actions += [
+                RemoveAction(f.path, change, now, f.size, dict(f.partition)) for f in removed
+            ]
+        try:
+            self._table.create_write_transaction(
+                actions,
+                mode="append",
+                schema=self._table.schema(),
+                partition_by=[self.partition],
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(app, to) for app, to in transactions.items()],
+                    custom_metadata=None if note is None else {NOTE: dict(note)},
+                ),
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=True, cleanup_expired_logs=True
+                ),
+            )
+        except CommitFailedError as error:
+            raise Overtaken(f"table '{self.name}': {error}") from error
+        finally:
+            self.refresh()

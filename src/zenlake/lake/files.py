@@ -1,0 +1,127 @@
+"""Data files of tables: written once, by a task, into a folder of the attempt's own.
+
+A task that is tried again writes other files; only those of the attempt that succeeded are
+committed, and the rest is swept up later.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zenlake.lake.place import Place
+from zenlake.lake.rows import order_of
+from zenlake.lake.stats import statistics
+
+__all__ = ["DataFile", "read_noted", "read_table", "write_file", "write_partitioned"]
+
+GROUP_ROWS: Final = 64 * 1024
+GROUP_BYTES: Final = 32 * 1024 * 1024
+"""A row group ends at the one or at the other: it is what a reader can pass over."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a table, as the Delta log knows it."""
+
+    path: str
+    size: int
+    rows: int
+    partition: Mapping[str, str | None]
+    stats: str
+    modified: int
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can write it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> DataFile:
+        """What `plain` wrote."""
+        return cls(**plain)
+
+
+def write_partitioned(
+    place: Place, rows: pa.Table, column: str, attempt: str, *, sort: bool = True
+) -> list[DataFile]:
+    """Write rows that are not sorted yet into one file for each value of a partition column."""
+    found: list[DataFile] = []
+    values = pc.unique(rows[column]).to_pylist()
+    for value in sorted(values):
+        part = rows
+        if len(values) > 1:
+            part = rows.filter(pc.equal(rows[column], pa.scalar(value, rows[column].type)))
+        part = part.drop_columns([column])
+        if sort:
+            part = part.take(pa.array(order_of(part)))
+        found.append(write_file(place, part, {column: str(value)}, f"{attempt}"))
+    return found
+
+
+def write_file(
+    place: Place,
+    rows: pa.Table,
+    partition: Mapping[str, str | None],
+    name: str,
+    *,
+    metadata: Mapping[bytes, bytes] | None = None,
+) -> DataFile:
+    """Write one file; its folder says the partition, its name the attempt."""
+    folder = "/".join(f"{column}={value}" for column, value in partition.items())
+    path = f"{folder}/{name}.parquet" if folder else f"{name}.parquet"
+    each = max(1, rows.nbytes // max(1, rows.num_rows))
+    footers: list[Any] = []
+    # In memory first: a filesystem of objects wants it whole, and the size is known at once.
+    sink = io.BytesIO()
+    with pq.ParquetWriter(
+        sink,
+        rows.schema,
+        compression="zstd",
+        compression_level=1,
+        store_schema=False,
+        write_page_index=True,
+        use_dictionary=[c for c in rows.column_names if c not in PLAIN],
+        metadata_collector=footers,
+    ) as writer:
+        writer.write_table(rows, max(1, min(GROUP_ROWS, GROUP_BYTES // each)))
+        if metadata:
+            writer.add_key_value_metadata(dict(metadata))
+    data = sink.getbuffer()
+    place.make(folder)
+    with place.filesystem.open_output_stream(place.path(path)) as out:
+        out.write(data)
+    return DataFile(
+        path=path,
+        size=len(data),
+        rows=rows.num_rows,
+        partition=dict(partition),
+        stats=statistics(footers[0]),
+        modified=int(time.time() * 1000),
+    )
+
+
+PLAIN: Final = frozenset({"value", "attachment", "hlc", "time", "received", "offset", "source_sn"})
+"""Columns whose values hardly repeat."""
+
+
+def read_table(place: Place, path: str, columns: list[str] | None = None) -> pa.Table:
+    """All rows of one file, without the partition's columns."""
+    return read_noted(place, path, columns)[0]
+
+
+def read_noted(
+    place: Place, path: str, columns: list[str] | None = None
+) -> tuple[pa.Table, Mapping[bytes, bytes]]:
+    """All rows of one file, and what its footer notes beside them."""
+    with (
+        place.filesystem.open_input_file(place.path(path)) as source,
+        pq.ParquetFile(source) as file,
+    ):
+        return file.read(columns), file.metadata.metadata or {}

@@ -1,0 +1,160 @@
+"""The kinds of columns that payloads make, and which values fit into them.
+
+    boolean · bigint · double · string · binary · array<one of these>
+
+JSON cannot tell 21 from 21.0, so numbers go where they lose nothing: a whole number into a double
+that holds it exactly, a double without a fraction into a bigint. Anything else that does not fit
+is a change of type.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from zenlake.lake.decoders import Undecodable
+
+__all__ = ["ARROW", "KINDS", "column_name", "fitted", "flattened", "joined", "kind_of"]
+
+ARROW: Final[Mapping[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "array<boolean>": pa.list_(pa.bool_()),
+    "array<bigint>": pa.list_(pa.int64()),
+    "array<double>": pa.list_(pa.float64()),
+    "array<string>": pa.list_(pa.string()),
+    "array<binary>": pa.list_(pa.binary()),
+}
+KINDS: Final = tuple(ARROW)
+
+EXACT: Final = 1 << 53
+"""Up to here every whole number is a double."""
+
+MOST_DEPTH: Final = 8
+MOST_FIELDS: Final = 1000
+MOST_NAME: Final = 200
+_UNFIT: Final = re.compile(r"\W")
+
+
+def kind_of(value: object) -> str | None:
+    """The kind of column that a value would make; None where it makes none (null, `[]`)."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise Undecodable(f"{str(value)[:40]} does not fit 64 bits")
+        return "bigint"
+    if isinstance(value, float):
+        return "double"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bytes):
+        return "binary"
+    if isinstance(value, list):
+        kind: str | None = None
+        for item in value:
+            inner = kind_of(item)
+            if inner is not None:
+                kind = inner if kind is None else joined(kind, inner)
+                if kind is None:
+                    raise Undecodable("a list of several kinds")  # flattened() leaves none
+        return None if kind is None else f"array<{kind}>"
+    if value is None:
+        return None
+    raise Undecodable(f"a {type(value).__name__} makes no column")
+
+
+def joined(one: str, other: str) -> str | None:
+    """The kind that holds both, or None if there is none."""
+    if one == other:
+        return one
+    if {one, other} == {"bigint", "double"}:
+        return "double"
+    if {one, other} == {"array<bigint>", "array<double>"}:
+        return "array<double>"
+    return None
+
+
+def fitted(value: object, kind: str) -> object:
+    """The value as the column holds it; raises `Undecodable` if it would not be the same."""
+    if value is None:
+        return None
+    if kind.startswith("array<"):
+        if isinstance(value, list):
+            return [fitted(item, kind[6:-1]) for item in value]
+    elif kind == "double":
+        if isinstance(value, float):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT:
+            return float(value)
+    elif kind == "bigint":
+        if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+            return int(value)
+        if kind_of(value) == kind:
+            return value
+    elif kind_of(value) == kind:
+        return value
+    raise Undecodable(f"{kind_of(value) or 'a list'} {_shown(value)} where there was {kind}")
+
+
+def flattened(fields: Mapping[str, object]) -> dict[str, object]:
+    """Fields by column: those of a mapping inside get its name before theirs, `pose_x`.
+
+    Lists of lists, of mappings, or of several kinds become JSON text.
+    """
+    found: dict[str, object] = {}
+    _flatten("", fields, found, 0)
+    return found
+
+
+def _flatten(
+    before: str, fields: Mapping[str, object], found: dict[str, object], depth: int
+) -> None:
+    for name, value in fields.items():
+        column = before + column_name(str(name))
+        if isinstance(value, Mapping) and depth < MOST_DEPTH:
+            _flatten(f"{column}_", value, found, depth + 1)
+            continue
+        if column in found:
+            raise Undecodable(f"two fields come to the column '{column}'")
+        if len(found) >= MOST_FIELDS:
+            raise Undecodable(f"more than {MOST_FIELDS} fields")
+        if isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
+            value = json.dumps(value, default=repr, ensure_ascii=False)
+        elif isinstance(value, float) and not math.isfinite(value):
+            value = None if math.isnan(value) else value
+        found[column] = value
+
+
+def column_name(name: str) -> str:
+    """A name that every reader of tables accepts."""
+    told = _UNFIT.sub("_", name)[:MOST_NAME]
+    return told or "_"
+
+
+def _even(items: list[object]) -> bool:
+    kind: str | None = None
+    for item in items:
+        if isinstance(item, list | Mapping):
+            return False
+        inner = kind_of(item)
+        if inner is None:
+            continue
+        both = inner if kind is None else joined(kind, inner)
+        if both is None:
+            return False
+        kind = both
+    return True
+
+
+def _shown(value: object) -> str:
+    told = repr(value)
+    return told if len(told) <= 40 else f"{told[:40]}…"

@@ -1,0 +1,179 @@
+"""From a batch of the journal to rows of tables, column by column.
+
+Ids and small numbers become the words that people search for; a column of few different values
+is worked on once for each of them, never once for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zenlake.errors import EncodingError
+from zenlake.journal.schema import INSTANT
+from zenlake.values import Encoding, ZenohId
+
+__all__ = [
+    "DAY",
+    "GAPS",
+    "LATEST",
+    "QUARANTINE",
+    "SAMPLES",
+    "encoding_text",
+    "order_of",
+    "sample_rows",
+    "with_day",
+]
+
+DAY: Final = "day"
+
+_WORDS: Final = [
+    ("key", pa.string()),
+    ("value", pa.binary()),
+    ("encoding", pa.string()),
+    ("kind", pa.string()),
+    ("time", INSTANT),
+    ("hlc", pa.int64()),
+    ("stamp_id", pa.binary()),
+    ("stamped", pa.bool_()),
+    ("attachment", pa.binary()),
+    ("source_id", pa.string()),
+    ("source_eid", pa.int64()),
+    ("source_sn", pa.int64()),
+    ("priority", pa.int8()),
+    ("congestion", pa.int8()),
+    ("express", pa.bool_()),
+    ("reliable", pa.bool_()),
+    ("received", INSTANT),
+    ("origin", pa.int8()),
+    ("journal", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+]
+
+SAMPLES: Final = pa.schema([*_WORDS, (DAY, pa.date32())])
+"""Everything, as it was heard."""
+
+LATEST: Final = pa.schema([*_WORDS, ("bucket", pa.int32())])
+"""The newest of each key; `bucket` is where the key's hash puts it."""
+
+QUARANTINE: Final = pa.schema(
+    [
+        ("table", pa.string()),
+        ("reason", pa.string()),
+        *(word for word in _WORDS if word[0] in ("key", "value", "encoding", "kind", "time")),
+        *(word for word in _WORDS if word[0] in ("hlc", "received", "journal", "partition")),
+        ("offset", pa.int64()),
+        (DAY, pa.date32()),
+    ]
+)
+"""What did not fit its table, with the reason."""
+
+GAPS: Final = pa.schema(
+    [
+        ("source", pa.string()),
+        ("key", pa.string()),
+        *(
+            (name, pa.int64())
+            for name in ("expected", "received", "missing", "duplicates", "reordered")
+        ),
+        *((name, pa.int64()) for name in ("healed", "restarts", "rows", "first", "last")),
+        ("gaps", pa.list_(pa.list_(pa.int64()))),
+        ("journal", pa.string()),
+    ]
+)
+"""The ledger: what each source must have said, and what of it came. A row without a source
+counts, for one key, what came without numbers and so cannot be judged."""
+
+_KIND_WORDS: Final = pa.array(["put", "delete"])
+
+
+def sample_rows(batch: pa.RecordBatch, journal: str, partition: int) -> pa.Table:
+    """Rows of `samples` without their day; `key` stays a dictionary."""
+    count = batch.num_rows
+    columns: dict[str, Any] = {}
+    for name, _ in _WORDS:
+        if name == "encoding":
+            columns[name] = encoding_text(batch["encoding_id"], batch["encoding_schema"])
+        elif name == "kind":
+            columns[name] = pa.DictionaryArray.from_arrays(
+                batch["kind"].cast(pa.int32()), _KIND_WORDS
+            )
+        elif name == "source_id":
+            columns[name] = _each(batch["source_zid"], id_text)
+        elif name == "journal":
+            columns[name] = _constant(journal, count)
+        elif name == "partition":
+            columns[name] = pa.repeat(pa.scalar(partition, pa.int32()), count)
+        else:
+            columns[name] = batch[name]
+    return pa.table(columns)
+
+
+def with_day(rows: pa.Table) -> pa.Table:
+    """The same rows with the day on which each was received."""
+    return rows.append_column(DAY, rows["received"].cast(pa.date32()))
+
+
+def encoding_text(ids: pa.Array, schemas: pa.Array) -> pa.Array:
+    """The names of encodings, from the numbers and schemas of the wire."""
+    numbers = ids.to_numpy(zero_copy_only=False)
+    named = schemas.dictionary_encode() if schemas.null_count < len(schemas) else None
+    codes = np.zeros(len(numbers), np.int64)
+    if named is not None:
+        codes = pc.fill_null(named.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+    both = numbers.astype(np.int64) << 32 | codes
+    seen, places = np.unique(both, return_inverse=True)
+    texts = []
+    for value in seen.tolist():
+        code = value & 0xFFFFFFFF
+        schema = named.dictionary[code - 1].as_py() if named is not None and code else None
+        texts.append(_encoding(value >> 32, schema))
+    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(texts))
+
+
+def _encoding(id: int, schema: str | None) -> str:
+    try:
+        return str(Encoding.from_wire(id, None if schema is None else schema.encode()))
+    except EncodingError:
+        return f"unknown({id})" if schema is None else f"unknown({id});{schema}"
+
+
+def id_text(id: bytes) -> str:
+    """An id as people read it."""
+    try:
+        return str(ZenohId(id))
+    except ValueError:
+        return id[::-1].hex()
+
+
+def order_of(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The places of the rows in the order of key, then time."""
+    keys = rows["key"].combine_chunks()
+    if isinstance(keys, pa.ChunkedArray):  # no rows, or too many bytes for one chunk
+        keys = pa.chunked_array([chunk.cast(pa.string()) for chunk in keys.chunks], pa.string())
+    if not isinstance(keys, pa.DictionaryArray):
+        keys = keys.dictionary_encode()
+        keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+    if not len(keys):
+        return np.empty(0, np.int64)
+    rank = np.empty(len(keys.dictionary), np.int64)
+    rank[pc.sort_indices(keys.dictionary).to_numpy()] = np.arange(len(keys.dictionary))
+    codes = rank[keys.indices.to_numpy(zero_copy_only=False)]
+    return np.lexsort((rows["hlc"].to_numpy(), codes))
+
+
+def _constant(word: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([word]))
+
+
+def _each(column: pa.Array, function: Callable[[bytes], str]) -> pa.Array:
+    if column.null_count == len(column):
+        return pa.nulls(len(column), pa.string())
+    coded = column.dictionary_encode()
+    texts = [function(value) for value in coded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.string()))

@@ -1,0 +1,273 @@
+"""Typed tables: the keys of one format, their chunks and their payloads as columns.
+
+Every sample of the format becomes a row of the table, or a row of the quarantine with its bytes
+and the reason. A column gets its kind from the configuration or from the first value seen; new
+fields make new columns. What a task finds new it proposes; the driver settles what all tasks of
+a batch agree on (`settled`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+import numpy as np
+import pyarrow as pa
+
+from zenlake.errors import KeyExprError
+from zenlake.journal.schema import DELETE, INSTANT
+from zenlake.keys import KeyFormat
+from zenlake.lake.decoders import Decoder, Undecodable, decoder_for, decoder_named
+from zenlake.lake.kinds import ARROW, column_name, fitted, flattened, joined, kind_of
+from zenlake.lake.rows import DAY, QUARANTINE
+
+__all__ = ["RESERVED", "TypedRows", "TypedTable", "settled", "typed_schema"]
+
+RESERVED: Final = (
+    "key",
+    "kind",
+    "time",
+    "hlc",
+    "received",
+    "journal",
+    "partition",
+    "offset",
+    DAY,
+)
+"""What every typed table has; a field of that name gets `payload_` before it."""
+
+MOST_COLUMNS: Final = 1000
+_MOST_KEYS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTable:
+    """What the configuration says of one typed table."""
+
+    name: str
+    format: str
+    encoding: str | None = None
+    decoder: str | None = None
+    type: object = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def chunks(self) -> tuple[str, ...]:
+        """The columns of the key's parts."""
+        return tuple(column_name(name) for name in KeyFormat(self.format).names)
+
+
+def typed_schema(table: TypedTable, columns: Mapping[str, str]) -> pa.Schema:
+    """The schema of a typed table with these payload columns."""
+    return pa.schema(
+        [
+            ("key", pa.string()),
+            *((chunk, pa.string()) for chunk in table.chunks),
+            ("kind", pa.string()),
+            ("time", INSTANT),
+            ("hlc", pa.int64()),
+            ("received", INSTANT),
+            ("journal", pa.string()),
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            *((name, ARROW[kind]) for name, kind in columns.items()),
+            (DAY, pa.date32()),
+        ]
+    )
+
+
+def settled(
+    known: Mapping[str, str], proposals: Sequence[Mapping[str, str]]
+) -> tuple[dict[str, str], list[int]]:
+    """The columns that all tasks shall use, and which tasks must decode again with them.
+
+    The first proposal of a column decides, except that doubles win over whole numbers. Names
+    are compared without regard to case, as readers of tables do.
+    """
+    agreed: dict[str, tuple[str, str]] = {name.lower(): (name, k) for name, k in known.items()}
+    for proposal in proposals:
+        for name, kind in proposal.items():
+            had = agreed.get(name.lower())
+            if had is None:
+                if len(agreed) < MOST_COLUMNS:
+                    agreed[name.lower()] = (name, kind)
+            elif had[0] not in known:
+                agreed[name.lower()] = (had[0], joined(had[1], kind) or had[1])
+    again = [
+        place
+        for place, proposal in enumerate(proposals)
+        if any(agreed.get(name.lower()) != (name, kind) for name, kind in proposal.items())
+    ]
+    return dict(agreed.values()), again
+
+
+@final
+class TypedRows:
+    """Decodes the samples of one range for one table."""
+
+    def __init__(self, table: TypedTable, known: Mapping[str, str], journal: str) -> None:
+        """`known`: the kinds of the payload columns that the table has already."""
+        self.table = table
+        self.new: dict[str, str] = {}
+        self._journal = journal
+        self._format = KeyFormat(table.format)
+        self._chunks = table.chunks
+        self._taken = {name.lower() for name in (*RESERVED, *self._chunks)}
+        self._kinds = dict(known)
+        self._names = {name.lower(): name for name in known}
+        self._parts: dict[str, list[str] | None] = {}
+        self._rows: list[dict[str, object]] = []
+        self._parents: list[list[str]] = []
+        self._facts: list[pa.Table] = []
+        self._refused: list[pa.Table] = []
+        self.refused = 0
+
+    def add(self, batch: pa.RecordBatch, rows: pa.Table) -> None:
+        """Decode the rows of a journal's batch; `rows` are the same as rows of `samples`."""
+        keys = batch["key"]
+        parts = [self._cut(key) for key in keys.dictionary.to_pylist()]
+        ours = np.array([part is not None for part in parts], bool)
+        if not ours.any():
+            return
+        codes = keys.indices.to_numpy(zero_copy_only=False)
+        places = np.nonzero(ours[codes])[0]
+        if not len(places):
+            return
+        mine = batch.take(pa.array(places))
+        kinds = mine["kind"].to_pylist()
+        values = mine["value"].to_pylist()
+        encodings = rows["encoding"].take(pa.array(places)).to_pylist()
+        kept: list[int] = []
+        refused: list[int] = []
+        reasons: list[str] = []
+        for n, place in enumerate(places.tolist()):
+            try:
+                row = {} if kinds[n] == DELETE else self._decoded(values[n], encodings[n])
+            except Undecodable as error:
+                refused.append(place)
+                reasons.append(str(error)[:500])
+                continue
+            kept.append(place)
+            self._rows.append(row)
+            self._parents.append(parts[codes[place]] or [])
+        if kept:
+            self._facts.append(rows.take(pa.array(kept)))
+        if refused:
+            self.refused += len(refused)
+            bad = rows.take(pa.array(refused))
+            self._refused.append(self._quarantined(bad, reasons))
+
+    def rows(self) -> pa.Table:
+        """The rows that fit, with all columns of the table that they have values for."""
+        facts = pa.concat_tables(self._facts) if self._facts else None
+        count = len(self._rows)
+        columns: dict[str, Any] = {}
+        schema = typed_schema(self.table, {})
+        for n, chunk in enumerate(self._chunks):
+            columns[chunk] = pa.array([part[n] for part in self._parents], pa.string())
+        for name in schema.names:
+            if name in columns or name == DAY:
+                continue
+            typ = schema.field(name).type
+            columns[name] = pa.nulls(0, typ) if facts is None else facts[name].cast(typ)
+        for name, kind in self._kinds.items():
+            values = [fitted(row.get(name), kind) for row in self._rows]
+            columns[name] = pa.array(values, ARROW[kind], size=count)
+        received = columns["received"]
+        columns[DAY] = received.cast(pa.date32())
+        whole = typed_schema(self.table, self._kinds)
+        return pa.table({name: columns[name] for name in whole.names}, schema=whole)
+
+    def quarantine(self) -> pa.Table:
+        """The rows that did not, with the reasons."""
+        if not self._refused:
+            return QUARANTINE.empty_table()
+        return pa.concat_tables(self._refused)
+
+    # --- one sample -----------------------------------------------------------------------------
+
+    def _cut(self, key: str) -> list[str] | None:
+        if key in self._parts:
+            return self._parts[key]
+        try:
+            found = self._format.parse(key)
+            part: list[str] | None = [found[name] for name in self._format.names]
+        except KeyExprError:
+            part = None
+        if len(self._parts) >= _MOST_KEYS:
+            self._parts.clear()
+        self._parts[key] = part
+        return part
+
+    def _decoded(self, payload: bytes, encoding: str) -> dict[str, object]:
+        decoder, schema = self._decoder(encoding)
+        try:
+            return self._placed(flattened(decoder.decode(payload, schema, self.table.type)))
+        except Undecodable:
+            raise
+        except Exception as error:
+            raise Undecodable(
+                f"{type(decoder).__name__} failed: {type(error).__name__}: {error}"
+            ) from error
+
+    def _decoder(self, encoding: str) -> tuple[Decoder, str]:
+        if self.table.encoding is not None:
+            encoding = self.table.encoding
+        name, _, schema = encoding.partition(";")
+        if self.table.decoder is not None:
+            return decoder_named(self.table.decoder), schema
+        decoder = decoder_for(name)
+        if decoder is None:
+            raise Undecodable(f"nobody reads '{name}'; name a decoder for it")
+        return decoder, schema
+
+    def _placed(self, fields: Mapping[str, object]) -> dict[str, object]:
+        """The values by column; columns that are new are remembered when all the row fits."""
+        row: dict[str, object] = {}
+        widened: dict[str, str] = {}
+        for name, value in fields.items():
+            if name.lower() in self._taken:
+                name = f"payload_{name}"
+            kind = kind_of(value)
+            if kind is None and not (isinstance(value, list) and name.lower() in self._names):
+                continue
+            column = self._names.get(name.lower(), name)
+            if column in row:
+                raise Undecodable(f"two fields come to the column '{column}'")
+            had = self._kinds.get(column)
+            if had is None:
+                assert kind is not None
+                if len(self._kinds) + len(widened) >= MOST_COLUMNS:
+                    raise Undecodable(f"'{column}' would be column {MOST_COLUMNS + 1}")
+                if any(column.lower() == other.lower() for other in widened):
+                    raise Undecodable(f"fields differ in case alone: '{column}'")
+                widened[column] = kind
+            elif column in self.new and kind is not None and joined(had, kind) not in (None, had):
+                widened[column] = str(joined(had, kind))
+            else:
+                try:
+                    value = fitted(value, had)
+                except Undecodable as error:
+                    raise Undecodable(f"field '{name}': {error}") from error
+            row[column] = value
+        for column, kind in widened.items():
+            if column in self.new:
+                # Those before were whole numbers; they must all be doubles too.
+                for other in self._rows:
+                    fitted(other.get(column), kind)
+        for column, kind in widened.items():
+            self.new[column] = self._kinds[column] = kind
+            self._names[column.lower()] = column
+        return row
+
+    def _quarantined(self, bad: pa.Table, reasons: list[str]) -> pa.Table:
+        columns: dict[str, Any] = {
+            "table": pa.array([self.table.name] * len(reasons), pa.string()),
+            "reason": pa.array(reasons, pa.string()),
+            DAY: bad["received"].cast(pa.date32()),
+        }
+        for name in QUARANTINE.names:
+            if name not in columns:
+                columns[name] = bad[name].cast(QUARANTINE.field(name).type)
+        return pa.table({name: columns[name] for name in QUARANTINE.names}, schema=QUARANTINE)

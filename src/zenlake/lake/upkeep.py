@@ -1,0 +1,266 @@
+"""Keeping tables in shape while the pipeline runs: compaction, retention, vacuum.
+
+Small files are merged by size: as soon as some number of files of about one size has come
+together in a partition they become one file of the next size, sorted by key and time. So the
+number of files grows with the logarithm of the rows, and each row is rewritten that often.
+
+Every change here replaces files in one version. If another one was faster it is refused, and
+planned anew; appends of the pipeline never stand in the way.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zenlake.keys.matching import intersects
+from zenlake.lake.config import LakeConfig, Retention
+from zenlake.lake.delta import Overtaken, Table
+from zenlake.lake.files import DataFile, read_table, write_file
+from zenlake.lake.place import Place
+from zenlake.lake.rows import order_of
+from zenlake.lake.tasks import Tasks
+from zenlake.lake.work import QUARANTINED
+
+__all__ = ["Compact", "Retain", "compact", "groups", "promised", "retain", "vacuum"]
+
+log = logging.getLogger("zenlake.lake")
+
+SMALLEST: Final = 64 * 1024
+MOST_TRIES: Final = 8
+REPLACED: Final = ("latest", "gaps")
+"""Tables whose files are replaced by the pipeline itself; there is nothing to merge in them."""
+
+Progress = Callable[[str, int, int], None]
+"""Told: what is done, how many pieces of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Files of one partition that become one."""
+
+    table: str
+    partition: Mapping[str, str | None]
+    paths: tuple[str, ...]
+
+    def run(self) -> dict[str, Any]:
+        """Read them, sort the rows by key and time, write one file."""
+        place = Place(self.table)
+        parts = [read_table(place, path) for path in self.paths]
+        rows = pa.concat_tables(parts, promote_options="default").combine_chunks()
+        rows = rows.take(pa.array(order_of(rows)))
+        return {"file": write_file(place, rows, self.partition, uuid.uuid4().hex).plain()}
+
+
+@dataclass(frozen=True, slots=True)
+class Retain:
+    """A file that may have rows which are too old."""
+
+    table: str
+    partition: Mapping[str, str | None]
+    path: str
+    rules: tuple[Retention, ...]
+    now: float
+
+    def run(self) -> dict[str, Any]:
+        """Write the file anew without them; the first rule that names a key decides."""
+        place = Place(self.table)
+        facts = read_table(place, self.path, ["key", "received"])
+        keys = facts["key"].combine_chunks().dictionary_encode()
+        if isinstance(keys, pa.ChunkedArray):
+            keys = keys.unify_dictionaries().combine_chunks()
+        cutoffs = np.array([self._cutoff(key) for key in keys.dictionary.to_pylist()], np.int64)
+        received = facts["received"].cast(pa.int64()).to_numpy()
+        keep = received >= cutoffs[keys.indices.to_numpy(zero_copy_only=False)]
+        dropped = int(len(keep) - keep.sum())
+        file = None
+        if dropped and keep.any():
+            rows = read_table(place, self.path).filter(pa.array(keep))
+            file = write_file(place, rows, self.partition, uuid.uuid4().hex).plain()
+        return {"dropped": dropped, "file": file}
+
+    def _cutoff(self, key: str) -> int:
+        for rule in self.rules:
+            if intersects(rule.keys, key):
+                return int((self.now - rule.age) * 1_000_000)
+        return -(1 << 63)
+
+
+def groups(files: Sequence[DataFile], config: LakeConfig, full: bool) -> list[list[DataFile]]:
+    """Which files to merge: those of one partition and about one size, when there are enough.
+
+    With `full`, all small files of a partition, however few.
+    """
+    found: dict[tuple[Any, ...], list[DataFile]] = {}
+    for file in files:
+        if file.size >= config.compact_bytes // 2:
+            continue
+        size = 0 if full else _tier(file.size, config.compact_files)
+        found.setdefault((*file.partition.items(), size), []).append(file)
+    least = 2 if full else max(2, config.compact_files)
+    chosen: list[list[DataFile]] = []
+    for group in found.values():
+        if len(group) < least:
+            continue
+        group.sort(key=lambda file: file.modified)
+        chosen += [part for part in _bins(group, config.compact_bytes) if len(part) > 1]
+    return chosen
+
+
+def _tier(size: int, factor: int) -> int:
+    tier = 0
+    edge = SMALLEST * factor
+    while size > edge:
+        tier += 1
+        edge *= max(2, factor)
+    return tier
+
+
+def _bins(files: list[DataFile], most: int) -> Iterator[list[DataFile]]:
+    held: list[DataFile] = []
+    size = 0
+    for file in files:
+        if held and size + file.size > most:
+            yield held
+            held, size = [], 0
+        held.append(file)
+        size += file.size
+    if held:
+        yield held
+
+
+def compact(
+    table: Table,
+    tasks: Tasks,
+    config: LakeConfig,
+    *,
+    full: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Merge small files; gives how many files are fewer."""
+    if table.name in REPLACED:
+        return 0
+    fewer = 0
+    tries = 0
+    table.refresh()
+    planned = groups(table.files(), config, full)
+    total = len(planned)
+    while planned:
+        some = planned[: max(1, tasks.parallel)]
+        told = tasks.run(
+            [
+                Compact(table.place.uri, group[0].partition, tuple(f.path for f in group))
+                for group in some
+            ],
+            f"compact {table.name}",
+        )
+        try:
+            table.rewrite(
+                [DataFile.of(one["file"]) for one in told], [f for g in some for f in g], False
+            )
+        except Overtaken as error:
+            tries += 1
+            if tries >= MOST_TRIES:
+                raise
+            log.info("%s; planning anew", error)
+            table.refresh()
+            planned = groups(table.files(), config, full)
+            continue
+        fewer += sum(len(group) - 1 for group in some)
+        planned = planned[len(some) :]
+        if progress is not None:
+            progress(f"compact {table.name}", total - len(planned), total)
+    return fewer
+
+
+def retain(
+    table: Table,
+    tasks: Tasks,
+    rules: tuple[Retention, ...],
+    *,
+    now: float | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Drop the rows that the rules no longer keep; gives how many."""
+    if table.name in REPLACED or not rules:
+        return 0
+    when = time.time() if now is None else now
+    newest = pa.scalar(int((when - min(rule.age for rule in rules)) * 1_000_000), pa.int64())
+    dropped = tries = 0
+    table.refresh()
+    planned = _old(table, newest)
+    total = len(planned)
+    while planned:
+        some = planned[: max(1, tasks.parallel)]
+        told = tasks.run(
+            [Retain(table.place.uri, f.partition, f.path, rules, when) for f in some],
+            f"retain {table.name}",
+        )
+        changed = [(f, one) for f, one in zip(some, told, strict=True) if one["dropped"]]
+        try:
+            if changed:
+                files = [DataFile.of(one["file"]) for _, one in changed if one["file"]]
+                table.rewrite(files, [f for f, _ in changed], True)
+        except Overtaken as error:
+            tries += 1
+            if tries >= MOST_TRIES:
+                raise
+            log.info("%s; planning anew", error)
+            table.refresh()
+            planned = _old(table, newest)
+            continue
+        dropped += sum(one["dropped"] for _, one in changed)
+        planned = planned[len(some) :]
+        if progress is not None:
+            progress(f"retain {table.name}", total - len(planned), total)
+    return dropped
+
+
+def _old(table: Table, newest: Any) -> list[DataFile]:
+    """The files that have rows from before the newest moment of any rule."""
+    actions = table.actions()
+    files = table.files()
+    if "min.received" not in actions.column_names:
+        return files
+    first = actions["min.received"].cast(pa.int64())
+    old = pc.fill_null(pc.less(first, newest), True).to_pylist()
+    return [file for file, is_old in zip(files, old, strict=True) if is_old]
+
+
+def vacuum(table: Table, age: float, keep: Sequence[str] = (), *, dry: bool = False) -> list[str]:
+    """Delete the files that no present version needs and that are older than `age` seconds.
+
+    Attempts that failed leave such files, and so do compaction and `latest`. A file that is
+    younger may belong to a task that is about to be committed, or to somebody's reading.
+    """
+    table.refresh()
+    needed = {*table.actions()["path"].to_pylist(), *keep}
+    removed = []
+    for name, _, old in list(table.place.files()):
+        if name.startswith("_delta_log/") or name in needed or old < age:
+            continue
+        removed.append(name)
+        if not dry:
+            table.place.remove(name)
+            if name.startswith("_scratch/"):
+                table.place.remove_folder(name.rpartition("/")[0])
+    return removed
+
+
+def promised(tables: Mapping[str, Table]) -> list[str]:
+    """Files that typed tables have left to the quarantine, committed there or not yet."""
+    found: list[str] = []
+    for name, table in tables.items():
+        if name == QUARANTINED:
+            continue
+        note = table.last_note("append") or {}
+        found += [plain["path"] for plain in note.get("quarantine", ())]
+    return found

@@ -1,0 +1,56 @@
+"""Journals for tests, and work that is done right here."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.lake.rowsof import Row, batch
+from zenlake.journal import JournalWriter, partition_of
+from zenlake.lake.delta import Table
+from zenlake.lake.place import Place
+from zenlake.lake.tasks import Work
+
+
+def write(folder: Path, rows: list[Row], partitions: int = 2) -> None:
+    """Append rows to the journal in a folder, each to the partition of its key."""
+    writer = JournalWriter.open(folder, partitions=partitions, fsync="never")
+    try:
+        for partition in range(partitions):
+            mine = [row for row in rows if partition_of(row.key, partitions) == partition]
+            if mine:
+                writer.append(partition, batch(mine).drop_columns(["offset"]))
+        writer.flush()
+    finally:
+        writer.close()
+
+
+class Here:
+    """Does work in this process, after the journey that Spark would send it on."""
+
+    def __init__(self, parallel: int = 2) -> None:
+        self.parallel = parallel
+        self.jobs: list[str] = []
+
+    def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        self.jobs.append(what)
+        return [item.run() for item in pickle.loads(pickle.dumps(list(items)))]
+
+
+def rows_of(lake: Path | str, name: str) -> list[dict[str, Any]]:
+    """All rows of a table, as delta-rs reads them."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(Path(lake) / name)).to_pyarrow_table()
+    assert isinstance(table, pa.Table)
+    return list(table.to_pylist())
+
+
+def table_of(lake: Path, name: str) -> Table:
+    found = Table.open(Place(lake), name)
+    assert found is not None
+    return found

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.lake.rowsof import START, Row, batch
+from zenlake.keys.matching import intersects, is_wild
+from zenlake.lake.latest import (
+    MOST_DEAD,
+    as_state,
+    bucket_of,
+    buckets_of,
+    dead,
+    live,
+    merged,
+    remembered,
+)
+from zenlake.lake.rows import sample_rows
+
+PUT, DELETE = 0, 1
+
+
+def state(rows: list[Row]) -> pa.Table:
+    return sample_rows(batch(rows), "j", 0)
+
+
+def shown(table: pa.Table) -> dict[str, bytes]:
+    return {row["key"]: row["value"] for row in live(table).to_pylist()}
+
+
+def test_the_newest_by_its_own_clock_wins_not_the_last_heard() -> None:
+    found = merged([state([Row("a", b"new", 5), Row("a", b"old", 1), Row("b", b"x", 2)])])
+    assert shown(found) == {"a": b"new", "b": b"x"}
+
+
+def test_a_deleted_key_is_gone_and_an_older_put_that_comes_late_stays_gone() -> None:
+    found = merged([state([Row("a", b"1", 1), Row("a", kind=DELETE, at=3)])])
+    assert shown(found) == {}
+    late = merged([found, state([Row("a", b"late", 2)])])
+    assert shown(late) == {}
+    again = merged([late, state([Row("a", b"again", 4)])])
+    assert shown(again) == {"a": b"again"}
+
+
+def test_a_deletion_with_wildcards_kills_what_is_older_and_what_comes_late() -> None:
+    found = merged(
+        [
+            state([Row("a/1", b"1", 1), Row("a/2", b"2", 5), Row("b", b"3", 1)]),
+            state([Row("a/**", kind=DELETE, at=3)]),
+        ]
+    )
+    assert shown(found) == {"a/2": b"2", "b": b"3"}
+    assert shown(merged([found, state([Row("a/9", b"late", 2)])])) == {"a/2": b"2", "b": b"3"}
+
+
+def test_a_put_with_wildcards_names_no_key() -> None:
+    assert shown(merged([state([Row("a/*", b"1", 1), Row("a/@x", b"2", 1)])])) == {"a/@x": b"2"}
+
+
+def test_equal_times_are_decided_by_the_clocks_id_and_then_by_the_offset() -> None:
+    rows = [
+        Row("a", b"1", 1, id=b"\x02"),
+        Row("a", b"2", 1, id=b"\x01"),
+        Row("a", b"3", 1, id=b"\x02"),
+    ]
+    assert shown(merged([state(rows)])) == {"a": b"3"}
+
+
+rows = st.lists(
+    st.builds(
+        Row,
+        key=st.sampled_from(["a/1", "a/2", "b", "a/*", "**"]),
+        value=st.binary(max_size=2),
+        at=st.integers(0, 6).map(float),
+        kind=st.sampled_from([PUT, PUT, DELETE]),
+        id=st.sampled_from([b"\x01", b"\x02"]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def reference(told: list[Row]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    numbered = list(enumerate(told))
+    for key in {row.key for row in told if not is_wild(row.key)}:
+        _n, newest = max(
+            ((n, row) for n, row in numbered if row.key == key),
+            key=lambda pair: (pair[1].at, pair[1].id, pair[0]),
+        )
+        killed = any(
+            row.kind == DELETE
+            and is_wild(row.key)
+            and intersects(row.key, key)
+            and (row.at, row.id) > (newest.at, newest.id)
+            for row in told
+        )
+        if newest.kind == PUT and not killed:
+            found[key] = newest.value
+    return found
+
+
+@given(rows, st.lists(st.integers(0, 12), max_size=3), st.randoms())
+def test_however_rows_are_cut_and_shuffled_the_result_is_the_same(
+    told: list[Row], cuts: list[int], random: object
+) -> None:
+    whole = state(told)
+    edges = sorted({0, len(told), *[cut for cut in cuts if cut < len(told)]})
+    parts = [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)]
+    random.shuffle(parts)  # type: ignore[attr-defined]
+    found = merged([parts[0]])
+    for part in parts[1:]:
+        gone = as_state(dead(found))
+        found = merged([live(found), gone, part, part])
+    assert shown(found) == reference(told)
+    assert len(live(found)) == len(shown(found))
+
+
+def test_deletions_are_remembered_for_a_while_and_not_too_many() -> None:
+    found = dead(merged([state([Row(f"k{n}", kind=DELETE, at=n) for n in range(10)])]))
+    assert remembered(found, (START + 5) * 1_000_000).num_rows == 5
+    many = pa.concat_tables([found] * (MOST_DEAD // 10 + 1))
+    assert remembered(many, 0).num_rows == MOST_DEAD
+
+
+def test_deletions_with_wildcards_belong_to_every_bucket() -> None:
+    table = merged([state([Row("a", b"", 1), Row("a/**", kind=DELETE, at=1)])])
+    numbers = dict(zip(table["key"].to_pylist(), buckets_of(table, 16).tolist(), strict=True))
+    assert numbers == {"a": bucket_of("a", 16), "a/**": -1}
+    assert len({bucket_of(f"k{n}", 16) for n in range(1000)}) == 16
