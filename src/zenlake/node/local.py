@@ -522,6 +522,7 @@ class Local:
             for out in list(face.interests_out.values()):
                 if out.owner is None and out.owner_id == get.eid:
                     del face.interests_out[out.id]
+                    self.node.tables.unanswered.over(out)
         get.sink.end()
 
     # ------------------------------------------------------------------------ told by the tables

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
+from zenlake.routing.deadlines import Timed
 from zenlake.routing.policy.gate import Gate
 from zenlake.routing.policy.messages import Verdict
 from zenlake.routing.regions import LOCAL
@@ -47,13 +48,14 @@ class InterestIn:
         self.waiting: set[tuple[int, int]] = set()
 
 
-class InterestOut:
+class InterestOut(Timed):
     """What we want a neighbour to tell us."""
 
-    __slots__ = ("deadline", "final", "future", "id", "key", "kinds", "owner", "owner_id")
+    __slots__ = ("face", "final", "future", "id", "key", "kinds", "owner", "owner_id")
 
     def __init__(
         self,
+        face: Face,
         id: int,
         kinds: int,
         key: str,
@@ -62,14 +64,15 @@ class InterestOut:
         owner_id: int,
         deadline: float,
     ) -> None:
-        """On behalf of `owner` (None: one of our own programs) and its own interest."""
+        """Shown to `face` for `owner` (None: one of our own programs) and its own interest."""
+        super().__init__(deadline)
+        self.face: Face = face
         self.id: int = id
         self.kinds: int = kinds
         self.key: str = key
         self.future: bool = future
         self.owner: Face | None = owner
         self.owner_id: int = owner_id
-        self.deadline: float = deadline
         #: Whether all that there is now has been told.
         self.final: bool = False
 

@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from zenlake.keys.matching import includes
+from zenlake.routing.deadlines import Deadlines, Timed
 from zenlake.routing.face import Face
 from zenlake.routing.home import Home
 from zenlake.routing.regions import LOCAL, PEER, ROUTER
@@ -75,17 +76,17 @@ class Question:
         self.branches: set[Branch] = set()
 
 
-class Branch:
+class Branch(Timed):
     """One of those who were asked."""
 
-    __slots__ = ("deadline", "face", "id", "question", "stack")
+    __slots__ = ("face", "id", "question", "stack")
 
     def __init__(self, question: Question, face: Face, id: int, deadline: float) -> None:
         """`id`: the question's number towards that face."""
+        super().__init__(deadline)
         self.question: Question = question
         self.face: Face = face
         self.id: int = id
-        self.deadline: float = deadline
         #: The times that were taken on the way to our own programs.
         self.stack: TimestampStack | None = None
 
@@ -100,6 +101,8 @@ class Questions:
         self.default_timeout: float = default_timeout
         #: Open questions of neighbours, by (face, its id).
         self.open: dict[tuple[int, int], Question] = {}
+        #: Branches of such questions; our own programs keep the time of theirs themselves.
+        self.unanswered: Deadlines = Deadlines()
 
     # ----------------------------------------------------------------------------- who is asked
 
@@ -221,6 +224,8 @@ class Questions:
             branch = Branch(question, face, id, deadline)
             question.branches.add(branch)
             face.requests[id] = branch
+            if question.asker is None:
+                self.unanswered.add(branch)
             branches.append(branch)
         for branch in branches:
             face = branch.face
@@ -317,6 +322,7 @@ class Questions:
     def close(self, branch: Branch) -> None:
         """A branch is over."""
         branch.face.requests.pop(branch.id, None)
+        self.unanswered.over(branch)
         question = branch.question
         if branch in question.branches:
             question.branches.discard(branch)
@@ -342,28 +348,22 @@ class Questions:
         """Whoever asked has lost interest: later answers are dropped."""
         for branch in list(question.branches):
             branch.face.requests.pop(branch.id, None)
+            self.unanswered.over(branch)
         question.branches.clear()
 
     # --------------------------------------------------------------------------- time and death
 
     def expire(self, now: float) -> None:
         """Answer for those who did not in time."""
-        for face in list(self.tables.faces.values()):
-            for branch in list(face.requests.values()):
-                # Our own programs keep the time of their questions themselves.
-                if branch.deadline <= now and branch.question.asker is None:
-                    body = Err(payload=b"Timeout")
-                    self.answer(branch, "", body, Responder(zid=face.zid, eid=0))
-                    self.close(branch)
+        for branch in self.unanswered.due(now):
+            if isinstance(branch, Branch):
+                body = Err(payload=b"Timeout")
+                self.answer(branch, "", body, Responder(zid=branch.face.zid, eid=0))
+                self.close(branch)
 
     def deadline(self) -> float:
         """When `expire` has something to do."""
-        found = float("inf")
-        for face in self.tables.faces.values():
-            for branch in face.requests.values():
-                if branch.deadline < found and branch.question.asker is None:
-                    found = branch.deadline
-        return found
+        return self.unanswered.next()
 
     def remove(self, face: Face) -> None:
         """A neighbour is gone: what it owed is over, what it asked is forgotten."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from zenlake.errors import KeyExprError, RemoteError
 from zenlake.keys.matching import check, includes
 from zenlake.keys.tree import KeyTree
+from zenlake.routing.deadlines import NEVER, Deadlines
 from zenlake.routing.face import CONTROL_QOS, ENTITIES, Face, InterestIn, InterestOut
 from zenlake.routing.home import Home
 from zenlake.routing.policy.messages import (
@@ -59,6 +60,8 @@ class Tables:
         #: Grows with every change that may alter a route.
         self.version: int = 0
         self.interest_timeout: float = 10.0
+        #: Interests that neighbours have not answered.
+        self.unanswered: Deadlines = Deadlines()
         #: Whether a router passes on between its peers that have no link to each other.
         self.brokering: bool = False
         #: The other routers, if this is one: they tell each other everything in their own way.
@@ -417,7 +420,7 @@ class Tables:
         id = face.next_interest
         face.next_interest = id + 1
         deadline = now + self.interest_timeout
-        out = InterestOut(id, kinds, key, bool(mode & FUTURE), owner, owner_id, deadline)
+        out = InterestOut(face, id, kinds, key, bool(mode & FUTURE), owner, owner_id, deadline)
         if kinds & 4 and not face.may_learn(
             LIVELINESS_QUERY if mode == CURRENT else DECLARE_LIVELINESS_SUBSCRIBER, key
         ):
@@ -427,6 +430,7 @@ class Tables:
                 self.version += 1
             return out
         face.interests_out[id] = out
+        self.unanswered.add(out)
         scope, mine, suffix = face.wire_key(key, True) if key else (0, True, "")
         face.send(
             Interest(
@@ -447,7 +451,9 @@ class Tables:
 
     def withdraw(self, face: Face, id: int) -> None:
         """Want nothing more of it."""
-        if face.interests_out.pop(id, None) is not None:
+        out = face.interests_out.pop(id, None)
+        if out is not None:
+            self.unanswered.over(out)
             face.send(Interest(mode=FINAL, id=id, qos=CONTROL_QOS))
             self.version += 1
 
@@ -462,6 +468,7 @@ class Tables:
         if out is None or out.final:
             return
         out.final = True
+        self.unanswered.over(out)
         if not out.future:
             del face.interests_out[id]  # a question about the present has been answered
         self.version += 1
@@ -477,13 +484,12 @@ class Tables:
 
     def expire(self, now: float) -> None:
         """Give up waiting for neighbours that do not answer interests."""
-        for face in list(self.faces.values()):
-            for out in list(face.interests_out.values()):
-                if not out.final and out.deadline <= now:
-                    out.deadline = float("inf")
-                    if not out.future:
-                        face.interests_out.pop(out.id, None)
-                    self._unanswered(face, out)
+        for out in self.unanswered.due(now):
+            if isinstance(out, InterestOut):
+                out.deadline = NEVER
+                if not out.future:
+                    out.face.interests_out.pop(out.id, None)
+                self._unanswered(out.face, out)
 
     def _unanswered(self, face: Face, out: InterestOut) -> None:
         """Go on without the answer; what it has not told stays unknown."""
@@ -499,12 +505,7 @@ class Tables:
 
     def deadline(self) -> float:
         """When `expire` has something to do."""
-        found = float("inf")
-        for face in self.faces.values():
-            for out in face.interests_out.values():
-                if not out.final and out.deadline < found:
-                    found = out.deadline
-        return found
+        return self.unanswered.next()
 
     # ------------------------------------------------------------------------ faces come and go
 
@@ -533,6 +534,7 @@ class Tables:
             for id in list(face.declared[kind]):
                 self.undeclare(face, kind, id)
         for out in list(face.interests_out.values()):
+            self.unanswered.over(out)
             if not out.final:
                 self._unanswered(face, out)
         face.interests_out.clear()
