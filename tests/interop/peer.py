@@ -170,6 +170,14 @@ class Peer:
                 raise TimeoutError(f"{zid} is not among {self.neighbours()}")
             time.sleep(0.01)
 
+    def until_links(self, count: int) -> None:
+        """Wait until there are so many links."""
+        deadline = time.monotonic() + SECONDS
+        while len(self.links()) != count:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"there are {len(self.links())} links, not {count}")
+            time.sleep(0.01)
+
     def watch_neighbours(self, name: str) -> None:
         """Hear of sessions that open and close, those that are open first."""
         self.things[name] = self.session.info.declare_transport_events_listener(

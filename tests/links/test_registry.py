@@ -85,8 +85,9 @@ def test_an_interface_and_an_address_cannot_both_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "word"),
     [
-        ("tcp/a:1?prio=1-3", "'prio'"),
-        ("tcp/a:1?rel=0", "'rel=0'"),
+        ("tcp/a:1?prio=3-1", "'prio=3-1'"),
+        ("tcp/a:1?prio=8", "'prio=8'"),
+        ("tcp/a:1?rel=2", "'rel=2'"),
         ("udp/a:1?rel=1", "'rel=1'"),
     ],
 )

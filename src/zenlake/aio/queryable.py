@@ -94,7 +94,7 @@ class Query:
         """Wait while the queue towards whoever asked is full; False if the answer is dropped."""
         await self._sending.give_way()
         question = self._inner._incoming.branch.question
-        outbox = question.source.outbox
+        outbox = question.source.way(question.qos & 7, True)
         if outbox is None or self._inner._incoming.done:
             return True
         return await room(outbox, question.qos & 7, True, 1 if question.qos & 8 else 0)

@@ -11,6 +11,7 @@ from zenlake.engine.handlers import Receiver
 from zenlake.node.groups import Member
 from zenlake.node.neighbour import Neighbour
 from zenlake.routing.regions import PEER, ROUTER
+from zenlake.transport.multilink import Purpose
 from zenlake.values import Reliability, SampleKind, WhatAmI
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Transport(Described):
 class Link(Described):
     """What a transport runs over."""
 
-    __slots__ = ("_dst", "_group", "_is_qos", "_mtu", "_src", "_stream", "_zid")
+    __slots__ = ("_dst", "_group", "_is_qos", "_mtu", "_purpose", "_src", "_stream", "_zid")
 
     def __init__(
         self,
@@ -134,8 +135,10 @@ class Link(Described):
         stream: bool,
         is_qos: bool,
         group: str | None = None,
+        purpose: Purpose | None = None,
     ) -> None:
         """From here to there; `group`: the multicast group that both are in."""
+        self._purpose: Purpose = purpose or Purpose()
         self._group: str | None = group
         self._zid: ZenohId = zid
         self._src: str = src
@@ -187,12 +190,16 @@ class Link(Described):
     @property
     def priorities(self) -> tuple[int, int] | None:
         """The first and the last priority it carries."""
+        if self._is_qos and self._purpose.first >= 0:
+            return (self._purpose.first, self._purpose.last)
         return (0, 7) if self._is_qos else None
 
     @property
     def reliability(self) -> Reliability | None:
         """Whether it repeats what was lost."""
-        return Reliability.RELIABLE if self._stream else Reliability.BEST_EFFORT
+        said = self._purpose.reliable
+        reliable = self._stream if said < 0 else said == 1
+        return Reliability.RELIABLE if reliable else Reliability.BEST_EFFORT
 
     def _parts(self) -> tuple[object, ...]:
         return (self._zid, self._src, self._dst, self._mtu, self._stream)
@@ -230,6 +237,7 @@ def link_of(neighbour: Neighbour) -> Link | None:
         mtu,
         neighbour.stream,
         terms is not None and terms.qos,
+        purpose=None if terms is None else Purpose.read(terms.purpose),
     )
 
 
@@ -354,7 +362,9 @@ class LinkEventsListener(EventsListener[LinkEvent, H]):
 
 
 def _transport_event(kind: SampleKind, neighbour: Neighbour) -> TransportEvent | None:
-    transport = transport_of(neighbour)
+    # A session opens with its first link and closes with its last.
+    others = [link for link in neighbour.links if link is not neighbour]
+    transport = None if others else transport_of(neighbour)
     return None if transport is None else TransportEvent(kind, transport)
 
 
@@ -378,9 +388,13 @@ class SessionInfo:
         runtime = self._session._runtime
         return [] if runtime.closed else runtime.neighbours()
 
+    def _sessions(self) -> list[Neighbour]:
+        """One neighbour for each session, however many links it has."""
+        return [each for each in self._neighbours() if not each.links or each.links[0] is each]
+
     def _of_role(self, role: int) -> list[ZenohId]:
         # Members of multicast groups are no sessions, and are not counted here by Eclipse either.
-        faces = [each.face for each in self._neighbours() if not isinstance(each, Member)]
+        faces = [each.face for each in self._sessions() if not isinstance(each, Member)]
         return [ZenohId(face.zid) for face in faces if face is not None and face.role == role]
 
     def routers_zid(self, /) -> list[ZenohId]:
@@ -393,7 +407,7 @@ class SessionInfo:
 
     def transports(self, /) -> list[Transport]:
         """Its sessions with other nodes."""
-        found = [transport_of(neighbour) for neighbour in self._neighbours()]
+        found = [transport_of(neighbour) for neighbour in self._sessions()]
         return [transport for transport in found if transport is not None]
 
     def links(self, /) -> list[Link]:

@@ -71,7 +71,11 @@ class Unicast:
     max_sessions: Count = key(
         1000, "How many sessions may be open.", honoured_by="zenlake.engine.settings.node_settings"
     )
-    max_links: Count = key(1, "How many links one session may join.")
+    max_links: Count = key(
+        1,
+        "How many links one session may join.",
+        honoured_by="zenlake.node.node.Node",
+    )
     lowlatency: bool = key(
         False,
         "Whether to offer the leaner session that has neither lanes nor fragments.",

@@ -85,6 +85,12 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         qos=unicast.qos.enabled,
         queue_depth=tx.queue.size.data,
         max_sessions=unicast.max_sessions,
+        max_links=unicast.max_links,
+        connect_all=unicast.max_links > 1
+        and any(
+            isinstance(item, EndpointGroup) and item.strategy == "allOf"
+            for item in settings.connect.endpoints
+        ),
         max_message=settings.transport.link.rx.max_message_size,
         open_timeout=unicast.open_timeout / 1000,
         accept_timeout=unicast.accept_timeout / 1000,

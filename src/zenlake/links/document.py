@@ -54,7 +54,7 @@ def write(directory: Path) -> None:
 def _table(protocol: Protocol) -> list[str]:
     lines = ["| key | where | values | for | effect |", "|---|---|---|---|---|"]
     for metadata in protocol.metadata:
-        values = ", ".join(f"`{value}`" for value in metadata.values)
+        values = metadata.form or ", ".join(f"`{value}`" for value in metadata.values)
         lines.append(_row(f"`{metadata.name}`", "metadata", values, "both", metadata.effect))
     for option in protocol.options:
         sides = "both" if len(option.sides) == 2 else option.sides[0]

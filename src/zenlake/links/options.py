@@ -60,6 +60,8 @@ class Metadata:
     name: str
     values: tuple[str, ...]
     effect: str
+    form: str = ""
+    """How the values look, where there are too many to name."""
 
 
 IFACE = Option("iface", "text", "Uses this network interface alone (Linux).")
@@ -170,9 +172,10 @@ def check_metadata(endpoint: EndPoint, known: Iterable[Metadata]) -> None:
                 f"{endpoint.protocol}; these are: {names}"
             )
         if value not in metadata.values:
+            forms = metadata.form or " or ".join(f"{name}={each}" for each in metadata.values)
             raise LocatorError(
                 f"'{shown(endpoint)}': '{name}={value}' is not honoured over {endpoint.protocol}; "
-                f"write {' or '.join(f'{name}={each}' for each in metadata.values)}"
+                f"write {forms}"
             )
 
 

@@ -95,8 +95,18 @@ async def _tcp_listen(
 
 _WS: Final = _needing("ws")
 _QUIC: Final = _needing("quic")
-_RELIABLE: Final = Metadata("rel", ("1",), "Says that the link is reliable, as it is anyway.")
-_BEST_EFFORT: Final = Metadata("rel", ("0",), "Says that datagrams may be lost, as they may.")
+_PRIORITIES: Final = Metadata(
+    "prio",
+    tuple(f"{a}-{b}" for a in range(8) for b in range(a, 8)) + tuple(str(a) for a in range(8)),
+    "Which priorities this link of a session is for, if there are several (`max_links`).",
+    "`first-last`, of 0 to 7",
+)
+_RELIABLE: Final = Metadata(
+    "rel", ("0", "1"), "Whether this link of a session is for what must not be lost."
+)
+_BEST_EFFORT: Final = Metadata(
+    "rel", ("0",), "Says that datagrams may be lost, as they may: for what may be lost."
+)
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     protocol.name: protocol
@@ -109,7 +119,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             _tcp_connect,
             _tcp_listen,
             (*INET, *RETRY),
-            (_RELIABLE,),
+            (_PRIORITIES, _RELIABLE),
         ),
         Protocol(
             "udp",
@@ -121,7 +131,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             lambda endpoint, loop, timeout, _: udp.connect(endpoint, loop, timeout),
             lambda endpoint, loop, on_link, _: udp.listen(endpoint, loop, on_link),
             (*INET, *RETRY),
-            (_BEST_EFFORT,),
+            (_PRIORITIES, _BEST_EFFORT),
         ),
         Protocol(
             unix.PROTOCOL,
@@ -131,7 +141,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             lambda endpoint, loop, timeout, _: unix.connect(endpoint, loop, timeout),
             lambda endpoint, loop, on_link, _: unix.listen(endpoint, loop, on_link),
             RETRY,
-            (_RELIABLE,),
+            (_PRIORITIES, _RELIABLE),
         ),
         Protocol(
             "tls",
@@ -141,7 +151,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             tls.connect,
             tls.listen,
             (*INET, *TLS, *RETRY),
-            (_RELIABLE,),
+            (_PRIORITIES, _RELIABLE),
         ),
         Protocol(
             "ws",
@@ -150,7 +160,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             MAX_BATCH,
             *_WS,
             (*INET, *RETRY),
-            (_RELIABLE,),
+            (_PRIORITIES, _RELIABLE),
             "wsproto",
             "ws",
         ),
@@ -161,7 +171,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             MAX_BATCH,
             *_WS,
             (*INET, *TLS, *RETRY),
-            (_RELIABLE,),
+            (_PRIORITIES, _RELIABLE),
             "wsproto",
             "ws",
         ),
@@ -173,7 +183,8 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             *_QUIC,
             (*INET, *TLS, *RETRY),
             (
-                _RELIABLE,
+                _PRIORITIES,
+                Metadata("rel", ("1",), "The one stream is reliable."),
                 Metadata("multistream", ("0", "auto"), "One stream is used, whatever is allowed."),
                 Metadata("mixed_rel", ("0", "auto"), "Everything is sent reliably."),
             ),
@@ -188,7 +199,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             lambda endpoint, loop, timeout, _: serial.connect(endpoint, loop, timeout),
             lambda endpoint, loop, on_link, _: serial.listen(endpoint, loop, on_link),
             (*serial.OPTIONS, *RETRY),
-            (_BEST_EFFORT,),
+            (_PRIORITIES, _BEST_EFFORT),
         ),
     )
 }

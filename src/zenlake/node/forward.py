@@ -134,7 +134,7 @@ class Relay:
         words: dict[bytes, list[Face]] = {}
         put = bytes((way.put | 0x20 if stamping else way.put,))
         for face in inbound.faces:
-            outbox = face.outbox
+            outbox = face.way(way.qos & 7, reliable)
             if outbox is None or face.closed:
                 continue
             if outbox.bare or outbox.limit < RUN + FRAGMENT_HEAD:
@@ -158,7 +158,8 @@ class Relay:
         if fan is None:
             groups: list[Group] = []
             for faces in told:
-                groups.append(Group([face.outbox for face in faces if face.outbox is not None]))
+                ways = [face.way(qos & 7, reliable) for face in faces]
+                groups.append(Group([outbox for outbox in ways if outbox is not None]))
             fan = Fan(groups, qos & 7, reliable, self._holds(qos, reliable))
             self._fans[key] = fan
         return fan

@@ -15,6 +15,7 @@ from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
 from zenlake.routing.tables import is_key
 from zenlake.transport.handshake import Terms
+from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.unicast import OPEN, Listener, Unicast
 from zenlake.wire.codec_network import (
@@ -63,6 +64,8 @@ class Neighbour(Listener):
         self.guarded: bool = False
         self.face: Face | None = None
         self.unicast: Unicast | None = None
+        #: All links of its session, this one among them; each is a neighbour by itself.
+        self.links: list[Neighbour] = []
         self.error: Exception | None = None
         #: Told when the conversation is over, so that the link can be closed.
         self.finished: Callable[[], None] | None = None
@@ -112,6 +115,16 @@ class Neighbour(Listener):
         if face is not None:
             face.egress = egress
 
+    def way(self) -> tuple[Purpose, Outbox]:
+        """What this link is for; a stream is reliable if nothing else is said."""
+        unicast = self.unicast
+        assert unicast is not None
+        terms = unicast.terms
+        purpose = Purpose.read(0 if terms is None else terms.purpose)
+        if purpose.reliable < 0:
+            purpose.reliable = 1 if self.stream else 0
+        return purpose, unicast.outbox
+
     def is_open(self) -> bool:
         """Whether a session is open."""
         unicast = self.unicast
@@ -141,6 +154,8 @@ class Neighbour(Listener):
             node.wake_by(node.now + node.questions.patience(message))
         elif isinstance(message, Declare):
             self._by_head.clear()
+            for link in self.links:
+                link._by_head.clear()
             node.tables.heard(face, message)
         elif isinstance(message, Interest):
             node.tables.interest(face, message, node.now)

@@ -51,8 +51,11 @@ from zenlake.transport.handshake import (
     Terms,
 )
 from zenlake.transport.multicast import GroupTerms
+from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox, vle
+from zenlake.transport.rsa import PrivateKey
 from zenlake.transport.unicast import Unicast
+from zenlake.values.locator import EndPoint
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Oam, Push, TimestampRecord, TimestampStack
 from zenlake.wire.codec_zenoh import Query
@@ -114,7 +117,7 @@ class Node(Home):
         #: The multicast groups that it is in.
         self.crowds: list[Crowd] = []
         self.plan: ConnectPlan = ConnectPlan(
-            settings.mode == CLIENT,
+            settings.mode == CLIENT and not settings.connect_all,
             settings.retry_init,
             settings.retry_max,
             settings.retry_factor,
@@ -124,6 +127,10 @@ class Node(Home):
         )
         self.mesh: Mesh | None = self.surroundings.mesh
         self.tables.mesh = self.mesh
+        #: Shown with each link by a node that allows several to one neighbour.
+        self.link_key: PrivateKey | None = (
+            PrivateKey.make(self.chance) if settings.max_links > 1 else None
+        )
         self.gossip_connect: Autoconnect = Autoconnect(
             settings.zid, settings.autoconnect, settings.strategy
         )
@@ -265,7 +272,9 @@ class Node(Home):
         self, attempt: Attempt, src: str, dst: str, stream: bool, mtu: int, now: float
     ) -> Neighbour:
         """A connection was made: say the first word."""
-        neighbour = self._neighbour(src, dst, stream, mtu, attempt.id, self.settings.open_timeout)
+        patience = self.settings.open_timeout
+        purpose = purpose_of(attempt.endpoint)
+        neighbour = self._neighbour(src, dst, stream, mtu, attempt.id, patience, purpose)
         self.now = now
         unicast = neighbour.unicast
         assert unicast is not None
@@ -292,7 +301,14 @@ class Node(Home):
         return pending < self.settings.accept_pending
 
     def _neighbour(
-        self, src: str, dst: str, stream: bool, mtu: int, attempt: int, timeout: float
+        self,
+        src: str,
+        dst: str,
+        stream: bool,
+        mtu: int,
+        attempt: int,
+        timeout: float,
+        purpose: int = 0,
     ) -> Neighbour:
         settings = self.settings
         neighbour = Neighbour(self, src, dst, stream, mtu, attempt)
@@ -307,6 +323,8 @@ class Node(Home):
             compression=settings.compression,
             credentials=settings.credentials,
             region_name=settings.region_name.encode(),
+            link_key=self.link_key,
+            purpose=purpose,
             random=self.chance,
         )
         neighbour.unicast = Unicast(
@@ -389,14 +407,31 @@ class Node(Home):
             return INVALID
         if self.mode == CLIENT and terms.whatami == CLIENT:
             return INVALID
-        if terms.zid in self.by_zid:
-            return MAX_LINKS
-        if not neighbour.attempt and self._opening_to(terms.zid) and self.zid > terms.zid:
+        first = self.by_zid.get(terms.zid)
+        if first is not None:
+            return -1 if self._may_join(first, terms) else MAX_LINKS
+        if (
+            not neighbour.attempt
+            and terms.link_key is None
+            and self._opening_to(terms.zid)
+            and self.zid > terms.zid
+        ):
             # Both connected to each other at once: the link of the greater id stays.
             return MAX_LINKS
         if len(self.by_zid) >= self.settings.max_sessions:
             return INVALID
         return -1
+
+    def _may_join(self, first: Neighbour, terms: Terms) -> bool:
+        """Whether a link may be one more of the session that there is."""
+        session = None if first.unicast is None else first.unicast.terms
+        return (
+            session is not None
+            and terms.link_key is not None
+            and terms.link_key == session.link_key
+            and (terms.qos, terms.mask) == (session.qos, session.mask)
+            and len(first.links) < self.settings.max_links
+        )
 
     def _opening_to(self, zid: bytes) -> bool:
         for neighbour in self.neighbours:
@@ -413,10 +448,15 @@ class Node(Home):
         self.now = now
         unicast = neighbour.unicast
         assert unicast is not None
+        first = self.by_zid.get(terms.zid)
+        if first is not None:
+            self._joined(first, neighbour, terms)
+            return
         face = Face(self.fresh_face(), terms.zid, terms.whatami, unicast.outbox)
         # Only peers tell each other unasked when they have told all.
         face.settled = not (self.mode == PEER and face.role == PEER)
         neighbour.face = face
+        neighbour.links = [neighbour]
         self.intercept(neighbour, terms)
         self.by_zid[terms.zid] = neighbour
         self.plan.opened(neighbour.attempt)
@@ -474,17 +514,56 @@ class Node(Home):
             egress.add(neighbour.stopped_out)
         return {FLOWS[0]: ingress.to_dict(), FLOWS[1]: egress.to_dict()}
 
+    def _joined(self, first: Neighbour, neighbour: Neighbour, terms: Terms) -> None:
+        """A link joins the session of another."""
+        unicast = neighbour.unicast
+        face = first.face
+        assert unicast is not None
+        assert first.unicast is not None
+        assert face is not None
+        unicast.share(first.unicast)
+        neighbour.face = face
+        neighbour.links = first.links
+        neighbour.links.append(neighbour)
+        # What comes over a link is judged by what is known of that link.
+        egress = face.egress
+        self.intercept(neighbour, terms)
+        face.egress = egress
+        self.plan.opened(neighbour.attempt)
+        self.wake_by(unicast.deadline)
+        self._find_ways(first.links)
+        if self.on_session is not None:
+            self.on_session(neighbour, True)
+
+    def _find_ways(self, links: list[Neighbour]) -> None:
+        """Find out anew which link of a session is for what."""
+        face = links[0].face
+        assert face is not None
+        ways = [link.way() for link in links]
+        face.outbox = ways[0][1]
+        face.ways = ways if len(ways) > 1 else []
+        self.tables.version += 1
+
     def closed(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
-        """A session is over, or never began."""
+        """A link is gone, and with its last one the session; or it never began."""
         self.now = now
         if neighbour in self.neighbours:
             self.neighbours.remove(neighbour)
+        if neighbour in neighbour.links:
+            neighbour.links.remove(neighbour)
         face = neighbour.face
         neighbour.fold()
         self.past.add(neighbour)
         if face is not None:
             self.stopped_in.add(neighbour.stopped_in)
             self.stopped_out.add(neighbour.stopped_out)
+        if face is not None and neighbour.links:
+            # The session goes on over its other links.
+            self.by_zid[face.zid] = neighbour.links[0]
+            self._find_ways(neighbour.links)
+            if self.on_session is not None:
+                self.on_session(neighbour, False)
+        elif face is not None:
             if self.by_zid.get(face.zid) is neighbour:
                 del self.by_zid[face.zid]
                 self.plan.released(face.zid, now)
@@ -548,7 +627,7 @@ class Node(Home):
         remotes: list[Remote] = []
         if publication.destination != 0:
             for face in destinations(tables, self.face, key, self.zid):
-                outbox = face.outbox
+                outbox = face.way(publication.priority, publication.reliable)
                 if outbox is not None:
                     remote = Remote(face, outbox, key)
                     remote.put_head = put_head(publication, remote)
@@ -607,7 +686,7 @@ class Node(Home):
     def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
         """Pass a sample on to other neighbours, written anew for each."""
         for face in inbound.faces:
-            outbox = face.outbox
+            outbox = face.way(push.qos & 7, reliable)
             if outbox is None or face.closed:
                 continue
             scope, mine, suffix = face.wire_key(inbound.key, False)
@@ -664,6 +743,16 @@ class Node(Home):
     def matches(self, key: str) -> bool:
         """Whether a neighbour subscribes to something that meets `key`."""
         return bool(self.tables.holders(SUBSCRIBER, key, self.face))
+
+
+def purpose_of(endpoint: str) -> int:
+    """What an endpoint says that its link is for, as the number on the wire."""
+    metadata = dict(EndPoint.parse(endpoint).metadata)
+    first = last = -1
+    if "prio" in metadata:
+        low, _, high = metadata["prio"].partition("-")
+        first, last = int(low), int(high or low)
+    return Purpose(first, last, int(metadata.get("rel", "-1"))).number()
 
 
 def put_head(publication: Publication, remote: Remote) -> bytes:

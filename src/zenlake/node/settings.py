@@ -28,6 +28,9 @@ class NodeSettings:
     qos: bool = True
     queue_depth: int = 2
     max_sessions: int = 1000
+    max_links: int = 1
+    #: Whether a client keeps a link to each of its endpoints.
+    connect_all: bool = False
     max_message: int = 1 << 30
     open_timeout: float = 10.0
     accept_timeout: float = 10.0

@@ -11,6 +11,7 @@ from zenlake.routing.policy.gate import Gate
 from zenlake.routing.policy.messages import Verdict
 from zenlake.routing.regions import LOCAL
 from zenlake.routing.resources import KeyIds, literal_prefix
+from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_declare import DeclareKeyExpr
 from zenlake.wire.codec_network import Declare, Push, Request, Response
@@ -86,6 +87,8 @@ class Face:
         self.zid: bytes = zid
         self.role: int = role
         self.outbox: Outbox | None = outbox
+        #: What each link of its session is for, if there are several.
+        self.ways: list[tuple[Purpose, Outbox]] = []
         #: What the policy says about what it may be sent; None: nothing.
         self.egress: Gate | None = None
         self.keys: KeyIds = KeyIds(KEY_BYTES)
@@ -125,9 +128,20 @@ class Face:
         """Whether this is the node itself."""
         return self.role == LOCAL
 
+    def way(self, priority: int, reliable: bool) -> Outbox | None:
+        """Where a message to it is put: of several links, the one that is for it."""
+        best = self.outbox
+        fittest = -2
+        for purpose, outbox in self.ways:
+            fitness = purpose.fitness(priority, reliable)
+            if fitness > fittest and not outbox.closed:
+                best = outbox
+                fittest = fitness
+        return best
+
     def send(self, message: Message) -> None:
         """Say something of the node's own: declarations, interests, link states."""
-        outbox = self.outbox
+        outbox = self.way(0, True)
         if outbox is not None and not self.closed:
             outbox.send(message, 0, True, True)
 

@@ -247,7 +247,7 @@ class Questions:
                 timestamp_stack=routed,
                 body=body,
             )
-            outbox = face.outbox
+            outbox = face.way(request.qos & 7, True)
             if (
                 outbox is None
                 or not face.may_have(request, key, True, now)
@@ -297,7 +297,7 @@ class Questions:
             asker.answer(key, body, responder)
             return True
         source = question.source
-        outbox = source.outbox
+        outbox = source.way(question.qos & 7, True)
         if outbox is None:
             return True
         response = Response(
@@ -339,7 +339,7 @@ class Questions:
         self._final(question.source, question.id, question.qos)
 
     def _final(self, face: Face, id: int, qos: int) -> None:
-        outbox = face.outbox
+        outbox = face.way(qos & 7, True)
         if outbox is not None and not face.closed:
             # Never dropped: whoever asked would wait for ever.
             outbox.send(ResponseFinal(id=id, qos=qos), qos & 7, True, True, True)

@@ -200,7 +200,7 @@ class Network:
         Args:
             name: what tests call it; it listens at `sim/<name>`.
             mode: `client`, `peer` or `router`.
-            connect: the names of nodes to keep connected to.
+            connect: the names of nodes to keep connected to; metadata (`b?prio=1-3`) may follow.
             listen: whether others may connect to it (not to a client, unless said).
             settings: anything of `NodeSettings`; without a `zid` it gets a random one.
         """
@@ -355,7 +355,7 @@ class Network:
 
     def _dial(self, host: Host, endpoint: str, attempt: Any) -> None:
         """Make the connection that a node wants, or tell it why not."""
-        name = endpoint.removeprefix("sim/")
+        name = endpoint.removeprefix("sim/").partition("?")[0]
 
         def connect() -> None:
             target = self.hosts.get(name)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from zenlake.errors import ClosedError, HandshakeError
 from zenlake.transport.auth import AcceptorAuth, Credentials, InitiatorAuth
-from zenlake.transport.rsa import Random
+from zenlake.transport.multilink import LinkProof, Purpose
+from zenlake.transport.rsa import PrivateKey, PublicKey, Random
 from zenlake.transport.sequence import initial_sn, mask_of
 from zenlake.wire import Close, InitAck, InitSyn, Message, OpenAck, OpenSyn
 from zenlake.wire.message import zid_text
@@ -64,6 +65,10 @@ class Offer:
     credentials: Credentials = NOBODY
     #: The region that this node says it is in, for gateways that ask; empty: none.
     region_name: bytes = b""
+    #: Shown by nodes that allow several links to one neighbour.
+    link_key: PrivateKey | None = None
+    #: What this link is for, as the number on the wire; 0: everything.
+    purpose: int = 0
     #: Bytes nobody can guess, for those who prove who they are.
     random: Random = no_chance
 
@@ -86,6 +91,8 @@ class Terms:
     low_latency: bool = False
     compression: bool = False
     user: str = ""  # who the neighbour is, if it had to prove it
+    link_key: PublicKey | None = None  # whose links may join the session; None: it has one link
+    purpose: int = 0  # what this link is for; 0: everything
 
 
 def refuse_close(message: Close) -> ClosedError:
@@ -102,6 +109,7 @@ class Initiator:
         self.offer = offer
         self.expected = expected
         self.auth = InitiatorAuth(offer.credentials, offer.random)
+        self.proof = LinkProof(offer.link_key, offer.random)
         self.terms: Terms | None = None
         self.done = False
 
@@ -110,8 +118,10 @@ class Initiator:
         offer = self.offer
         return InitSyn(
             version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=offer.resolution,
-            batch_size=offer.batch_size, qos=offer.qos, auth=self.auth.syn(),
-            low_latency=offer.low_latency, compression=offer.compression, patch=offer.patch,
+            batch_size=offer.batch_size, qos=offer.qos and not offer.purpose,
+            qos_link=offer.purpose if offer.qos else 0, auth=self.auth.syn(),
+            multilink=self.proof.init_syn(), low_latency=offer.low_latency,
+            compression=offer.compression, patch=offer.patch,
             region_name=offer.region_name or None,
         )  # fmt: skip
 
@@ -126,7 +136,12 @@ class Initiator:
         if not isinstance(message, OpenAck):
             raise HandshakeError(f"an OpenAck was due, {message.NAME} came", INVALID)
         check_sn(message.initial_sn, self.terms.mask)
-        self.terms = replace(self.terms, rx_initial_sn=message.initial_sn, rx_lease=message.lease)
+        self.terms = replace(
+            self.terms,
+            rx_initial_sn=message.initial_sn,
+            rx_lease=message.lease,
+            link_key=self.proof.theirs if message.multilink else None,
+        )
         self.done = True
         return None
 
@@ -143,24 +158,28 @@ class Initiator:
         if ack.patch > offer.patch:
             raise HandshakeError(f"patch {ack.patch} answered, {offer.patch} offered", INVALID)
         mask = mask_of(ack.resolution)
+        shown = self.proof.open_syn(ack.multilink)
         self.terms = Terms(
             zid=ack.zid,
             whatami=ack.whatami,
             resolution=ack.resolution,
             batch_size=checked_size(min(offer.batch_size, ack.batch_size)),
-            qos=offer.qos and ack.qos,
+            qos=offer.qos and (ack.qos or ack.qos_link != 0),
             patch=ack.patch,
             mask=mask,
             tx_initial_sn=initial_sn(offer.zid, ack.zid, mask),
             tx_lease=offer.lease,
             low_latency=offer.low_latency and ack.low_latency,
             compression=offer.compression and ack.compression,
+            link_key=self.proof.theirs,
+            purpose=offer.purpose,
         )
         return OpenSyn(
             lease=offer.lease,
             initial_sn=self.terms.tx_initial_sn,
             cookie=ack.cookie,
             auth=self.auth.open(ack.auth),
+            multilink=shown,
         )
 
 
@@ -172,6 +191,8 @@ class Acceptor:
         self.offer = offer
         self.cookie = cookie
         self.auth = AcceptorAuth(offer.credentials, offer.random)
+        self.proof = LinkProof(offer.link_key, offer.random)
+        self._multilink = False
         self._welcome: bytes | None = None
         self.terms: Terms | None = None
         self.done = False
@@ -190,11 +211,13 @@ class Acceptor:
             raise HandshakeError("the cookie is not the one given on this link", INVALID)
         check_sn(message.initial_sn, self.terms.mask)
         self._welcome = self.auth.open(message.auth)
+        self._multilink = self.proof.open_ack(message.multilink)
         self.terms = replace(
             self.terms,
             rx_initial_sn=message.initial_sn,
             rx_lease=message.lease,
             user=self.auth.user,
+            link_key=self.proof.theirs if self._multilink else None,
         )
         self.done = True
         return None
@@ -203,7 +226,10 @@ class Acceptor:
         """The last word, once the node has nothing against this neighbour."""
         assert self.terms is not None
         return OpenAck(
-            lease=self.offer.lease, initial_sn=self.terms.tx_initial_sn, auth=self._welcome
+            lease=self.offer.lease,
+            initial_sn=self.terms.tx_initial_sn,
+            auth=self._welcome,
+            multilink=self._multilink,
         )
 
     def _agree(self, syn: InitSyn) -> Message:
@@ -228,15 +254,18 @@ class Acceptor:
             tx_lease=offer.lease,
             low_latency=offer.low_latency and syn.low_latency,
             compression=offer.compression and syn.compression,
+            purpose=syn.qos_link,
         )
+        Purpose.read(syn.qos_link)
         # Lanes for a link that is for some of them only are agreed in the words they came in.
         qos_link = syn.qos_link if self.terms.qos else 0
         return InitAck(
             version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=resolution,
             batch_size=self.terms.batch_size, cookie=self.cookie,
             qos=self.terms.qos and not qos_link, qos_link=qos_link, auth=self.auth.ack(syn.auth),
-            low_latency=self.terms.low_latency, compression=self.terms.compression,
-            patch=self.terms.patch, region_name=offer.region_name or None,
+            multilink=self.proof.init_ack(syn.multilink), low_latency=self.terms.low_latency,
+            compression=self.terms.compression, patch=self.terms.patch,
+            region_name=offer.region_name or None,
         )  # fmt: skip
 
 

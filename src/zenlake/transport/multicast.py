@@ -104,12 +104,11 @@ class Group:
         if terms.qos:
             numbers: list[int] = []
             for lane in self.outbox.lanes:
-                numbers.append(lane.sn_reliable)
-                numbers.append(lane.sn_best_effort)
+                numbers.append(lane.numbers[1])
+                numbers.append(lane.numbers[0])
             lanes = tuple(numbers)
         else:
-            reliable = self.outbox.lanes[0].sn_reliable
-            best_effort = self.outbox.lanes[0].sn_best_effort
+            best_effort, reliable = self.outbox.lanes[0].numbers
         w = Writer()
         Join(
             version=VERSION,

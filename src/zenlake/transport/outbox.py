@@ -79,15 +79,22 @@ class Lane:
     """The messages of one priority, in order."""
 
     __slots__ = (
-        "best_effort", "bytes_sent", "filled", "frame", "mark", "queue", "reliable",
-        "sn_best_effort", "sn_reliable", "writer",
+        "best_effort",
+        "bytes_sent",
+        "filled",
+        "frame",
+        "mark",
+        "numbers",
+        "queue",
+        "reliable",
+        "writer",
     )  # fmt: skip
 
     def __init__(self, mark: bytes, initial_sn: int) -> None:
         """`mark`: the extension that names the lane in its frames (empty for the data lane)."""
         self.mark: bytes = mark
-        self.sn_reliable: int = initial_sn
-        self.sn_best_effort: int = initial_sn
+        #: The next sequence numbers, best effort and reliable; the links of a session share them.
+        self.numbers: list[int] = [initial_sn, initial_sn]
         self.writer: Writer = Writer()
         #: What the open frame is: -1 none, 0 best effort, 1 reliable.
         self.frame: int = -1
@@ -198,6 +205,11 @@ class Outbox:
             mark = b"" if not qos or priority == DATA else bytes((0x31, priority))
             self.lanes.append(Lane(mark, initial_sn))
 
+    def share(self, other: Outbox) -> None:
+        """Count on with another link of the same session."""
+        for lane, same in zip(self.lanes, other.lanes, strict=True):
+            lane.numbers = same.numbers
+
     def lane(self, priority: int) -> Lane:
         """The lane of a priority."""
         return self.lanes[priority] if self.qos else self.lanes[0]
@@ -215,12 +227,12 @@ class Outbox:
             header |= 0x80
         w.u8(header)
         if reliable:
-            w.vle(lane.sn_reliable, 0xFFFF_FFFF)
-            lane.sn_reliable = (lane.sn_reliable + 1) & self.mask
+            w.vle(lane.numbers[1], 0xFFFF_FFFF)
+            lane.numbers[1] = (lane.numbers[1] + 1) & self.mask
             lane.frame = 1
         else:
-            w.vle(lane.sn_best_effort, 0xFFFF_FFFF)
-            lane.sn_best_effort = (lane.sn_best_effort + 1) & self.mask
+            w.vle(lane.numbers[0], 0xFFFF_FFFF)
+            lane.numbers[0] = (lane.numbers[0] + 1) & self.mask
             lane.frame = 0
         if lane.mark:
             w.raw(lane.mark)
@@ -404,12 +416,9 @@ class Outbox:
         chunk = self.limit - FRAGMENT_HEAD
         size = len(head) + len(value)
         count = (size + chunk - 1) // chunk
-        if reliable:
-            sn = lane.sn_reliable
-            lane.sn_reliable = (sn + count) & self.mask
-        else:
-            sn = lane.sn_best_effort
-            lane.sn_best_effort = (sn + count) & self.mask
+        kind = 1 if reliable else 0
+        sn = lane.numbers[kind]
+        lane.numbers[kind] = (sn + count) & self.mask
         lane.queue.append(Waiting(b"", Train(head, value, reliable, sn)))
         self.held += size
         self.pending += 1

@@ -208,6 +208,12 @@ class Unicast:
         self.deadline = now + min(self._period, self.lease)
         self.listener.opened(terms, now)
 
+    def share(self, other: Unicast) -> None:
+        """Be one more link of a session: what was heard and said over the other counts here too."""
+        self._last = other._last
+        self._fragments = other._fragments
+        self.outbox.share(other.outbox)
+
     # ------------------------------------------------------------------------------ receiving
 
     def receive(self, data: bytes, now: float) -> None:
