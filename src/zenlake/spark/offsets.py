@@ -11,9 +11,10 @@ on another journal that happens to lie at the same path.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from zenlake.errors import ZError
 
@@ -24,6 +25,7 @@ __all__ = [
     "behind",
     "cut",
     "from_json",
+    "lag",
     "limit_bytes",
     "limit_rows",
     "to_json",
@@ -134,6 +136,25 @@ def limit_bytes(
 def behind(end: Offsets, latest: Offsets) -> int:
     """How many rows are waiting after `end`."""
     return sum(max(0, last - first) for first, last in zip(end, latest, strict=True))
+
+
+def lag(source: Mapping[str, Any]) -> int:
+    """How many rows a stream is behind the journal, by a source of a progress event.
+
+    For instance `lag(query.lastProgress["sources"][0])`.
+    """
+    ends, latest = _whole(source.get("endOffset")), _whole(source.get("latestOffset"))
+    return sum(
+        max(0, last - ends.get(journal, {}).get(partition, 0))
+        for journal, offsets in latest.items()
+        for partition, last in offsets.items()
+    )
+
+
+def _whole(told: Any) -> dict[str, dict[str, int]]:
+    """An offset of a progress event: an object, or the text of one."""
+    found = json.loads(told) if isinstance(told, str) else told
+    return found if isinstance(found, dict) else {}
 
 
 def cut(ranges: Sequence[Range], pieces: int, least: int = LEAST_ROWS) -> list[Range]:
