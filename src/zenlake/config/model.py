@@ -257,6 +257,7 @@ class Timestamping:
         False,
         "Whether data stamped too far in the future is dropped; if not, it is stamped anew.",
         null=True,
+        honoured_by="zenlake.engine.runtime.Runtime",
     )
 
 

@@ -88,6 +88,17 @@ class Unicast:
 
 
 @section
+class MulticastQos:
+    """Priorities in multicast groups."""
+
+    enabled: bool = key(
+        False,
+        "Whether priorities are kept apart; members without them are not heard.",
+        honoured_by="zenlake.engine.groups.GroupPump",
+    )
+
+
+@section
 class Multicast:
     """Sessions with all members of a multicast group."""
 
@@ -99,7 +110,7 @@ class Multicast:
     max_sessions: Count = key(
         1000, "How many members of groups are kept.", honoured_by="zenlake.engine.groups.GroupPump"
     )
-    qos: Switch = key(Switch, "Priorities on multicast sessions.")
+    qos: MulticastQos = key(MulticastQos, "Priorities on multicast sessions.")
     compression: Switch = key(Switch, "Compression of batches on multicast sessions.")
 
 
