@@ -114,8 +114,13 @@ def command(*arguments: str, given: str | None = None) -> Program:
 
 def run(*arguments: str, given: str | None = None) -> tuple[int, list[str]]:
     """The code and the lines of a command that ends by itself, in this very process."""
+    return run_alone(*arguments, "--no-multicast-scouting", given=given)
+
+
+def run_alone(*arguments: str, given: str | None = None) -> tuple[int, list[str]]:
+    """The same of a command that does not go to the network."""
     told = CliRunner(env={"COLUMNS": "200"}).invoke(
-        application(arguments), [*arguments, "--no-multicast-scouting"], input=given
+        application(arguments), list(arguments), input=given
     )
     if told.exception is not None and not isinstance(told.exception, SystemExit):
         raise told.exception

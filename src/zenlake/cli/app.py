@@ -29,6 +29,8 @@ COMMANDS = (
     "info",
     "ping",
     "pong",
+    "journal",
+    "ledger",
     "wire",
     "check-config",
     "acl",
@@ -50,7 +52,11 @@ def application(asked: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_zenlake)
     for name in asked[:1] if asked and asked[0] in COMMANDS else COMMANDS:
-        app.command(name)(_function(name))
+        found = _function(name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
     return app
 
 
@@ -65,10 +71,11 @@ def main() -> None:
         sys.exit(130)
 
 
-def _function(name: str) -> Callable[..., None]:
+def _function(name: str) -> Callable[..., None] | typer.Typer:
     word = name.replace("-", "_")
-    function: Callable[..., None] = getattr(importlib.import_module(f"zenlake.cli.{word}"), word)
-    return function
+    found: Callable[..., None] | typer.Typer
+    found = getattr(importlib.import_module(f"zenlake.cli.{word}"), word)
+    return found
 
 
 def _print_version(asked: bool) -> None:

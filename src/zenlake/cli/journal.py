@@ -1,0 +1,230 @@
+"""`zenlake journal`: look into a journal, check it, and move rows in and out of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zenlake.cli.connection import FAILED, ended_well, note, until_interrupted
+
+if TYPE_CHECKING:
+    from zenlake.journal.reader import Journal
+
+journal = typer.Typer(
+    no_args_is_help=True, help="Look into a journal, check it, move rows in and out of it."
+)
+
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of the journal, or a URI.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-k", "--key", metavar="KEYEXPR", help="Only these keys. May be repeated.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time", metavar="RANGE", help="Only this time, such as '[now(-1h)..]'.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Start = Annotated[
+    int | None, typer.Option("--start", help="Begin at this offset.", show_default=False)
+]
+
+
+@journal.command()
+def ls(folder: Folder, as_json: AsJson = False) -> None:
+    """List the segments of a journal: offsets, sizes, times, keys."""
+    with ended_well():
+        opened = _open(folder)
+        for partition in range(opened.partitions):
+            for segment in opened.segments(partition):
+                if as_json:
+                    page = segment.to_page() | {"partition": partition, "sealed": segment.sealed}
+                    typer.echo(json.dumps(page))
+                    continue
+                keys = "many" if segment.keys is None else len(segment.keys)
+                typer.echo(
+                    f"p{partition:04d}  {segment.first:>12} … {segment.end - 1:<12} "
+                    f"{segment.bytes:>12} B  {_when(segment.min_time)} … "
+                    f"{_when(segment.max_time)}  {keys} keys"
+                    f"{'' if segment.sealed else '  growing'}"
+                )
+        if not as_json:
+            durable = ", ".join([str(offset) for offset in opened.watermark().offsets])
+            typer.echo(f"'{opened.name}' {opened.id}, durable up to {durable}")
+
+
+@journal.command()
+def cat(
+    folder: Folder,
+    keys: Keys = None,
+    time_range: Time = None,
+    start: Start = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on with the rows to come.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the rows of a journal."""
+    from zenlake.cli.rows import row_facts, row_line
+
+    with ended_well(), until_interrupted():
+        for partition, batch in _batches(folder, keys, time_range, start, follow):
+            for row in batch.to_pylist():
+                if as_json:
+                    facts = {"partition": partition} | row_facts(row)
+                    typer.echo(json.dumps(facts, ensure_ascii=False))
+                else:
+                    typer.echo(row_line(row))
+
+
+@journal.command()
+def verify(folder: Folder, as_json: AsJson = False) -> None:
+    """Check every byte: checksums, offsets, and that the ledger is what the rows give.
+
+    Ends with 1 if something is wrong.
+    """
+    from zenlake.journal.verify import verify as check
+
+    with ended_well():
+        verdict = check(_open(folder), lambda what: None if as_json else note(what))
+        if as_json:
+            typer.echo(
+                json.dumps(
+                    {
+                        "sound": verdict.sound,
+                        "rows": verdict.rows,
+                        "segments": verdict.segments,
+                        "bytes": verdict.bytes,
+                        "ledger": verdict.ledger,
+                        "totals": verdict.totals,
+                        "problems": verdict.problems,
+                    }
+                )
+            )
+        else:
+            typer.echo(
+                f"{verdict.rows} rows in {verdict.segments} segments, {verdict.bytes} B: "
+                f"{'sound' if verdict.sound else 'NOT SOUND'}"
+            )
+            totals = verdict.totals
+            if totals:
+                typer.echo(
+                    f"ledger {verdict.ledger}: {totals['sources']} sources sent "
+                    f"{totals['expected']}, {totals['received']} came, "
+                    f"{totals['missing']} missing, "
+                    f"{totals['duplicates']} duplicates, {totals['unprovable_rows']} unprovable"
+                )
+            for problem in verdict.problems:
+                typer.echo(f"  {problem}")
+        if not verdict.sound:
+            raise typer.Exit(FAILED)
+
+
+@journal.command()
+def export(
+    folder: Folder,
+    parquet: Annotated[
+        str | None, typer.Option("--parquet", metavar="FILE", help="Write a Parquet file.")
+    ] = None,
+    mcap: Annotated[
+        str | None, typer.Option("--mcap", metavar="FILE", help="Write an MCAP file.")
+    ] = None,
+    keys: Keys = None,
+    time_range: Time = None,
+    start: Start = None,
+) -> None:
+    """Write rows to a file of another kind."""
+    from zenlake.journal.export import to_mcap, to_parquet
+
+    with ended_well():
+        if (parquet is None) == (mcap is None):
+            raise typer.BadParameter("give one of the two", param_hint="--parquet / --mcap")
+        chosen = {"keys": keys or None, "time": _micros(time_range), "start": start}
+        if parquet is not None:
+            rows = to_parquet(_open(folder), parquet, **chosen)
+        else:
+            assert mcap is not None
+            rows = to_mcap(_open(folder), mcap, **chosen)
+        typer.echo(f"{rows} rows written to {parquet or mcap}")
+
+
+@journal.command("import")
+def import_(
+    folder: Folder,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A .parquet or an .mcap file.")],
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="In how many parts, when it is created.")
+    ] = None,
+) -> None:
+    """Append the rows of a Parquet or MCAP file, marked as imported."""
+    from zenlake.journal import JournalWriter
+    from zenlake.journal.imports import from_mcap, from_parquet
+
+    with ended_well():
+        read = from_mcap if file.endswith(".mcap") else from_parquet
+        with JournalWriter.open(folder, partitions=partitions) as writer:
+            try:
+                rows = read(writer, file)
+            except OSError as error:
+                note(f"{file} cannot be read: {error}")
+                raise typer.Exit(FAILED) from None
+        typer.echo(f"{rows} rows from {file}")
+
+
+def _open(folder: str) -> Journal:
+    from zenlake.journal import Journal
+
+    return Journal.open(folder)
+
+
+def _batches(
+    folder: str,
+    keys: list[str] | None,
+    time_range: str | None,
+    start: int | None,
+    follow: bool,
+) -> Iterator[tuple[int, Any]]:
+    opened = _open(folder)
+    chosen: dict[str, Any] = {"keys": keys or None, "time": _micros(time_range)}
+    if follow:
+        if opened.partitions == 1:
+            yield from ((0, batch) for batch in opened.follow(start, **chosen))
+            return
+        for batch in opened.follow(start, **chosen):
+            from zenlake.journal import partition_of
+
+            key = batch.column("key")[0].as_py()
+            yield partition_of(key, opened.partitions), batch
+        return
+    for partition in range(opened.partitions):
+        for batch in opened.scan(start, partition=partition, **chosen):
+            yield partition, batch
+
+
+def _micros(text: str | None) -> tuple[int | None, int | None] | None:
+    """A range of time as the journal takes it: whole microseconds, the end not included."""
+    if text is None:
+        return None
+    from zenlake.keys import TimeRange
+
+    found = TimeRange.parse(text).resolve(time.time_ns())
+    start, end = found.start_ns, found.end_ns
+    low = None if start is None else -(-start // 1000) + (0 if found.start_inclusive else 1)
+    high = None if end is None else end // 1000 + (1 if found.end_inclusive else 0)
+    return low, high
+
+
+def _when(micros: int) -> str:
+    from datetime import UTC, datetime, timedelta
+
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,80 @@
+"""`zenlake ledger`: what each source sent, and what of it came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zenlake.cli.connection import REFUSED, Connection, networked, note
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@networked
+def ledger(
+    connection: Connection,
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="The folder of a journal.")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The journal of this name on the bus, instead of a folder."),
+    ] = None,
+) -> None:
+    """Print what each source sent, what came of it, and what did not.
+
+    Ends with 1 if something is missing.
+    """
+    report = _report(connection, folder, name)
+    if connection.as_json:
+        from zenlake.cli.show import print_json
+
+        print_json(dict(report))
+    else:
+        _print(report)
+    if report["totals"]["missing"]:
+        raise typer.Exit(1)
+
+
+def _report(connection: Connection, folder: str | None, name: str | None) -> Mapping[str, Any]:
+    if (folder is None) == (name is None):
+        note("say whose: the folder of a journal, or --name with -e ENDPOINT")
+        raise typer.Exit(REFUSED)
+    if folder is not None:
+        from zenlake.journal import Journal, checkpoint
+
+        journal = Journal.open(folder)
+        return checkpoint.caught_up(journal, checkpoint.stored(journal.path)).report()
+    assert name is not None
+    from zenlake.journal.bus import RemoteJournal
+
+    with connection.session() as session:
+        return RemoteJournal.open(session, name).ledger()
+
+
+def _print(report: Mapping[str, Any]) -> None:
+    from zenlake.cli.show import escaped
+
+    head = ("expected", "received", "missing", "duplicate", "reordered", "healed")
+    typer.echo(f"{'source':<42} {' '.join(f'{word:>10}' for word in head)}  key")
+    for page in report["sources"]:
+        numbers = [
+            page[word]
+            for word in ("expected", "received", "missing", "duplicates", "reordered", "healed")
+        ]
+        counts = " ".join([f"{number:>10}" for number in numbers])
+        typer.echo(f"{page['source']:<42} {counts}  {escaped(page['key'])}")
+        gaps = [f"{a}..{b}" if a != b else str(a) for a, b in page["gaps"]]
+        if gaps:
+            typer.echo(f"  missing {', '.join(gaps[:10])}{' …' if len(gaps) > 10 else ''}")
+    unprovable = report["unprovable"]
+    if unprovable:
+        typer.echo("unprovable: these samples have no numbers, nobody can say whether all came")
+        for key, count in sorted(unprovable.items(), key=lambda item: -item[1])[:20]:
+            typer.echo(f"  {count:>10}  {escaped(key)}")
+        if len(unprovable) > 20:
+            typer.echo(f"  and {len(unprovable) - 20} keys more")
+    for reason, count in report["drops"].items():
+        typer.echo(f"dropped by the recorder: {count} ({reason})")

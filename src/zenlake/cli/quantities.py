@@ -1,0 +1,52 @@
+"""Sizes and times as people write them: `64MiB`, `7d`."""
+
+from __future__ import annotations
+
+import re
+
+import typer
+
+SIZES = {
+    "": 1,
+    "b": 1,
+    "k": 10**3,
+    "kb": 10**3,
+    "m": 10**6,
+    "mb": 10**6,
+    "g": 10**9,
+    "gb": 10**9,
+    "t": 10**12,
+    "tb": 10**12,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
+
+
+def size(text: str | None, option: str) -> int | None:
+    """How many bytes a text means; None stays None."""
+    if text is None:
+        return None
+    found = _QUANTITY.fullmatch(text.strip())
+    unit = None if found is None else SIZES.get(found[2].lower())
+    if found is None or unit is None:
+        raise typer.BadParameter(
+            f"'{text}' is no size; write one like 500MB or 2GiB", param_hint=option
+        )
+    return int(float(found[1]) * unit)
+
+
+def duration(text: str | None, option: str) -> float | None:
+    """How many seconds a text means; None stays None."""
+    if text is None:
+        return None
+    found = _QUANTITY.fullmatch(text.strip())
+    unit = None if found is None else TIMES.get(found[2])
+    if found is None or unit is None:
+        raise typer.BadParameter(
+            f"'{text}' is no time; write one like 30s, 12h or 7d", param_hint=option
+        )
+    return float(found[1]) * unit
