@@ -90,6 +90,8 @@ class JournalWriter:
         self._most = queue_bytes
         self._enough = min(_ENOUGH_BYTES, queue_bytes)
         self._due: float | None = None
+        #: What could not be written for want of room.
+        self._stuck: set[str] = set()
         self._release = release
         self.stats: Final = WriterStats()
         self.stats.recovered_bytes_cut = sum(partition.cut for partition in log.partitions)
@@ -373,7 +375,7 @@ class JournalWriter:
             try:
                 size = self._journal.write(partition, run)
             except OSError as error:
-                self._no_room(error)
+                self._no_room("rows", error)
                 if self._drop:
                     self.stats.dropped_rows += sum(len(batch) for batch in run)
                     self.stats.dropped_bytes += sum(batch.nbytes for batch in run)
@@ -382,7 +384,7 @@ class JournalWriter:
                 self._tend()
                 self._pause()
             else:
-                self.stats.full = False
+                self._room("rows")
                 self.stats.rows += sum(len(batch) for batch in run)
                 self.stats.blocks += 1
                 self.stats.bytes += size
@@ -394,8 +396,9 @@ class JournalWriter:
         try:
             watermark = self._journal.commit()
         except OSError as error:
-            self._no_room(error)
+            self._no_room("watermark", error)
             return False
+        self._room("watermark")
         self.stats.commits += 1
         self.stats.sources_forgotten = self._journal.sources.forgotten
         self._watermark = watermark
@@ -409,21 +412,27 @@ class JournalWriter:
 
     def _tend(self) -> float:
         try:
-            return self._journal.tend()
+            rest = self._journal.tend()
         except OSError as error:
-            self._no_room(error)
+            self._no_room("segments", error)
             return _ASK_AGAIN
+        self._room("segments")
+        return rest
 
-    def _no_room(self, error: OSError) -> None:
+    def _room(self, what: str) -> None:
+        if self._stuck:
+            self._stuck.discard(what)
+            self.stats.full = bool(self._stuck)
+
+    def _no_room(self, what: str, error: OSError) -> None:
         """Note that the disk is full; anything else is a failure."""
         if error.errno not in _NO_ROOM:
             raise error
+        self._stuck.add(what)
         if not self.stats.full:
             self.stats.full = True
-            what = "rows are dropped" if self._drop else "rows wait"
-            _log.warning(
-                "the disk of journal '%s' is full; %s until there is room", self.name, what
-            )
+            now = "rows are dropped" if self._drop else "rows wait"
+            _log.warning("the disk of journal '%s' is full; %s until there is room", self.name, now)
 
     def _pause(self) -> None:
         """Wait before a full disk is asked again."""
