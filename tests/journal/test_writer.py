@@ -5,6 +5,9 @@ from __future__ import annotations
 import pathlib
 import pickle
 import threading
+import time
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -212,3 +215,69 @@ def test_rows_of_another_shape_are_refused_where_they_are_appended(home: str) ->
         JournalWriter.open(home, partitions=3)
     with pytest.raises(LocalError, match="is not a policy"):
         JournalWriter.open(home, fsync="sometimes")
+
+
+def test_sealed_segments_move_to_another_filesystem(home: str, tmp_path: pathlib.Path) -> None:
+    far = tmp_path / "far"
+    options: dict[str, Any] = {"sealed_to": far.as_uri(), "segment_bytes": 1, "partitions": 2}
+    with JournalWriter.open(home, fsync="batch", **options) as writer:
+        for start in range(0, 30, 3):
+            writer.append(start % 2, rows(["a", "b", "c"], start=start))
+            writer.flush()
+        journal = Journal.open(home)
+        before = told(journal.scan())
+        until(lambda: not list(pathlib.Path(home).rglob("*.arrow")))
+        assert all("://" in segment.path for segment in journal.segments(0))
+        assert told(journal.scan()) == before
+        assert told(Journal.open(home).scan(keys="b")) == [row for row in before if row[1] == "b"]
+    assert len(list(far.rglob("*.arrow"))) == 10
+    # What is there is a journal of its own.
+    other = Journal.open(far.as_uri())
+    assert (other.id, other.partitions) == (journal.id, 2)
+    assert told(other.scan()) == before
+    with JournalWriter.open(home, retain_bytes=10_000, **options) as writer:
+        writer.append(0, rows(["z"], start=99))
+        writer.flush()
+        until(lambda: len(list(far.rglob("*.arrow"))) < 5)
+        until(lambda: Journal.open(far.as_uri()).earliest() == Journal.open(home).earliest())
+    assert told(Journal.open(home).scan())[-1][2] in (b"99", b"29")
+    assert told(Journal.open(far.as_uri()).scan())
+
+
+def test_a_filesystem_that_nobody_knows_is_refused(home: str) -> None:
+    with pytest.raises(LocalError, match="names no filesystem that pyarrow knows"):
+        Journal.open("carrier-pigeon://roof/journal")
+    with pytest.raises(LocalError, match="names no filesystem"):
+        JournalWriter.open(home, sealed_to="carrier-pigeon://roof/journal")
+    JournalWriter.open(home).close()  # and the lock is free
+
+
+def until(done: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, "not within the deadline"
+        time.sleep(0.005)
+
+
+def test_large_blocks_are_sealed_as_they_are_and_small_ones_together(home: str) -> None:
+    with JournalWriter.open(home, fsync="batch", segment_bytes=250_000) as writer:
+        for start, keys in enumerate((["b"], ["a", "b"], ["c", "a"], ["b"])):
+            large = [bytes([start]) * 80_000] * len(keys)
+            writer.append(0, rows(keys, values=large, start=start * 10))
+            writer.flush()
+        for start in range(60):
+            writer.append(0, rows([f"k/{start % 7}"], start=start))
+            writer.flush()
+    with JournalWriter.open(home, segment_bytes=1) as writer:
+        writer.flush()
+    first, second = Journal.open(home).segments(0)
+    assert (first.rows, second.rows) == (5, 61)
+    batches = [
+        ipc.open_file(pa.memory_map(f"{home}/{segment.path}")).num_record_batches
+        for segment in (first, second)
+    ]
+    assert batches == [3, 1]
+    found = told(Journal.open(home).scan())
+    assert [key for _, key, _ in found[:6]] == ["b", "a", "b", "c", "a", "b"]
+    assert [row[1:] for row in found[6:]] == [(f"k/{i % 7}", str(i).encode()) for i in range(60)]
+    assert [offset for offset, _, _ in found] == list(range(66))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,55 +45,38 @@ class KeyChoice:
         return self._wanted
 
 
-@dataclass(frozen=True, slots=True)
 class Filter:
-    """What a scan asks for. `time` is half open; None is no bound."""
+    """What a scan asks for. The time is half open; None is no bound."""
 
-    keys: tuple[KeyExpr, ...] | None = None
-    after: int | None = None
-    before: int | None = None
-    columns: tuple[str, ...] = tuple(SCHEMA.names)
-
-    @classmethod
-    def of(
-        cls,
-        keys: IntoKeyExpr | Iterable[IntoKeyExpr] | None,
-        time: tuple[int | None, int | None] | None,
-        columns: Sequence[str] | None,
-    ) -> Filter:
+    def __init__(
+        self,
+        keys: IntoKeyExpr | Iterable[IntoKeyExpr] | None = None,
+        time: tuple[int | None, int | None] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
         """Read what a caller said."""
-        wanted: tuple[KeyExpr, ...] | None = None
+        self.keys: tuple[KeyExpr, ...] | None = None
         if keys is not None:
             several = [keys] if isinstance(keys, str | KeyExpr) else list(keys)
-            wanted = tuple(KeyExpr.of(key) for key in several)
-        chosen = tuple(SCHEMA.names) if columns is None else tuple(columns)
-        for name in chosen:
+            self.keys = tuple(KeyExpr.of(key) for key in several)
+        self.after, self.before = time or (None, None)
+        self.columns = tuple(SCHEMA.names) if columns is None else tuple(columns)
+        for name in self.columns:
             if name not in SCHEMA.names:
                 raise LocalError(
                     f"a journal has no column '{name}'; it has {', '.join(SCHEMA.names)}"
                 )
-        after, before = time or (None, None)
-        return cls(wanted, after, before, chosen)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of what the scan gives."""
-        return pa.schema([SCHEMA.field(name) for name in self.columns])
-
-    @property
-    def needed(self) -> list[int]:
-        """The columns that have to be read, by their places in the schema."""
-        names = set(self.columns)
+        #: Whether the time matters.
+        self.timed = self.after is not None or self.before is not None
+        #: The columns of what the scan gives.
+        self.schema = pa.schema([SCHEMA.field(name) for name in self.columns])
+        names = {*self.columns}
         if self.keys is not None:
             names.add("key")
         if self.timed:
             names.add("time")
-        return sorted(SCHEMA.get_field_index(name) for name in names)
-
-    @property
-    def timed(self) -> bool:
-        """Whether the time matters."""
-        return self.after is not None or self.before is not None
+        #: The columns that have to be read, in the order of the file.
+        self.needed = [name for name in SCHEMA.names if name in names]
 
     def meets_time(self, least: int, greatest: int) -> bool:
         """Whether a row between these times may be wanted."""
@@ -138,9 +120,12 @@ class Filter:
                         compare(time, pa.scalar(bound, INSTANT)).to_numpy(zero_copy_only=False)
                     )
                     mask = fits if mask is None else mask & fits
-        batch = pa.RecordBatch.from_arrays(
-            [batch.column(name) for name in self.columns], schema=self.schema
-        )
+        if list(self.columns) == batch.schema.names:
+            batch = batch.replace_schema_metadata()
+        else:
+            batch = pa.RecordBatch.from_arrays(
+                [batch.column(name) for name in self.columns], schema=self.schema
+            )
         if mask is None or mask.all():
             return batch if len(batch) else None
         if not mask.any():

@@ -50,6 +50,11 @@ class KeyNumbers:
             numbers = known[indices]
         return pa.array(numbers, pa.int32())
 
+    def propose(self, keys: list[str]) -> None:
+        """Ask the next block to bring these keys."""
+        for key in keys:
+            self._numbers.setdefault(key, len(self._numbers))
+
     def accept(self) -> None:
         """The proposed keys are written."""
         self._accepted = len(self._numbers)

@@ -18,7 +18,9 @@ from zenlake.journal.files import Files, replace
 from zenlake.journal.layout import INFO, MAX_PARTITIONS, TEMPORARY, UNSYNCED, JournalInfo
 from zenlake.journal.partition import Partition
 from zenlake.journal.reader import Journal
+from zenlake.journal.remote import is_uri
 from zenlake.journal.retention import Retention
+from zenlake.journal.shipping import Shipper
 from zenlake.journal.sources import SourceNumbers
 from zenlake.journal.watermark import WATERMARK, Watermark
 
@@ -54,9 +56,14 @@ class Log:
         partitions: int | None = None,
         durable: bool = True,
         limits: Limits | None = None,
+        sealed_to: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Create the journal, or recover it; `durable` says whether fsync is called at all."""
+        """Create the journal, or recover it.
+
+        `durable` says whether fsync is called for every watermark; sealed segments are always
+        synced. `sealed_to` is the URI that sealed segments move to.
+        """
         self._files = files
         self._durable = durable
         self._limits = limits or Limits()
@@ -75,6 +82,7 @@ class Log:
         files.sync("")
         self.watermark = before
         self.commit()
+        self.shipper = Shipper(files, sealed_to, self.info) if sealed_to else None
         if durable and not trusted:
             files.sync("")
             files.remove(UNSYNCED)
@@ -168,10 +176,33 @@ class Log:
                     partition.seal(now)
                 else:
                     wait = min(wait, left)
-        self._limits.retention.apply(self._files, self.partitions, now)
+        shipper = self.shipper
+        if shipper is not None:
+            self._relocate(shipper)
+            wait = min(wait, 0.25)
+        self._limits.retention.apply(self._files, self.partitions, now, shipped=shipper is not None)
+        if shipper is not None:
+            shipper.offer(tuple(partition.manifest for partition in self.partitions))
         return wait
+
+    def _relocate(self, shipper: Shipper) -> None:
+        """List segments where they arrived, and only then remove them here."""
+        arrived = shipper.arrived()
+        for partition in self.partitions:
+            moved = [
+                segment
+                for segment in partition.manifest.segments
+                if not is_uri(segment.path) and (partition.number, segment.first) in arrived
+            ]
+            if moved:
+                places = {each.first: arrived[partition.number, each.first] for each in moved}
+                partition.publish(partition.manifest.moved(places))
+                for segment in moved:
+                    self._files.remove(segment.path)
 
     def close(self) -> None:
         """Let go of all files; what is committed is safe."""
+        if self.shipper is not None:
+            self.shipper.close()
         for partition in self.partitions:
             partition.close()

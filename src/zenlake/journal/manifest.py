@@ -34,6 +34,15 @@ class Manifest:
         gone = self.segments[count - 1].end if count else self.earliest
         return Manifest(gone, self.segments[count:])
 
+    def moved(self, places: dict[int, str]) -> Manifest:
+        """The manifest with segments, named by their first offsets, in other places."""
+        return replace(
+            self,
+            segments=tuple(
+                segment.at(places.get(segment.first, segment.path)) for segment in self.segments
+            ),
+        )
+
     def to_json(self) -> bytes:
         """The content of `manifest.json`."""
         page = {

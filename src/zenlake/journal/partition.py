@@ -21,6 +21,8 @@ __all__ = ["Partition", "runs"]
 #: Batches below both of these are put together into one block, when they come together.
 SMALL_ROWS = 16_384
 SMALL_BYTES = 1 << 20
+#: A segment whose blocks are smaller than this on average is packed when it is sealed.
+SMALL_BLOCK = 64 << 10
 #: A block above this is cut: it is what a reader has to take at once.
 LARGE_BYTES = 32 << 20
 
@@ -94,13 +96,35 @@ class Partition:
 
     def seal(self, now: float) -> Segment:
         """Close the write-ahead file as a segment, and begin another with the next row."""
-        segment = self.active.seal(now)
+        segment = self._pack(now) or self.active.seal(now)
         self.synced = segment.end
         self.active = WriteAhead(self._files, self._journal, self.number, segment.end)
         self.manifest = self.manifest.sealed(segment)
         # Until the page is written readers and recovery find the segment by its name.
         self.unlisted = True
         self.publish(self.manifest)
+        return segment
+
+    def _pack(self, now: float) -> Segment | None:
+        """Seal the rows in fewer blocks when they came in very small ones."""
+        active = self.active
+        if len(active.blocks) < 2 or active.size >= len(active.blocks) * SMALL_BLOCK:
+            return None
+        packed = None
+        try:
+            packed = active.packed()
+            segment = packed.seal(now)
+        except OSError:
+            # No room for both: the small blocks are as good, only slower to read.
+            if packed is not None:
+                packed.close()
+            if active.path + TEMPORARY in [
+                f"{folder(self.number)}/{name}" for name in self._files.list(folder(self.number))
+            ]:
+                self._files.remove(active.path + TEMPORARY)
+            return None
+        active.close()
+        self._files.remove(active.path)
         return segment
 
     def publish(self, manifest: Manifest) -> None:
@@ -135,10 +159,13 @@ class Partition:
         adopted = self._adopt(names, now)
         end = adopted.end
         self.active = WriteAhead(self._files, self._journal, self.number, end)
+        # The power may fail after a segment was packed and before its first form was removed.
+        packed = {segment.first for segment in adopted.segments}
         stray = [
             name
             for name in names
-            if first_of(name) > end or (name.endswith(OPEN) and first_of(name) < end)
+            if first_of(name) > end
+            or (name.endswith(OPEN) and first_of(name) < end and first_of(name) not in packed)
         ]
         if stray:
             raise JournalCorrupt(
@@ -158,7 +185,7 @@ class Partition:
                 f"{here} is missing: offsets {end} to {watermark} were acknowledged; restore it "
                 "from a copy of the journal"
             )
-        self._clear(names)
+        self._clear(names, packed)
         if adopted is not listed:
             self.publish(adopted)
         self._files.sync(home)
@@ -173,9 +200,10 @@ class Partition:
             manifest = manifest.sealed(dataclasses.replace(segment, closed=now))
         return manifest
 
-    def _clear(self, names: list[str]) -> None:
+    def _clear(self, names: list[str], packed: set[int]) -> None:
         """Remove what a crash left half done: pages in the making, segments let go."""
         for name in names:
             gone = name.endswith(SEALED) and first_of(name) < self.manifest.earliest
+            gone = gone or (name.endswith(OPEN) and first_of(name) in packed)
             if gone or name.endswith(TEMPORARY):
                 self._files.remove(f"{folder(self.number)}/{name}")

@@ -14,7 +14,7 @@ from zenlake.journal.files import LocalFiles, Shelf
 from zenlake.journal.filter import Filter, KeyChoice
 from zenlake.journal.layout import INFO, JournalInfo, manifest_path, open_path, sealed_path
 from zenlake.journal.manifest import Manifest
-from zenlake.journal.remote import RemoteFiles, is_uri
+from zenlake.journal.remote import RemoteFiles, is_uri, parted
 from zenlake.journal.segment import Segment
 from zenlake.journal.watermark import WATERMARK, Watermark
 from zenlake.keys import IntoKeyExpr
@@ -136,7 +136,7 @@ class Journal:
         it. Rows come in the order of their offsets, partition by partition. Raises `JournalGap`
         when `start` is no longer kept.
         """
-        chosen = Filter.of(keys, time, columns)
+        chosen = Filter(keys, time, columns)
         durable = self.watermark().offsets
         ranges = []
         for number in self._numbers(partition):
@@ -162,7 +162,7 @@ class Journal:
 
         Looks at the watermark every `poll` seconds when there is nothing to give.
         """
-        chosen = Filter.of(keys, time, columns)
+        chosen = Filter(keys, time, columns)
         places: dict[int, int | None] = {}
         for number in self._numbers(partition):
             first = _offset(start, number)
@@ -175,7 +175,7 @@ class Journal:
         self, partition: int, start: int, end: int, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """Rows that are in the files, acknowledged or not; for who recovers them."""
-        return self._scan([(partition, start, end)], Filter.of(None, None, columns))
+        return self._scan([(partition, start, end)], Filter(None, None, columns))
 
     def open_segment(self, segment: Segment) -> pa.NativeFile:
         """The file of a sealed segment, byte by byte as it lies there."""
@@ -252,24 +252,31 @@ class Journal:
                 if start >= due or not chosen.meets(segment, choice):
                     continue
                 if file is None:
-                    try:
-                        file = self._open(segment)
-                    except FileNotFoundError:
-                        if first is not None:
-                            self._check_kept(number, start)
-                        if self._manifest(number).earliest > start:
-                            continue
-                        raise JournalCorrupt(
-                            f"{segment.path} is missing: it holds offsets {segment.first} to "
-                            f"{segment.end} of partition {number}; restore it from a copy"
-                        ) from None
+                    file = self._open(number, segment, explicit=first is not None)
+                    if file is None:
+                        continue
                 yield from file.read(start, due, chosen, choice)
 
-    def _open(self, segment: Segment) -> SealedFile:
-        if is_uri(segment.path):
-            folder, _, name = segment.path.rpartition("/")
-            return SealedFile(RemoteFiles(folder), name)
-        return SealedFile(self._shelf, segment.path)
+    def _open(self, partition: int, segment: Segment, *, explicit: bool) -> SealedFile | None:
+        """A listed segment; None when it was let go, and nobody asked for its rows by number."""
+        for _ in range(2):
+            try:
+                if is_uri(segment.path):
+                    folder, name = parted(segment.path)
+                    return SealedFile(RemoteFiles(folder), name)
+                return SealedFile(self._shelf, segment.path)
+            except FileNotFoundError:
+                # Listed when we looked: by now it was let go, or moved.
+                manifest = self._manifest(partition)
+                if manifest.earliest > segment.first:
+                    if explicit:
+                        self._check_kept(partition, segment.first)
+                    return None
+                segment = next((s for s in manifest.segments if s.first == segment.first), segment)
+        raise JournalCorrupt(
+            f"{segment.path} is missing: it holds offsets {segment.first} to {segment.end} of "
+            f"partition {partition}; restore it from a copy"
+        )
 
     def _pieces(
         self, partition: int, end: int, start: int | None = None

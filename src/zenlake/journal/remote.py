@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-from typing import IO
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
 from zenlake.errors import LocalError
 
-__all__ = ["RemoteFiles", "is_uri"]
+__all__ = ["RemoteFiles", "is_uri", "joined", "parted"]
 
 
 def is_uri(where: str) -> bool:
@@ -19,13 +20,26 @@ def is_uri(where: str) -> bool:
     return bool(colon) and scheme.replace("+", "").replace("-", "").isalnum()
 
 
+def joined(uri: str, path: str) -> str:
+    """The URI of a file in the folder that a URI names; options stay at its end."""
+    parts = urlsplit(uri)
+    return urlunsplit(parts._replace(path=posixpath.join(parts.path, path)))
+
+
+def parted(uri: str) -> tuple[str, str]:
+    """The URI of the folder that a file is in, and the file's name."""
+    parts = urlsplit(uri)
+    folder, name = posixpath.split(parts.path)
+    return urlunsplit(parts._replace(path=folder)), name
+
+
 class RemoteFiles:
     """A folder of a pyarrow filesystem. Files appear there whole, or not at all."""
 
     def __init__(self, uri: str) -> None:
-        self.uri = uri.rstrip("/")
+        self.uri = uri
         try:
-            self._fs, self._root = fs.FileSystem.from_uri(self.uri)
+            self._fs, self._root = fs.FileSystem.from_uri(uri)
         except (pa.ArrowInvalid, OSError) as error:
             raise LocalError(
                 f"'{uri}' names no filesystem that pyarrow knows ({error}); write for instance "
@@ -52,8 +66,8 @@ class RemoteFiles:
         selector = fs.FileSelector(self._at(path), allow_not_found=True)
         return sorted(info.base_name for info in self._fs.get_file_info(selector))
 
-    def put(self, path: str, source: IO[bytes] | pa.NativeFile) -> None:
-        """Copy a file here."""
+    def put(self, path: str, source: Any) -> None:
+        """Copy a file here: `source` is open for reading."""
         where = self._at(path)
         self._fs.create_dir(posixpath.dirname(where), recursive=True)
         # Object stores show an object when it is whole; folders need a rename for that.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zenlake.errors import LocalError
 from zenlake.journal.files import Files
 from zenlake.journal.partition import Partition
-from zenlake.journal.remote import RemoteFiles, is_uri
+from zenlake.journal.remote import RemoteFiles, is_uri, parted
 
 __all__ = ["Retention"]
+
+_log = logging.getLogger("zenlake.journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,13 @@ class Retention:
                 "above zero, or None to keep everything"
             )
 
-    def apply(self, files: Files, partitions: Sequence[Partition], now: float) -> None:
-        """Let go of segments; readers that have one open keep it."""
+    def apply(
+        self, files: Files, partitions: Sequence[Partition], now: float, *, shipped: bool = False
+    ) -> None:
+        """Let go of segments; readers that have one open keep it.
+
+        `shipped`: whether somebody else removes those that are on another filesystem.
+        """
         drop = [0] * len(partitions)
         if self.age is not None:
             for index, partition in enumerate(partitions):
@@ -48,7 +56,8 @@ class Retention:
                 # First unlisted, then removed: a listed segment is always there.
                 partition.publish(partition.manifest.without(count))
                 for segment in gone:
-                    _remove(files, segment.path)
+                    if not (shipped and is_uri(segment.path)):
+                        _remove(files, segment.path)
 
     def _trim(self, partitions: Sequence[Partition], drop: list[int], most: int) -> None:
         total = sum(partition.bytes for partition in partitions)
@@ -67,8 +76,12 @@ class Retention:
 
 
 def _remove(files: Files, path: str) -> None:
-    if is_uri(path):
-        folder, _, name = path.rpartition("/")
-        RemoteFiles(folder).remove(name)
-    else:
+    if not is_uri(path):
         files.remove(path)
+        return
+    folder, name = parted(path)
+    try:
+        RemoteFiles(folder).remove(name)
+    except OSError as error:
+        # No longer listed, so nobody reads it; it only takes room there.
+        _log.warning("%s could not be removed: %s", path, error)

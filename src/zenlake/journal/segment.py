@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -83,6 +83,10 @@ class Segment:
             max_key=max(keys),
             closed=closed,
         )
+
+    def at(self, path: str) -> Segment:
+        """The same rows in another place."""
+        return replace(self, path=path)
 
     def to_page(self) -> dict[str, Any]:
         """The segment as an entry of the manifest."""

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import ipc
 
 from zenlake.errors import JournalCorrupt, JournalError
 from zenlake.journal.files import File, Files
 from zenlake.journal.frame import HEADER, Block, Torn, checksum, walk
 from zenlake.journal.keys import KeyNumbers
-from zenlake.journal.layout import FORMAT, folder, open_path, sealed_path
+from zenlake.journal.layout import FORMAT, TEMPORARY, folder, open_path, sealed_path
 from zenlake.journal.messages import (
     CODED,
     Place,
@@ -48,14 +49,23 @@ def segment_schema(journal: str, partition: int, first: int) -> pa.Schema:
     )
 
 
+#: What a block of a packed segment has at most, where its rows are not larger.
+PACKED_ROWS: Final = 16_384
+PACKED_BYTES: Final = 4 << 20
+
+
 class WriteAhead:
     """The open segment of one partition; one thread writes it."""
 
-    def __init__(self, files: Files, journal: str, partition: int, first: int) -> None:
+    def __init__(
+        self, files: Files, journal: str, partition: int, first: int, path: str | None = None
+    ) -> None:
+        """`path`: where the file is while it is open, if not where it usually is."""
         self._files = files
+        self._journal = journal
         self._partition = partition
         self._schema = segment_schema(journal, partition, first)
-        self.path: Final = open_path(partition, first)
+        self.path: Final = path or open_path(partition, first)
         self.first: Final = first
         self.next = first
         self.blocks: list[Block] = []
@@ -112,6 +122,30 @@ class WriteAhead:
         self._keys.accept()
         self._note(block, header, parts)
         return block
+
+    def packed(self) -> WriteAhead:
+        """The same rows in fewer blocks, in another file that is not sealed yet.
+
+        Who records little makes small blocks, and each has two kilobytes of its own.
+        """
+        other = WriteAhead(
+            self._files, self._journal, self._partition, self.first, self.path + TEMPORARY
+        )
+        other._keys.propose(self.keys)
+        source = self._files.open(self.path)
+        run: list[pa.RecordBatch] = []
+        rows = size = 0
+        for block in self.blocks:
+            if run and (rows + block.rows > PACKED_ROWS or size + block.length > PACKED_BYTES):
+                other.append(pa.concat_batches(run))
+                run, rows, size = [], 0, 0
+            source.seek(block.position + HEADER.size + block.keys)
+            batch = ipc.read_record_batch(source.read_buffer(block.length - block.keys), CODED)
+            run.append(pa.RecordBatch.from_arrays(batch.columns[1:], schema=_UNNUMBERED_CODED))
+            rows += block.rows
+            size += block.length
+        other.append(pa.concat_batches(run))
+        return other
 
     def forget(self) -> None:
         """Take back what `coded` numbered and `append` did not write."""

@@ -120,14 +120,18 @@ class JournalWriter:
         retain_bytes: int | None = None,
         retain_age: float | None = None,
         on_full: Literal["block", "drop"] = "block",
+        sealed_to: str | None = None,
         queue_bytes: int = 64 << 20,
         files: Files | None = None,
     ) -> JournalWriter:
         """Create the journal in a folder, or go on with it.
 
         What a crash left half written is mended first. `fsync` is `"batch"`, `"never"` or a time
-        like `"50ms"`. `partitions` is fixed when the journal is created. Raises `JournalLocked`
-        when another process writes it, and `JournalCorrupt` when acknowledged rows are damaged.
+        like `"50ms"`. Segments are sealed at `segment_bytes` or after `segment_age` seconds, kept
+        while all have at most `retain_bytes` and for `retain_age` seconds, and moved to
+        `sealed_to`, a URI that pyarrow knows. `partitions` is fixed when the journal is created.
+        Raises `JournalLocked` when another process writes it, and `JournalCorrupt` when
+        acknowledged rows are damaged.
         """
         interval, durable = interval_of(fsync)
         limits = Limits(segment_bytes, segment_age, Retention(retain_bytes, retain_age))
@@ -140,6 +144,7 @@ class JournalWriter:
                 partitions=partitions,
                 durable=durable,
                 limits=limits,
+                sealed_to=sealed_to,
             )
             return cls(
                 log,
