@@ -10,12 +10,14 @@ planned anew; appends of the pipeline never stand in the way.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +40,9 @@ SMALLEST: Final = 64 * 1024
 MOST_TRIES: Final = 8
 REPLACED: Final = ("latest", "gaps")
 """Tables whose files are replaced by the pipeline itself; there is nothing to merge in them."""
+
+LOG: Final = "_delta_log/"
+SCRATCH: Final = "_scratch/"
 
 Progress = Callable[[str, int, int], None]
 """Told: what is done, how many pieces of how many."""
@@ -236,23 +241,41 @@ def _old(table: Table, newest: Any) -> list[DataFile]:
 
 
 def vacuum(table: Table, age: float, keep: Sequence[str] = (), *, dry: bool = False) -> list[str]:
-    """Delete the files that no present version needs and that are older than `age` seconds.
+    """Delete the files that no present version needs, and none needed for `age` seconds.
 
-    Attempts that failed leave such files, and so do compaction and `latest`. A file that is
-    younger may belong to a task that is about to be committed, or to somebody's reading.
+    Attempts that failed leave such files, and so do compaction and `latest`. One that was written
+    since may belong to a task that is about to be committed; one that was removed from the table
+    since may be in the hands of a reader.
     """
+    # The files first: what is committed while we look was written before, or is young.
+    there = list(table.place.files())
     table.refresh()
     needed = {*table.actions()["path"].to_pylist(), *keep}
-    removed = []
-    for name, _, old in list(table.place.files()):
-        if name.startswith("_delta_log/") or name in needed or old < age:
+    needed |= _removed_since(table, [name for name, _, old in there if old < age])
+    gone = []
+    for name, _, old in there:
+        if name.startswith(LOG) or name in needed or old < age:
             continue
-        removed.append(name)
+        gone.append(name)
         if not dry:
             table.place.remove(name)
-            if name.startswith("_scratch/"):
+            if name.startswith(SCRATCH):
                 table.place.remove_folder(name.rpartition("/")[0])
-    return removed
+    return gone
+
+
+def _removed_since(table: Table, young: list[str]) -> set[str]:
+    """The files that young versions took out of the table, as the log tells it."""
+    found: set[str] = set()
+    for name in young:
+        if not name.startswith(LOG) or not name.endswith(".json"):
+            continue
+        with table.place.filesystem.open_input_stream(table.place.path(name)) as page:
+            lines = page.read().splitlines()
+        for line in lines:
+            if b'"remove"' in line:
+                found.add(unquote(json.loads(line)["remove"]["path"]))
+    return found
 
 
 def promised(tables: Mapping[str, Table]) -> list[str]:

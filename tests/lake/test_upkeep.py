@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.lake.journals import Here, rows_of, table_of, write
+from tests.lake.rowsof import START, Row
+from zenlake.lake import LakeConfig, Pipeline, Retention, open, read_config
+from zenlake.lake.files import DataFile
+from zenlake.lake.tasks import Work
+from zenlake.lake.upkeep import compact, groups, promised, retain, vacuum
+
+SMALL = LakeConfig(compact_files=4)
+
+
+def filled(tmp_path: Path, batches: int, each: int = 3) -> Pipeline:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    pipeline: Pipeline | None = None
+    for n in range(batches):
+        rows = [Row(f"k/{k}", b"%d" % n, at=n) for k in range(each)]
+        write(journal, [*rows, Row("robot/1/pose", b"{" if n % 2 else b'{"x": 1}', n, encoding=5)])
+        pipeline = pipeline or Pipeline(
+            str(lake),
+            str(journal),
+            Here(),
+            read_config('{tables: {pose: {format: "robot/${id}/pose"}}}'),
+        )
+        while pipeline.step().behind:
+            pass
+    assert pipeline is not None
+    return pipeline
+
+
+def test_small_files_become_one_sorted_by_key_and_time_and_no_row_changes(tmp_path: Path) -> None:
+    filled(tmp_path, 5)
+    lake = tmp_path / "lake"
+    before = sorted(rows_of(lake, "samples"), key=str)
+    assert len(table_of(lake, "samples").files()) == 5
+    assert open(lake).compact(tasks=Here())["samples"] == 4
+    (file,) = table_of(lake, "samples").files()
+    assert sorted(rows_of(lake, "samples"), key=str) == before
+    order = [(row["key"], row["hlc"]) for row in rows_of(lake, "samples")]
+    assert order == sorted(order)
+    assert file.rows == len(before)
+    actions = table_of(lake, "samples").actions()
+    assert (actions["min.key"][0].as_py(), actions["max.key"][0].as_py()) == ("k/0", "robot/1/pose")
+    assert len(rows_of(lake, "pose")) == 3
+    assert len(rows_of(lake, "latest")) == 4
+
+
+def test_the_number_of_files_grows_with_the_logarithm_of_the_batches(tmp_path: Path) -> None:
+    pipeline = filled(tmp_path, 1)
+    journal = tmp_path / "journal"
+    most = 0
+    for n in range(1, 24):
+        write(journal, [Row("k", b"x" * 3000, at=n)])
+        pipeline.step()
+        compact(table_of(tmp_path / "lake", "samples"), Here(), SMALL)
+        most = max(most, len(table_of(tmp_path / "lake", "samples").files()))
+    assert most <= 8
+    assert len(rows_of(tmp_path / "lake", "samples")) == 27
+
+
+def test_the_pipeline_goes_on_while_files_are_merged(tmp_path: Path) -> None:
+    pipeline = filled(tmp_path, 6)
+    journal = tmp_path / "journal"
+
+    class Meanwhile(Here):
+        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+            done = super().run(items, what)
+            write(journal, [Row("new", b"", 99)])
+            pipeline.step()
+            return done
+
+    assert compact(table_of(tmp_path / "lake", "samples"), Meanwhile(), SMALL) == 5
+    assert len(rows_of(tmp_path / "lake", "samples")) == 25
+
+
+def test_two_compactions_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
+    filled(tmp_path, 6)
+    lake = tmp_path / "lake"
+    before = sorted(rows_of(lake, "samples"), key=str)
+
+    class Race(Here):
+        raced = False
+
+        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+            done = super().run(items, what)
+            if not self.raced:
+                self.raced = True
+                compact(table_of(lake, "samples"), Here(), SMALL)
+                retain(table_of(lake, "samples"), Here(), (Retention("k/0", 0.0),), now=START + 3.0)
+            return done
+
+    compact(table_of(lake, "samples"), Race(), SMALL)
+    kept = [
+        row for row in before if row["key"] != "k/0" or row["received"].timestamp() >= START + 3
+    ]
+    assert sorted(rows_of(lake, "samples"), key=str) == kept
+
+
+def test_retention_goes_by_age_and_the_first_rule_that_names_a_key(tmp_path: Path) -> None:
+    filled(tmp_path, 6)
+    lake = tmp_path / "lake"
+    rules = (Retention("k/1", 100.0), Retention("k/*", 2.0))
+    dropped = open(lake).retain(rules, tasks=Here(), now=START + 5.0)
+    # Received at 0 … 5; k/0 and k/2 keep 3, 4 and 5; nobody said anything of robots.
+    assert dropped["samples"] == 6
+    assert dropped["latest"] == dropped["pose"] == 0
+    counts: dict[str, int] = {}
+    for row in rows_of(lake, "samples"):
+        counts[row["key"]] = counts.get(row["key"], 0) + 1
+    assert counts == {"k/0": 3, "k/1": 6, "k/2": 3, "robot/1/pose": 6}
+    assert open(lake).retain(rules, tasks=Here(), now=START + 5.0)["samples"] == 0
+    everything = open(lake).retain((Retention("**", 0.0),), tasks=Here(), now=START + 50.0)
+    assert everything["samples"] == 18
+    assert rows_of(lake, "samples") == []
+    assert everything["quarantine"] == 3
+
+
+def test_vacuum_takes_what_no_version_needs_and_nothing_young(tmp_path: Path) -> None:
+    filled(tmp_path, 5)
+    lake = tmp_path / "lake"
+    open(lake).compact(tasks=Here())
+    orphan = lake / "samples" / "day=2023-11-14" / "orphan.parquet"
+    orphan.write_bytes(b"half a file")
+    scratch = lake / "latest" / "_scratch" / "gone" / "state.arrow"
+    scratch.parent.mkdir(parents=True)
+    scratch.write_bytes(b"x")
+    old = time.time() - 7200
+    for path in (lake / "samples").rglob("*.parquet"):
+        os.utime(path, (old, old))
+    # Old files all, but their readers may have begun a moment ago, before the compaction.
+    assert open(lake).vacuum(3600.0)["samples"] == ["day=2023-11-14/orphan.parquet"]
+    orphan.write_bytes(b"half a file")
+    assert len(open(lake).vacuum(0.0, dry=True)["samples"]) == 6
+    assert orphan.exists()
+    assert len(open(lake).vacuum(0.0)["samples"]) == 6
+    assert not orphan.exists()
+    assert not scratch.parent.exists()
+    assert len(rows_of(lake, "samples")) == 20
+    assert len(rows_of(lake, "latest")) == 4
+
+
+def test_vacuum_spares_what_a_typed_table_has_promised_to_the_quarantine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, 1)
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    write(journal, [Row("robot/1/pose", b"{", 9, encoding=5)])
+    config = read_config('{tables: {pose: {format: "robot/${id}/pose"}}}')
+    with monkeypatch.context() as patch:
+        # Killed between the commit of the table and that of the quarantine.
+        patch.setattr(Pipeline, "_settle", lambda self, name: None)
+        Pipeline(str(lake), str(journal), Here(), config).step()
+    assert rows_of(lake, "quarantine") == []
+    assert len(promised(open(lake).tables())) == 1
+    old = time.time() - 7200
+    for path in (lake / "quarantine").rglob("*.parquet"):
+        os.utime(path, (old, old))
+    open(lake).vacuum(3600.0)
+    Pipeline(str(lake), str(journal), Here(), config)
+    assert [row["value"] for row in rows_of(lake, "quarantine")] == [b"{"]
+
+
+def test_tables_that_are_replaced_anyway_are_left_alone(tmp_path: Path) -> None:
+    filled(tmp_path, 3)
+    latest = table_of(tmp_path / "lake", "latest")
+    assert compact(latest, Here(), SMALL, full=True) == 0
+    assert retain(latest, Here(), (Retention("**", 0.0),)) == 0
+    assert vacuum(latest, 3600.0) == []
+
+
+@given(st.lists(st.integers(1, 200_000_000), max_size=60), st.booleans())
+def test_no_file_is_merged_twice_and_no_group_is_larger_than_a_file_may_be(
+    sizes: list[int], full: bool
+) -> None:
+    config = LakeConfig()
+    files = [DataFile(f"{n}", size, 1, {"day": str(n % 2)}, "", n) for n, size in enumerate(sizes)]
+    chosen = groups(files, config, full)
+    paths = [file.path for group in chosen for file in group]
+    assert len(paths) == len(set(paths))
+    for group in chosen:
+        assert len(group) > 1
+        assert sum(file.size for file in group) <= config.compact_bytes
+        assert len({file.partition["day"] for file in group}) == 1
