@@ -199,6 +199,57 @@ class Peer:
         """The protocols of its links."""
         return sorted(str(link.dst).split("/")[0] for link in self.session.info.links())
 
+    def dropped(self) -> Plain:
+        """What was dropped so far, by direction and reason; only ours tells."""
+        counts = importlib.import_module("zenlake.node.counts")
+        node = self.session._runtime.node
+        total = counts.SessionCounts()
+        total.add(node.past.total)
+        for neighbour in node.neighbours:
+            total.add(counts.counts_of(neighbour))
+        found: Plain = total.dropped()
+        return found
+
+    def resources(self) -> int:
+        """How many keys its tables know; only ours tells."""
+        return len(list(self.session._runtime.node.tables.tree.entries()))
+
+    def storm(self, place: str, count: int, threads: int) -> int:
+        """Clients that connect, declare, speak and leave, several at a time; how many did."""
+        left = iter(range(count))
+        lock = threading.Lock()
+        done: list[int] = []
+
+        def come_and_go() -> None:
+            while True:
+                with lock:
+                    number = next(left, None)
+                if number is None:
+                    return
+                config = self.config("client", connect__endpoints=[place])
+                session = self.zenoh.open(config)
+                session.declare_subscriber(f"storm/{number}", lambda _: None)
+                session.liveliness().declare_token(f"storm/alive/{number}")
+                session.put(f"storm/{number}", "x")
+                session.close()
+                done.append(number)
+
+        running = [threading.Thread(target=come_and_go) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        return len(done)
+
+    def subscribe_many(self, name: str, prefix: str, count: int) -> None:
+        """Declare many subscribers, of which the last one is listened to."""
+        for number in range(count - 1):
+            # A callback would cost theirs a thread each.
+            self.things[f"{name} {number}"] = self.session.declare_subscriber(
+                f"{prefix}/{number}", self.zenoh.handlers.RingChannel(1)
+            )
+        self.subscribe(name, f"{prefix}/{count - 1}")
+
     # ------------------------------------------------------------------------------- hearing
 
     def _hear(self, name: str, show: Any) -> Any:
