@@ -55,12 +55,15 @@ class Latest:
         """Hear of more rows; their order does not matter."""
         if not batch.num_rows:
             return
-        rows = batch.take(pa.array(_winners(batch))).to_pydict()
-        columns = [rows[name] for name in COLUMNS]
+        names = batch.column("key").dictionary.to_pylist()
+        rows = batch.select(COLUMNS).take(pa.array(_winners(batch, names)))
+        # Not `to_pylist` of the keys: it looks each of them up on its own.
+        keys = [names[code] for code in rows.column("key").indices.to_pylist()]
+        columns = [rows.column(name).to_pylist() for name in COLUMNS[1:]]
         with self._lock:
             newest = self._newest
             for key, payload, kind, encoding, schema, hlc, id, attachment in zip(
-                *columns, strict=True
+                keys, *columns, strict=True
             ):
                 if kind == DELETE:
                     newest.delete(key, hlc, id)
@@ -96,13 +99,12 @@ def _told(held: Held[Value]) -> tuple[str, int, bytes, Value]:
     return held.key, held.time, held.id, held.value
 
 
-def _winners(batch: Any) -> Integers:
+def _winners(batch: Any, names: list[str]) -> Integers:
     """Rows that may change something: the newest of each key, and all that mean many keys."""
     key = batch.column("key")
     codes = key.indices.to_numpy(zero_copy_only=False)
     hlc = batch.column("hlc").to_numpy(zero_copy_only=False)
-    count = len(key.dictionary)
-    newest = np.full(count, np.iinfo(np.int64).min, np.int64)
+    newest = np.full(len(names), np.iinfo(np.int64).min, np.int64)
     if (hlc[1:] >= hlc[:-1]).all():
         # In the order of time, as it nearly always comes: the last of each key is its newest.
         newest[codes] = hlc
@@ -110,8 +112,8 @@ def _winners(batch: Any) -> Integers:
         np.maximum.at(newest, codes, hlc)
     # Those that were told at the very same time are all looked at: their ids decide.
     chosen = hlc == newest[codes]
-    wild = np.array([is_wild(name) for name in key.dictionary.to_pylist()], np.bool_)
-    if wild.any():
-        chosen |= wild[codes]
+    wild = ["*" in name and is_wild(name) for name in names]
+    if True in wild:
+        chosen |= np.array(wild)[codes]
     rows: Integers = np.flatnonzero(chosen)
     return rows

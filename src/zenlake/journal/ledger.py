@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from zenlake.errors import LocalError
 from zenlake.journal.account import Account, Gap
-from zenlake.journal.senders import COLUMNS, numbered, unnumbered
+from zenlake.journal.senders import COLUMNS, senders_in
 
 __all__ = ["COLUMNS", "Ledger", "Opened", "Page"]
 
@@ -88,7 +88,8 @@ class Ledger:
         self.offsets[partition] = self.offsets.get(partition, 0) + batch.num_rows
         accounts = self._accounts.setdefault(partition, {})
         opened: list[Opened] = []
-        for found in numbered(batch):
+        numbered, unnumbered = senders_in(batch)
+        for found in numbered:
             account = accounts.get(found.source)
             if account is None:
                 if len(accounts) >= MOST_SOURCES:
@@ -100,7 +101,7 @@ class Ledger:
             ):
                 opened.append(Opened(partition, found.source, account.key, first, last))
         keys = self._unprovable.setdefault(partition, {})
-        for key, count in unnumbered(batch).items():
+        for key, count in unnumbered.items():
             if key in keys or len(keys) < MOST_KEYS:
                 keys[key] = keys.get(key, 0) + count
             else:

@@ -21,7 +21,7 @@ from zenlake.clock.zid import id_text
 from zenlake.journal.account import Flags, Integers
 from zenlake.journal.schema import HEALED
 
-__all__ = ["COLUMNS", "Stretch", "Unnumbered", "numbered", "unnumbered"]
+__all__ = ["COLUMNS", "Stretch", "Unnumbered", "senders_in"]
 
 #: The columns that sources are found in.
 COLUMNS: Final = [
@@ -62,26 +62,33 @@ Unnumbered = dict[str, int]
 """How many rows without a number came under each key."""
 
 
-def numbered(batch: Array) -> Iterator[Stretch]:
-    """The rows that have a number, by source."""
-    rows = _zenoh_rows(batch)
-    if rows is not None:
-        yield from _zenoh(batch, rows)
-    rows = _ros_rows(batch)
-    if rows is not None:
-        yield from _ros(batch, rows)
+def senders_in(batch: Array) -> tuple[Iterator[Stretch], Unnumbered]:
+    """The rows that have a number, by source; and those that have none, counted by key."""
+    zenoh, ros = _zenoh_rows(batch), _ros_rows(batch)
+    return _numbered(batch, zenoh, ros), _unnumbered(batch, zenoh, ros)
 
 
-def unnumbered(batch: Array) -> Unnumbered:
-    """The rows that have none, counted by key."""
-    without = np.ones(batch.num_rows, np.bool_)
-    for rows in (_zenoh_rows(batch), _ros_rows(batch)):
-        if rows is not None:
-            without[rows] = False
-    if not without.any():
+def _numbered(
+    batch: Array, zenoh: Integers | slice | None, ros: Integers | None
+) -> Iterator[Stretch]:
+    if zenoh is not None:
+        yield from _zenoh(batch, zenoh)
+    if ros is not None:
+        yield from _ros(batch, ros)
+
+
+def _unnumbered(batch: Array, zenoh: Integers | slice | None, ros: Integers | None) -> Unnumbered:
+    if isinstance(zenoh, slice):
         return {}
     key = batch.column("key")
-    counts = np.bincount(key.indices.to_numpy(zero_copy_only=False)[without])
+    codes = key.indices.to_numpy(zero_copy_only=False)
+    if zenoh is not None or ros is not None:
+        without = np.ones(batch.num_rows, np.bool_)
+        for rows in (zenoh, ros):
+            if rows is not None:
+                without[rows] = False
+        codes = codes[without]
+    counts = np.bincount(codes)
     named = np.flatnonzero(counts)
     names = key.dictionary.take(pa.array(named)).to_pylist()
     return dict(zip(names, counts[named].tolist(), strict=True))
@@ -105,22 +112,49 @@ def _zenoh_rows(batch: Array) -> Integers | slice | None:
 def _zenoh(batch: Array, rows: Integers | slice) -> Iterator[Stretch]:
     if not isinstance(rows, slice):
         batch = batch.take(pa.array(rows))
-    zid = batch.column("source_zid").dictionary_encode()
+    rest = _Rest(batch)
+    zid = batch.column("source_zid")
     eid = _integers(pc.fill_null(batch.column("source_eid"), 0))
     number = _integers(batch.column("source_sn"))
-    who = zid.indices.to_numpy(zero_copy_only=False).astype(np.int64) << 32 | eid
     own_clock = _own_clock(batch)
+    alone = _only_value(zid)
+    if alone is not None and (eid == eid[0]).all():
+        name = f"{id_text(alone)}:{eid[0]}"
+        yield rest.stretch(name, ZENOH_BITS, number, own_clock, slice(None))
+        return
+    zid = zid.dictionary_encode()
+    who = zid.indices.to_numpy(zero_copy_only=False).astype(np.int64) << 32 | eid
     for at in _groups(who):
         source = int(who[at[0] if not isinstance(at, slice) else 0])
-        name = id_text(zid.dictionary[source >> 32].as_py())
-        yield _stretch(batch, f"{name}:{source & 0xFFFFFFFF}", ZENOH_BITS, number, own_clock, at)
+        name = f"{id_text(zid.dictionary[source >> 32].as_py())}:{source & 0xFFFFFFFF}"
+        yield rest.stretch(name, ZENOH_BITS, number, own_clock, at)
 
 
 def _own_clock(batch: Array) -> Flags | None:
     """Which rows were stamped by the node that sent them."""
-    own = pc.equal(batch.column("stamp_id"), batch.column("source_zid"))
-    flags: Flags = pc.fill_null(own, False).to_numpy(zero_copy_only=False)
+    stamp_id, zid = batch.column("stamp_id"), batch.column("source_zid")
+    teller, sender = _only_value(stamp_id), _only_value(zid)
+    if teller is not None and sender is not None:
+        return np.ones(batch.num_rows, np.bool_) if teller == sender else None
+    flags: Flags = pc.fill_null(pc.equal(stamp_id, zid), False).to_numpy(zero_copy_only=False)
     return flags if flags.any() else None
+
+
+def _only_value(column: Array) -> bytes | None:
+    """The bytes that all rows have, if they all have the same; looked at as one piece of memory."""
+    count = len(column)
+    if column.null_count or not count:
+        return None
+    first: bytes = column[0].as_py()
+    size = len(first)
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32, count + 1, column.offset * 4)
+    if data is None or int(ends[-1] - ends[0]) != count * size:
+        return None
+    if not (np.diff(ends) == size).all():
+        return None
+    same = data.slice(int(ends[0]), count * size).equals(pa.py_buffer(first * count))
+    return first if same else None
 
 
 # ------------------------------------------------------------------------------------- ROS 2
@@ -144,13 +178,18 @@ def _attachments(column: Array, rows: Integers) -> np.ndarray[Any, np.dtype[np.u
     _, offsets, data = column.buffers()
     start = np.frombuffer(offsets, np.int32)[column.offset + rows].astype(np.int64)
     lines: np.ndarray[Any, np.dtype[np.uint8]]
+    if (np.diff(start) == ROS_SIZE).all():
+        # One behind the other, as when all rows are from ROS: no need to gather them.
+        first = int(start[0])
+        whole = np.frombuffer(data, np.uint8)[first : first + len(rows) * ROS_SIZE]
+        return whole.reshape(len(rows), ROS_SIZE)
     lines = np.frombuffer(data, np.uint8)[start[:, None] + np.arange(ROS_SIZE)]
     return lines
 
 
 def _ros(batch: Array, rows: Integers) -> Iterator[Stretch]:
     lines = _attachments(batch.column("attachment"), rows)
-    batch = batch.take(pa.array(rows))
+    rest = _Rest(batch.take(pa.array(rows)))
     number = np.ascontiguousarray(lines[:, :8]).view("<i8")[:, 0].astype(np.int64)
     gids = np.ascontiguousarray(lines[:, GID_SIZE + 1 :])
     encoded = pa.FixedSizeBinaryArray.from_buffers(
@@ -160,31 +199,40 @@ def _ros(batch: Array, rows: Integers) -> Iterator[Stretch]:
     for at in _groups(who):
         index = int(who[at[0] if not isinstance(at, slice) else 0])
         name = f"ros2:{encoded.dictionary[index].as_py().hex()}"
-        yield _stretch(batch, name, ROS_BITS, number, None, at)
+        yield rest.stretch(name, ROS_BITS, number, None, at)
 
 
 # -------------------------------------------------------------------------------------- both
 
 
-def _stretch(
-    batch: Array,
-    source: str,
-    bits: int,
-    number: Integers,
-    own_clock: Flags | None,
-    at: Integers | slice,
-) -> Stretch:
-    first = 0 if isinstance(at, slice) else int(at[0])
-    healed: Flags = batch.column("origin").to_numpy(zero_copy_only=False)[at] == HEALED
-    return Stretch(
-        source,
-        batch.column("key")[first].as_py(),
-        bits,
-        number[at],
-        _integers(batch.column("hlc"))[at],
-        None if own_clock is None else own_clock[at],
-        healed if healed.any() else None,
-    )
+class _Rest:
+    """What is told of every row beside its sender and its number."""
+
+    def __init__(self, batch: Array) -> None:
+        self._keys = batch.column("key")
+        self._times = _integers(batch.column("hlc"))
+        healed: Flags = batch.column("origin").to_numpy(zero_copy_only=False) == HEALED
+        self._healed = healed if healed.any() else None
+
+    def stretch(
+        self,
+        source: str,
+        bits: int,
+        number: Integers,
+        own_clock: Flags | None,
+        at: Integers | slice,
+    ) -> Stretch:
+        """The rows of one sender."""
+        first = 0 if isinstance(at, slice) else int(at[0])
+        return Stretch(
+            source,
+            self._keys[first].as_py(),
+            bits,
+            number[at],
+            self._times[at],
+            None if own_clock is None else own_clock[at],
+            None if self._healed is None else self._healed[at],
+        )
 
 
 def _groups(who: Integers) -> Iterator[Integers | slice]:
