@@ -106,6 +106,7 @@ def crash_everywhere(play: Callable[[History], None], limits: Limits, seeds: int
         point += 1
 
 
+@pytest.mark.slow
 def test_the_power_may_fail_in_every_operation() -> None:
     def play(history: History) -> None:
         history.open()
@@ -123,6 +124,7 @@ def test_the_power_may_fail_in_every_operation() -> None:
     assert points > 50
 
 
+@pytest.mark.slow
 def test_the_power_may_fail_while_segments_are_let_go() -> None:
     def play(history: History) -> None:
         history.open()

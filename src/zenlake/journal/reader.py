@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ class Journal:
         self._where = where
         self._closed = threading.Event()
         self._tails: dict[int, TailFile] = {}
+        self._manifests: dict[int, tuple[bytes, Manifest]] = {}
         self._lock = threading.Lock()
         try:
             page = shelf.read(INFO)
@@ -206,7 +208,11 @@ class Journal:
             page = self._shelf.read(path)
         except FileNotFoundError:
             return Manifest()
-        return Manifest.from_json(page, f"{self._where}/{path}")
+        known = self._manifests.get(partition)
+        if known is None or known[0] != page:
+            known = page, Manifest.from_json(page, f"{self._where}/{path}")
+            self._manifests[partition] = known
+        return known[1]
 
     def _check_kept(self, partition: int, first: int) -> None:
         earliest = self._manifest(partition).earliest
@@ -287,6 +293,13 @@ class Journal:
         a moment ago, and the write-ahead file.
         """
         due = start
+        tail = self._tails.get(partition)
+        if tail is not None and due is not None and due >= tail.first:
+            # Who follows the tail needs no manifest, until the file it reads is sealed.
+            with contextlib.suppress(FileNotFoundError):
+                tail = self._tail(partition, tail.first, end)
+                yield tail.segment(), tail
+                return
         for _ in range(_PATIENCE):
             manifest = self._manifest(partition)
             for segment in manifest.segments:
