@@ -97,12 +97,12 @@ def test_closing_on_a_full_disk_gives_up_when_told_to() -> None:
 def test_however_much_room_is_left_sealing_breaks_nothing(spare: int) -> None:
     disk = Disk()
     log = Log(disk, limits=Limits(segment_bytes=1))
-    log.write(0, [rows(["a", "b"])])
+    log.write(0, rows(["a", "b"]))
     log.commit()
     disk.capacity = sum(len(inode.seen) for inode in disk.names.values()) + spare
     try:
         log.tend()
-        log.write(0, [rows(["c"], start=2)])
+        log.write(0, rows(["c"], start=2))
         log.commit()
         log.tend()
     except OSError:
@@ -112,7 +112,7 @@ def test_however_much_room_is_left_sealing_breaks_nothing(spare: int) -> None:
     disk.capacity = None
     # The same writer goes on, and so does another.
     log.tend()
-    log.write(0, [rows(["d"], start=3)])
+    log.write(0, rows(["d"], start=3))
     log.commit()
     log.tend()
     seen = told(journal.scan())

@@ -41,7 +41,7 @@ class History:
         self.serial += count
         # Before the call: a block may survive though the call did not return.
         self.written[partition] += zip(keys, values, strict=True)
-        self.log.write(partition, [batch])
+        self.log.write(partition, batch)
 
     def promised(self) -> tuple[int, ...]:
         """What anybody could have read from outside."""
@@ -266,7 +266,7 @@ def test_a_page_that_is_damaged_is_named(name: str) -> None:
 def test_without_fsync_a_loss_of_power_costs_rows_and_not_the_journal() -> None:
     disk = Disk()
     log = Log(disk, durable=False)
-    log.write(0, [rows(["a", "b"])])
+    log.write(0, rows(["a", "b"]))
     assert log.commit().offsets == (2,)
     assert not log.watermark.synced
     for seed in range(20):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -145,12 +145,11 @@ class Log:
             for batch in reader.rows(partition.number, start, partition.next, _SOURCES):
                 self.sources.take(batch)
 
-    def write(self, partition: int, run: Sequence[pa.RecordBatch]) -> int:
+    def write(self, partition: int, batch: pa.RecordBatch) -> int:
         """Append rows as one block, all or, with `OSError`, none; gives the block's bytes."""
-        size = self.partitions[partition].append(run)
-        for batch in run:
-            self.sources.take(batch)
-        return size
+        block = self.partitions[partition].append(batch)
+        self.sources.take(batch)
+        return block.length
 
     def commit(self) -> Watermark:
         """Make durable what is written, say so to the disk, and return how far that is."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from zenlake.errors import JournalCorrupt
 from zenlake.journal.blocks import SealedFile
 from zenlake.journal.files import Files, replace
+from zenlake.journal.frame import Block
 from zenlake.journal.layout import OPEN, SEALED, TEMPORARY, first_of, folder, manifest_path
 from zenlake.journal.manifest import Manifest
 from zenlake.journal.remote import is_uri
@@ -27,8 +28,8 @@ SMALL_BLOCK = 64 << 10
 LARGE_BYTES = 32 << 20
 
 
-def runs(batches: Sequence[tuple[pa.RecordBatch, int]]) -> Iterator[list[pa.RecordBatch]]:
-    """Cut and gather batches that came together, so that each run makes a block of good size.
+def runs(batches: Sequence[tuple[pa.RecordBatch, int]]) -> Iterator[pa.RecordBatch]:
+    """Cut and gather batches that came together, so that each result makes a block of good size.
 
     Each comes with its size in bytes, which takes too long to find out twice.
     """
@@ -36,18 +37,23 @@ def runs(batches: Sequence[tuple[pa.RecordBatch, int]]) -> Iterator[list[pa.Reco
     rows = size = 0
     for batch, nbytes in batches:
         if run and (rows + len(batch) > SMALL_ROWS or size + nbytes > SMALL_BYTES):
-            yield run
+            yield _together(run)
             run, rows, size = [], 0, 0
         if nbytes > LARGE_BYTES and len(batch) > 1:
             step = max(1, len(batch) * LARGE_BYTES // nbytes)
             for start in range(0, len(batch), step):
-                yield [batch[start : start + step]]
+                yield batch[start : start + step]
         elif len(batch):
             run.append(batch)
             rows += len(batch)
             size += nbytes
     if run:
-        yield run
+        yield _together(run)
+
+
+def _together(run: list[pa.RecordBatch]) -> pa.RecordBatch:
+    # pyarrow makes one dictionary of those that the batches bring.
+    return run[0] if len(run) == 1 else pa.concat_batches(run)
 
 
 class Partition:
@@ -76,12 +82,10 @@ class Partition:
         """The size of everything that is kept."""
         return sum(segment.bytes for segment in self.manifest.segments) + self.active.size
 
-    def append(self, run: Sequence[pa.RecordBatch]) -> int:
-        """Write the rows as one block, all or, with `OSError`, none; gives the block's bytes."""
+    def append(self, batch: pa.RecordBatch) -> Block:
+        """Write the rows as one block, all or, with `OSError`, none."""
         try:
-            coded = [self.active.coded(batch) for batch in run]
-            rows = coded[0] if len(coded) == 1 else pa.concat_batches(coded)
-            return self.active.append(rows).length
+            return self.active.append(self.active.coded(batch))
         except BaseException:
             self.active.forget()
             raise
