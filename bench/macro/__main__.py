@@ -18,6 +18,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -183,6 +184,35 @@ def throughput(
     return figures
 
 
+def record(running: Bench, size: int, seconds: float = 3.0) -> Figures:
+    """What recording a row costs; the publisher is Eclipse's for all."""
+    listening, connecting = running.pair(False)
+    with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as folder:
+        recorder = running.start("recorder", size=size, to=f"{folder}/journal", **listening)
+        publisher = running.start("publisher", ECLIPSE, size=size, **connecting)
+        deadline = time.monotonic() + 10
+        while not publisher.do("matching")["matching"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        publisher.do("go")
+        time.sleep(1.0)
+        before, first = recorder.cpu(), recorder.do("count")
+        time.sleep(seconds)
+        after, last = recorder.cpu(), recorder.do("count")
+        sent = publisher.do("stop")["n"]
+        deadline = time.monotonic() + 20
+        while (total := recorder.do("count")["n"]) < sent and time.monotonic() < deadline:
+            time.sleep(0.05)
+        rows = last["n"] - first["n"]
+        took = last["time"] - first["time"]
+        running.end()
+        return {
+            "rows/s": rows / took,
+            "MB/s": rows * size / took / 1e6,
+            "recorder µs": (after - before) / max(rows, 1) * 1e6,
+            "lost": float(sent - total),
+        }
+
+
 def latency(running: Bench, size: int, routed: bool = False) -> Figures:
     """The round trip of a payload."""
     listening, connecting = running.pair(routed)
@@ -232,6 +262,9 @@ CASES: dict[str, Case] = {
     "get-1": lambda b: questions(b, 1),
     "get-1000": lambda b: questions(b, 1000),
     "sessions": sessions,
+    "record-64": lambda b: record(b, 64),
+    "record-1024": lambda b: record(b, 1024),
+    "record-64k": lambda b: record(b, 65536),
 }
 ROUTED: dict[str, Case] = {
     "routed-64": lambda b: throughput(b, 64, routed=True),

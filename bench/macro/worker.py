@@ -145,6 +145,75 @@ def publisher() -> None:
                 say(n=sent, time=time.perf_counter(), cpu=time.process_time(), memory=resident())
 
 
+class Lists:
+    """Rows as a program gathers them by callback: lists, and an Arrow batch every 10 000 rows.
+
+    Three columns of the journal's nineteen, and nothing is written: the least that a recorder does.
+    """
+
+    def __init__(self, size: int) -> None:
+        """For payloads of `size` bytes."""
+        import pyarrow as pa
+
+        self.pa: Any = pa
+        self.every = max(1, min(10_000, (64 << 20) // size))
+        self.keys: list[str] = []
+        self.values: list[bytes] = []
+        self.times: list[int] = []
+        self.n = 0
+
+    def callback(self, sample: Any) -> None:
+        """One more row."""
+        self.keys.append(str(sample.key_expr))
+        self.values.append(sample.payload.to_bytes())
+        self.times.append(time.time_ns())
+        if len(self.keys) >= self.every:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make the batch."""
+        pa = self.pa
+        arrays = [
+            pa.array(self.keys, pa.string()),
+            pa.array(self.values, pa.binary()),
+            pa.array(self.times, pa.int64()),
+        ]
+        self.n += pa.RecordBatch.from_arrays(arrays, names=["key", "value", "time"]).num_rows
+        self.keys, self.values, self.times = [], [], []
+
+    def count(self) -> int:
+        """How many rows came."""
+        return self.n + len(self.keys)
+
+
+def recorder() -> None:
+    """Makes Arrow batches of all it hears; zenlake also writes them to a durable journal."""
+    z = package()
+    opened = session(z)
+    if ORDERS["package"] != "zenlake":
+        lists = Lists(int(ORDERS["size"]))
+        kept = opened.declare_subscriber("bench/**", lists.callback)
+        say(ready=True)
+        serve(lambda: 0 if kept is None else lists.count())
+        return
+    columns = importlib.import_module("zenlake.journal.columns")
+    writing = importlib.import_module("zenlake.journal.writer")
+    writer = writing.JournalWriter.open(
+        ORDERS["to"], fsync=ORDERS.get("fsync", "50ms"), retain_bytes=1 << 30
+    )
+    sink = columns.ColumnSink()
+    declared = columns.declare(opened, "bench/**", sink)
+
+    def write() -> None:
+        while sink.wait():
+            writer.extend(sink.take())
+
+    threading.Thread(target=write, daemon=True).start()
+    say(ready=True)
+    # Counted is what is durable: no row is told of before its fsync.
+    serve(lambda: 0 if declared is None else sum(writer.watermark.offsets))
+
+
 def pong() -> None:
     """Sends every payload back."""
     z = package()
@@ -232,7 +301,7 @@ def opener() -> None:
 
 ROLES = {
     "router": router, "subscriber": subscriber, "publisher": publisher, "ping": ping,
-    "pong": pong, "queryable": queryable, "asker": asker, "opener": opener,
+    "pong": pong, "queryable": queryable, "asker": asker, "opener": opener, "recorder": recorder,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -99,6 +99,14 @@ def test_ticks_carry_into_the_next_second() -> None:
     assert clock.new_timestamp(7_900_000_000) == Timestamp(8, MINE)
 
 
+@given(st.integers(1, 1 << 33), st.integers(0, 10**9 - 1))
+def test_reserved_times_are_told_to_nobody_else(count: int, nanos: int) -> None:
+    clock = Hlc(MINE)
+    first = clock.reserve(count, NOW + nanos)
+    assert raw(clock.last) == raw(first) + count - 1
+    assert raw(clock.new_timestamp(NOW)) == raw(first) + count
+
+
 def test_how_far_others_may_be_ahead_is_a_choice() -> None:
     assert Hlc(MINE, max_ahead_ns=20 * 10**9).update(said(NOW + 19 * 10**9), NOW)
     assert not Hlc(MINE, max_ahead_ns=0).update(said(NOW + 100), NOW)

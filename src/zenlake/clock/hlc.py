@@ -79,6 +79,14 @@ class Hlc:
         self._fraction = fraction
         return seconds, fraction
 
+    def reserve(self, count: int, now: int) -> Timestamp:
+        """As many timestamps in a row, one unit apart; gives the first of them."""
+        first = self.new_timestamp(now)
+        fraction = self._fraction + count - 1
+        self._seconds += fraction >> 32
+        self._fraction = fraction & FRACTION_MASK
+        return first
+
     def update(self, heard: Timestamp, now: int) -> bool:
         """Move on to what another node said; False, and no move, when it is too far ahead."""
         return self.follow(heard.seconds, heard.fraction, now)

@@ -9,6 +9,7 @@ from zenlake.node.entities import SAMPLES
 from zenlake.node.forward import Inbound, Relay, Way
 from zenlake.node.guard import Papers, admitted
 from zenlake.node.sample import Sample, sample_of
+from zenlake.node.sink import FrameSink, Lane
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Counters, Gate, Interceptors
 from zenlake.routing.queries import RECEIVE, ROUTE
@@ -79,6 +80,9 @@ class Neighbour(Listener):
         self._head: bytes = b""
         #: What it says for others, on its way to them.
         self.relay: Relay = Relay(True)
+        #: Where the messages go that one sink alone hears, and that sink.
+        self._lane: Lane | None = None
+        self._lane_sink: FrameSink | None = None
 
     # ------------------------------------------------------------------------------- life
 
@@ -153,9 +157,9 @@ class Neighbour(Listener):
             node.questions.request(face, message, node.now)
             node.wake_by(node.now + node.questions.patience(message))
         elif isinstance(message, Declare):
-            self._by_head.clear()
+            self._forget_names()
             for link in self.links:
-                link._by_head.clear()
+                link._forget_names()
             node.tables.heard(face, message)
         elif isinstance(message, Interest):
             node.tables.interest(face, message, node.now)
@@ -205,8 +209,15 @@ class Neighbour(Listener):
             heard.add(inbound.key, inbound.samples, inbound.size)
         self._remembered = 0
         self._by_key.clear()
-        self._by_head.clear()
         self._by_node.clear()
+        self._forget_names()
+
+    def _forget_names(self) -> None:
+        """Bytes that named keys may name others now."""
+        self._by_head.clear()
+        lane = self._lane
+        if lane is not None:
+            lane.clear()
 
     def _push(self, push: Push, reliable: bool) -> None:
         head = self._head
@@ -235,6 +246,34 @@ class Neighbour(Listener):
         self._deliver(push, inbound, reliable)
         if inbound.faces:
             node.forward(push, inbound, reliable, self.relay)
+        elif inbound.frames:
+            self._learn(push, inbound)
+
+    def _learn(self, push: Push, inbound: Inbound) -> None:
+        """Have the next messages like this one read by the sink that hears them, if it is alone."""
+        node = self.node
+        if inbound.subscribers or len(inbound.frames) != 1 or node.stamps is not None:
+            return
+        if self.guarded or push.node_id:
+            return
+        sink = inbound.frames[0]
+        lane = self._lane
+        if lane is None or lane.version != node.tables.version:
+            lane = sink.lane()
+            lane.version = node.tables.version
+            self._lane = lane
+            self._lane_sink = sink
+            self.rows = True
+        if sink is self._lane_sink:
+            lane.learn(push.scope, push.sender_mapping, push.suffix, inbound)
+
+    def heard_rows(self, r: Reader, reliable: bool) -> int:
+        """The lane of a sink that makes tables: messages that nobody else hears."""
+        lane = self._lane
+        if lane is None or lane.version != self.node.tables.version or self.guarded:
+            self.rows = False
+            return 0
+        return lane.walk(r, reliable)
 
     def _push_stamped(
         self, push: Push, inbound: Inbound, reliable: bool, stack: TimestampStack
@@ -299,6 +338,8 @@ class Neighbour(Listener):
         here = bool(inbound.subscribers or inbound.frames)
         if inbound.guarded or (faces and fan is None) or (put & 0x80 and here):
             return False
+        if inbound.frames and not inbound.subscribers and not faces and stamps is None:
+            return False  # the sink has a lane of its own, or is told of this name now
         # From here on the value is read; whatever is wrong with it is wrong in any lane.
         seconds = 0
         fraction = 0
@@ -338,19 +379,15 @@ class Neighbour(Listener):
         inbound.samples += 1
         inbound.size += size
         if here:
+            payload = data[at : at + size]
+            sample = Sample(
+                inbound.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id,
+                way.qos, reliable, None,
+            )  # fmt: skip
+            for subscriber in inbound.subscribers:
+                subscriber.sink.push(sample)
             for frame in inbound.frames:
-                frame.row(
-                    inbound.name, data, at, at + size, encoding, seconds, fraction, stamp_id,
-                    way.qos, reliable,
-                )  # fmt: skip
-            if inbound.subscribers:
-                payload = data[at : at + size]
-                sample = Sample(
-                    inbound.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id,
-                    way.qos, reliable, None,
-                )  # fmt: skip
-                for subscriber in inbound.subscribers:
-                    subscriber.sink.push(sample)
+                frame.push(sample)
         if faces and fan is not None:
             self.relay.add(way, fan, first, time, data[pos : r.pos])
         return True

@@ -1,36 +1,52 @@
 """The columnar subscriber: rows for a table instead of objects for a program.
 
-An ordinary subscriber is given a `Sample`. A `FrameSink` is given where the value lies in the
-batch that brought it, so that whoever writes tables can copy whole columns and makes nothing a
-sample. What is not an ordinary put (deletions, attachments, samples of this very node) comes
-through `push`, as a `Sample`.
+An ordinary subscriber is given a `Sample`. A `FrameSink` gives each neighbour a `Lane` of its own,
+and the lane reads Push messages where they lie in the batch that brought them: whoever writes
+tables can fill whole columns and makes nothing a sample. What a lane leaves to others (keys that it
+has not been told of, messages in pieces, samples of this very node) comes through `push`, as a
+`Sample`, in its turn.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mypy_extensions import mypyc_attr
 
 from zenlake.node.entities import SampleSink
+from zenlake.wire.cursor import Reader
+
+if TYPE_CHECKING:
+    from zenlake.node.forward import Inbound
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Lane:
+    """The way of one neighbour's messages into one sink."""
+
+    def __init__(self) -> None:
+        """It knows no key yet."""
+        #: The version of the tables that it was told by.
+        self.version: int = -1
+
+    def walk(self, r: Reader, reliable: bool) -> int:
+        """Take the Push messages that follow; how many. `r` stands before the first not taken.
+
+        A lane raises no error: what it cannot read is left to those who say what is wrong.
+        """
+        return 0
+
+    def learn(self, scope: int, mine: bool, suffix: str, inbound: Inbound) -> None:
+        """What a Push with this scope (`mine`: of the sender's numbers) and suffix means."""
+
+    def clear(self) -> None:
+        """Names may mean other keys now, or be heard by others."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FrameSink(SampleSink):
-    """A subscriber that is given the bytes of batches."""
+    """A subscriber that reads batches by itself."""
 
-    def row(
-        self,
-        key: str,
-        data: bytes,
-        start: int,
-        end: int,
-        encoding: int,
-        seconds: int,
-        fraction: int,
-        stamp_id: bytes,
-        qos: int,
-        reliable: bool,
-    ) -> None:
-        """One put: its value is `data[start:end]`; without a timestamp `stamp_id` is empty.
-
-        `data` is the same object for all rows of one batch, and may be kept.
-        """
+    def lane(self) -> Lane:
+        """A lane for one more neighbour."""
+        return Lane()

@@ -49,6 +49,9 @@ CLOSED: Final = 2
 class Listener:
     """Who is told what one neighbour says: the node's face towards it."""
 
+    #: Whether it wants to see Push messages before they are read, many at a time.
+    rows: bool = False
+
     def admit(self, terms: Terms) -> int:
         """Whether this neighbour may open: -1, or the reason why not."""
         return -1
@@ -58,6 +61,10 @@ class Listener:
 
     def heard(self, message: Message, priority: int, reliable: bool) -> None:
         """A network message came."""
+
+    def heard_rows(self, r: Reader, reliable: bool) -> int:
+        """Push messages begin at the reader's position: take some of them; how many."""
+        return 0
 
     def heard_push(self, r: Reader, reliable: bool) -> bool:
         """A Push begins at the reader's position: take it from there, or leave it (False)."""
@@ -268,10 +275,17 @@ class Unicast:
         if kind < 0x19:
             self._other(read_transport(r), now)
             return
+        listener = self.listener
+        if kind == 0x1D and listener.rows:
+            taken = listener.heard_rows(r, True)
+            if taken:
+                self.received += taken
+                self.lane_received[11] += taken
+                return
         self.received += 1
         self.lane_received[11] += 1
-        if kind != 0x1D or not self.listener.heard_push(r, True):
-            self.listener.heard(read_network(r), 5, True)
+        if kind != 0x1D or not listener.heard_push(r, True):
+            listener.heard(read_network(r), 5, True)
 
     def _batch(self, data: bytes, start: int, end: int, now: float) -> None:
         self.batches_received += 1
@@ -349,6 +363,11 @@ class Unicast:
             kind = data[r.pos] & 0x1F
             if kind < 0x19:
                 break
+            if kind == 0x1D and listener.rows:
+                taken = listener.heard_rows(r, reliable)
+                if taken:
+                    self.received += taken
+                    continue
             self.received += 1
             if kind == 0x1D and listener.heard_push(r, reliable):
                 continue
