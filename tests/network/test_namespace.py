@@ -7,7 +7,7 @@ import pytest
 from tests.network.test_policy import seen
 from tests.routing.policies import policy_of
 from zenlake.routing.policy import KINDS
-from zenlake.testing.network import Host, Network, Statuses
+from zenlake.testing.network import Host, Network, Recorder, Replier, Statuses
 
 SITE = policy_of(namespace="site/a")
 
@@ -139,3 +139,22 @@ def test_options_of_publications_are_what_the_configuration_says() -> None:
     found = {(str(one.key_expr), one.qos.byte, one.reliability.name) for one in heard.samples}
     assert found == {("fast/k", 0x19, "RELIABLE"), ("slow/k", 5, "BEST_EFFORT")}
     assert len(own.samples) == 6
+
+
+def test_what_is_of_the_node_itself_is_in_no_namespace() -> None:
+    network, within, without = pair("peer")
+    heard, replier = Recorder(), Replier(within.node, "@/node/x", b"answer")
+    within.node.local.queryable("@/node/**", replier, False, whole=True)
+    subscriber = within.node.local.subscribe("@/node/config/**", heard, whole=True)
+    network.settle()
+    without.put("@/node/config/k", b"1")
+    answers = without.get("@/*/x"), without.get("@/node/x", target=2), within.get("@/node/x")
+    network.settle()
+    assert heard.values() == [("@/node/config/k", b"1")]
+    assert [one.values() for one in answers] == [[("@/node/x", b"answer")], [], []]
+    assert [question.key for question in replier.questions] == ["@/*/x"]
+    within.node.local.unsubscribe(subscriber)
+    network.settle()
+    without.put("@/node/config/k", b"2")
+    network.settle()
+    assert len(heard.samples) == 1

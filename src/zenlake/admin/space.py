@@ -64,9 +64,9 @@ class AdminSpace:
         with runtime.lock:
             node = runtime.node
             self._above = view.root(node)
-            node.local.queryable(f"{self._above}/**", _Questions(self), False)
+            node.local.queryable(f"{self._above}/**", _Questions(self), False, whole=True)
             if self._permissions.write:
-                node.local.subscribe(f"{self._above}/config/**", _Changes(self))
+                node.local.subscribe(f"{self._above}/config/**", _Changes(self), whole=True)
         self._thread = threading.Thread(target=self._work, name="zenlake admin", daemon=True)
         self._thread.start()
 

@@ -103,10 +103,22 @@ class LocalSubscriber:
 class LocalQueryable:
     """A queryable of this node's programs."""
 
-    __slots__ = ("complete", "eid", "key", "origin", "sink")
+    __slots__ = ("complete", "eid", "key", "origin", "sink", "whole")
 
-    def __init__(self, eid: int, key: str, sink: QuestionSink, complete: bool, origin: int) -> None:
-        """`complete`: it knows all that there is to know about its key expression."""
+    def __init__(
+        self,
+        eid: int,
+        key: str,
+        sink: QuestionSink,
+        complete: bool,
+        origin: int,
+        whole: bool = False,
+    ) -> None:
+        """`complete`: it knows all that there is to know about its key expression.
+
+        `whole`: it is the node's own, in no namespace.
+        """
+        self.whole: bool = whole
         self.eid: int = eid
         self.key: str = key
         self.sink: QuestionSink = sink
@@ -315,7 +327,7 @@ class LocalQuerier:
 class Incoming:
     """A question that one of our queryables is to answer."""
 
-    __slots__ = ("body", "branch", "done", "eid", "key", "node", "stack")
+    __slots__ = ("body", "branch", "done", "eid", "key", "node", "stack", "whole")
 
     def __init__(
         self,
@@ -325,8 +337,13 @@ class Incoming:
         key: str,
         body: Query,
         stack: TimestampStack | None = None,
+        whole: bool = False,
     ) -> None:
-        """Asked through `branch`; `stack`: the times that were taken on the way."""
+        """Asked through `branch`; `stack`: the times that were taken on the way.
+
+        `whole`: its key and those of its answers are in no namespace.
+        """
+        self.whole: bool = whole
         self.node: Node = node
         self.branch: Branch = branch
         self.eid: int = eid

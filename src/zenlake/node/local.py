@@ -71,6 +71,8 @@ class Local:
         self.next_eid: int = 1
         self.subscribers: dict[int, LocalSubscriber] = {}
         self._subscribers: KeyTree[list[LocalSubscriber]] = KeyTree()
+        #: Subscribers of the node itself, in no namespace; only if the programs are in one.
+        self._wholes: list[LocalSubscriber] = []
         self.queryables: dict[int, LocalQueryable] = {}
         self.publications: dict[int, Publication] = {}
         self.queriers: dict[int, LocalQuerier] = {}
@@ -102,10 +104,16 @@ class Local:
 
     # ------------------------------------------------------------------------------ subscribers
 
-    def subscribe(self, key: str, sink: SampleSink, origin: int = ANY) -> LocalSubscriber:
-        """Declare a subscriber."""
+    def subscribe(
+        self, key: str, sink: SampleSink, origin: int = ANY, whole: bool = False
+    ) -> LocalSubscriber:
+        """Declare a subscriber; `whole`: of the node itself, in no namespace."""
         subscriber = LocalSubscriber(self.eid(), key, sink, origin)
         self.subscribers[subscriber.eid] = subscriber
+        if whole and self.namespace is not None:
+            self._wholes.append(subscriber)
+            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, key)
+            return subscriber
         row = self._subscribers.get(key)
         if row is None:
             self._subscribers.insert(key, [subscriber])
@@ -113,8 +121,8 @@ class Local:
             row.append(subscriber)
         self.node.tables.version += 1
         if origin != SESSION_LOCAL:
-            whole = self.outside(key)
-            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, whole)
+            name = self.outside(key)
+            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, name)
         self._publishers_changed(key)
         return subscriber
 
@@ -123,7 +131,9 @@ class Local:
         if self.subscribers.pop(subscriber.eid, None) is None:
             return
         row = self._subscribers.get(subscriber.key)
-        if row is not None:
+        if subscriber in self._wholes:
+            self._wholes.remove(subscriber)
+        elif row is not None:
             row.remove(subscriber)
             if not row:
                 self._subscribers.remove(subscriber.key)
@@ -140,6 +150,15 @@ class Local:
             for subscriber in entry.value:
                 if subscriber.origin != unwanted:
                     found.append(subscriber)
+        return found
+
+    def heard_by(self, key: str) -> list[LocalSubscriber]:
+        """The subscribers that hear what others say under a whole key."""
+        name = self.inside(key)
+        found = [] if name is None else self.subscribers_of(name, False)
+        for subscriber in self._wholes:
+            if intersects(subscriber.key, key):
+                found.append(subscriber)
         return found
 
     # ------------------------------------------------------------------------------------- keys
@@ -273,15 +292,20 @@ class Local:
     # ------------------------------------------------------------------------------- queryables
 
     def queryable(
-        self, key: str, sink: QuestionSink, complete: bool, origin: int = ANY
+        self,
+        key: str,
+        sink: QuestionSink,
+        complete: bool,
+        origin: int = ANY,
+        whole: bool = False,
     ) -> LocalQueryable:
-        """Declare a queryable."""
-        queryable = LocalQueryable(self.eid(), key, sink, complete, origin)
+        """Declare a queryable; `whole`: of the node itself, in no namespace."""
+        queryable = LocalQueryable(self.eid(), key, sink, complete, origin, whole)
         self.queryables[queryable.eid] = queryable
         if origin != SESSION_LOCAL:
             info = 1 if complete else 0
-            whole = self.outside(key)
-            self.node.tables.declare(self.node.face, QUERYABLE, queryable.eid, whole, info)
+            name = key if whole else self.outside(key)
+            self.node.tables.declare(self.node.face, QUERYABLE, queryable.eid, name, info)
         self._queriers_changed(key)
         return queryable
 
@@ -293,30 +317,38 @@ class Local:
         self._queriers_changed(queryable.key)
         queryable.sink.end()
 
-    def _asked(self, key: str, target: int, local: bool) -> list[LocalQueryable]:
+    def _asked(self, whole: str, target: int, local: bool) -> list[LocalQueryable]:
+        """The queryables that are asked about a whole key."""
         unwanted = REMOTE if local else SESSION_LOCAL
-        return [
-            queryable
-            for queryable in self.queryables.values()
-            if queryable.origin != unwanted
-            and (target != 2 or (queryable.complete and includes(queryable.key, key)))
-            and intersects(queryable.key, key)
-        ]
+        name = self.inside(whole)
+        found: list[LocalQueryable] = []
+        for queryable in self.queryables.values():
+            key = whole if queryable.whole else name
+            if key is None or queryable.origin == unwanted:
+                continue
+            if target == 2 and not (queryable.complete and includes(queryable.key, key)):
+                continue
+            if intersects(queryable.key, key):
+                found.append(queryable)
+        return found
 
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
         """A question for our queryables."""
         local = branch.question.source is self.node.face
-        name = self.inside(key)
-        asked = [] if name is None else self._asked(name, target, local)
-        if name is None or not asked:
+        asked = self._asked(key, target, local)
+        if not asked:
             self.node.questions.close(branch)
             return
         self._working[branch] = len(asked)
         stack = branch.stack
         if stack is not None:
             stack = self.node.stamped(stack, RECEIVE)
+        name = self.inside(key)
         for queryable in asked:
-            queryable.sink.push(Incoming(self.node, branch, queryable.eid, name, body, stack))
+            called = key if queryable.whole or name is None else name
+            queryable.sink.push(
+                Incoming(self.node, branch, queryable.eid, called, body, stack, queryable.whole)
+            )
 
     def answer(self, incoming: Incoming, key: str, body: Answer) -> bool:
         """One of our queryables answers; False if there was no room for it."""
@@ -328,7 +360,8 @@ class Local:
             stack = self.node.stamped(stack, SEND)
             if branch.question.asker is None:
                 stack = self.node.stamped(stack, ROUTE)
-        return self.node.questions.answer(branch, self.outside(key), body, responder, stack)
+        whole = key if incoming.whole else self.outside(key)
+        return self.node.questions.answer(branch, whole, body, responder, stack)
 
     def answered(self, incoming: Incoming) -> None:
         """One of our queryables is done with a question."""
@@ -380,7 +413,7 @@ class Local:
                     if querier.target != 2 or any(info & 1 for info in infos.values()):
                         return True
         if querier.destination != REMOTE:
-            return bool(self._asked(querier.key, querier.target, True))
+            return bool(self._asked(self.outside(querier.key), querier.target, True))
         return False
 
     def _queriers_changed(self, key: str) -> None:
@@ -437,7 +470,7 @@ class Local:
         targets: list[Face] = []
         if destination != SESSION_LOCAL:
             targets = node.questions.candidates(node.face, whole, target, node.zid)
-        if destination != REMOTE and self._asked(key, target, True):
+        if destination != REMOTE and self._asked(whole, target, True):
             targets.append(node.face)
         self.gets.add(get)
         node.wake_by(get.deadline)

@@ -654,16 +654,15 @@ class Node(Home):
         inbound.subscribers = []
         inbound.frames = []
         name = self.local.inside(inbound.key)
-        if name is not None:
-            if name != inbound.name:
-                inbound.name = name
-                inbound.key_expr = KeyExpr.trusted(name)
-            for subscriber in self.local.subscribers_of(name, False):
-                sink = subscriber.sink
-                if isinstance(sink, FrameSink):
-                    inbound.frames.append(sink)
-                else:
-                    inbound.subscribers.append(subscriber)
+        if name is not None and name != inbound.name:
+            inbound.name = name
+            inbound.key_expr = KeyExpr.trusted(name)
+        for subscriber in self.local.heard_by(inbound.key):
+            sink = subscriber.sink
+            if isinstance(sink, FrameSink):
+                inbound.frames.append(sink)
+            else:
+                inbound.subscribers.append(subscriber)
         root = b""
         mesh = self.mesh
         if mesh is not None and face is not None:
