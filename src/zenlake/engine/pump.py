@@ -6,17 +6,20 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from zenlake.clock import ZenohId
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError
 from zenlake.links.link import Link
 from zenlake.node.neighbour import Neighbour
 from zenlake.transport.handshake import UNRESPONSIVE
 from zenlake.transport.outbox import DATA, Outbox
+from zenlake.transport.transcript import IN, OUT, Transcript
 
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
 
 log = logging.getLogger("zenlake.engine")
+transcript = logging.getLogger("zenlake.transcript")
 
 #: How long a link that is to be closed may take for what still waits.
 LAST_WORDS = 1.0
@@ -45,10 +48,14 @@ class Pump:
         outbox.direct = self.link.thread_safe
         outbox.unresponsive = self._unresponsive
         self.neighbour.finished = self._finished
-        self.link.start(self._received, self._lost)
+        if transcript.isEnabledFor(logging.DEBUG):
+            Spoken(self).begin()
+        else:
+            self.link.start(self.received, self.lost)
         self.flush()
 
-    def _received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
+        """Bytes came."""
         runtime = self.runtime
         now = monotonic()
         with runtime.lock:
@@ -67,7 +74,8 @@ class Pump:
             runtime.progress()
         runtime.arm_soon()
 
-    def _lost(self, error: Exception | None) -> None:
+    def lost(self, error: Exception | None) -> None:
+        """The link is gone."""
         runtime = self.runtime
         if error is None:
             error = LinkError("the other side ended the link without a word")
@@ -172,3 +180,32 @@ class Pump:
         self.link.close()
         # The node may want to connect again, sooner than it wanted anything before.
         self.runtime.arm()
+
+
+class Spoken:
+    """Writes down what is said over a link, as it is said."""
+
+    def __init__(self, pump: Pump) -> None:
+        """Of a pump that is about to start."""
+        self._pump = pump
+        self._link = pump.link
+        self._written = Transcript(pump.link.stream, self._tell)
+
+    def begin(self) -> None:
+        """Start the link with an ear at both ends."""
+        self._pump.outbox.write = self._write
+        self._link.start(self._read, self._pump.lost)
+
+    def _read(self, data: bytes) -> None:
+        self._written.add(IN, data)
+        self._pump.received(data)
+
+    def _write(self, data: bytes) -> int:
+        taken = self._link.send(data)
+        self._written.add(OUT, data[:taken])
+        return taken
+
+    def _tell(self, direction: int, line: str) -> None:
+        face = self._pump.neighbour.face
+        who = "" if face is None else f" {ZenohId(face.zid)}"
+        transcript.debug("%s%s %s: %s", ("<", ">")[direction], who, self._link.dst, line)

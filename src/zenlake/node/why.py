@@ -67,6 +67,8 @@ def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
         "region": region(node.mode, face.role),
         "link": neighbour.dst,
         "carried": face.carried,
+        # Whom it speaks with directly, as far as it has told.
+        "links": sorted(map(zid_text, node.surroundings.introductions.links(face.id))),
         # What comes from it: by itself, not from beyond it.
         "goes_to": _names(
             destinations(node.tables, face, key, b"" if mesh is None else mesh.root(face, 0))

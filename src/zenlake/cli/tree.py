@@ -1,0 +1,74 @@
+"""`zenlake tree`: the keys that nodes know of, chunk by chunk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from zenlake.cli.connection import NOBODY, Connection, networked
+from zenlake.cli.ls import KeyArgument
+
+if TYPE_CHECKING:
+    from zenlake.cli.admin_space import KeyFacts
+
+
+@networked
+def tree(connection: Connection, key: KeyArgument = "**") -> None:
+    """Draw the keys that are declared or spoken on as a tree, and what is there.
+
+    With --json the tree is one object: each chunk leads to those below it.
+    """
+    from zenlake.cli.admin_space import keyspace, need, nodes
+    from zenlake.cli.patience import neighboured
+    from zenlake.cli.show import print_json
+
+    with connection.session() as session:
+        if not neighboured(session, connection):
+            raise typer.Exit(NOBODY)
+        shown = nodes(session)
+        if not need(shown):
+            raise typer.Exit(NOBODY)
+        found = keyspace(session, shown, key)
+    grown = Branch()
+    for facts in found:
+        grown.grow(facts)
+    if connection.as_json:
+        print_json(grown.plain())
+    else:
+        for line in grown.lines():
+            typer.echo(line)
+
+
+class Branch:
+    """The keys below some chunks."""
+
+    def __init__(self) -> None:
+        """No keys yet."""
+        self.facts: KeyFacts | None = None
+        self.below: dict[str, Branch] = {}
+
+    def grow(self, facts: KeyFacts) -> None:
+        """Put a key in its place."""
+        at = self
+        for chunk in facts.key.split("/"):
+            at = at.below.setdefault(chunk, Branch())
+        at.facts = facts
+
+    def lines(self, before: str = "") -> list[str]:
+        """The drawing."""
+        from zenlake.cli.show import escaped, paint
+
+        drawn: list[str] = []
+        for number, (chunk, branch) in enumerate(self.below.items(), 1):
+            last = number == len(self.below)
+            words = "" if branch.facts is None else f"  {branch.facts.words()}"
+            drawn.append(
+                f"{before}{'└── ' if last else '├── '}{paint(escaped(chunk), 'cyan')}{words}"
+            )
+            drawn += branch.lines(before + ("    " if last else "│   "))
+        return drawn
+
+    def plain(self) -> dict[str, object]:
+        """The tree for programs."""
+        return {chunk: branch.plain() for chunk, branch in self.below.items()}

@@ -1,0 +1,336 @@
+"""`zenlake why`: what stops a sample between a publisher and a subscriber."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from zenlake.cli.connection import FAILED, NOBODY, Connection, networked
+
+Plain = dict[str, Any]
+
+#: The stages that a sample passes, in their order.
+STAGES = (
+    "publisher",
+    "subscriber",
+    "route",
+    "access control",
+    "low-pass filter",
+    "downsampling",
+    "congestion",
+)
+
+
+@networked
+def why(
+    connection: Connection,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key of the samples.")],
+) -> None:
+    """Say which stage stops samples on a key between a publisher and a subscriber.
+
+    Asks every node that shows itself what it knows of the key: who publishes, who subscribes,
+    where samples go from there, what access control and the other filters say, what was dropped.
+    Ends with 0 if nothing stops them, 1 if something does, 3 if no node could be asked.
+    """
+    from zenlake.cli.admin_space import asked, need, nodes
+    from zenlake.cli.patience import neighboured
+    from zenlake.cli.show import paint, print_json
+    from zenlake.keys import check
+
+    check(key)
+    with connection.session() as session:
+        if not neighboured(session, connection):
+            raise typer.Exit(NOBODY)
+        shown = nodes(session)
+        if not need(shown):
+            raise typer.Exit(NOBODY)
+        pages = {page["zid"]: page for _, page in asked(session, f"@/*/*/why/{key}")}
+        hops = dict(asked(session, "@/*/router/route/successor/**"))
+    told = Diagnosis(key, pages, hops).run()
+    if connection.as_json:
+        print_json(told.facts())
+    else:
+        for stage, word, text in told.lines:
+            colour = {"ok": "green", "stop": "red", "note": "yellow"}[word]
+            typer.echo(f"{paint(f'{word:<4}', colour)}  {stage:<16}{text}")
+        typer.echo(told.sentence())
+    if told.stopped:
+        raise typer.Exit(FAILED)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was found, stage by stage."""
+
+    key: str
+    lines: list[tuple[str, str, str]] = field(default_factory=list)
+    #: The first stage that stops samples, and how; empty: none does.
+    stopped: str = ""
+    because: str = ""
+
+    def ok(self, stage: str, text: str) -> None:
+        """A stage lets samples pass."""
+        self.lines.append((stage, "ok", text))
+
+    def note(self, stage: str, text: str) -> None:
+        """A stage lets some of them pass."""
+        self.lines.append((stage, "note", text))
+
+    def stop(self, stage: str, text: str) -> Verdict:
+        """A stage stops them."""
+        self.lines.append((stage, "stop", text))
+        self.stopped = stage
+        self.because = text
+        return self
+
+    def sentence(self) -> str:
+        """The finding in one line."""
+        if self.stopped:
+            return f"samples on '{self.key}' stop at: {self.stopped} ({self.because})"
+        return f"nothing stops samples on '{self.key}' as far as these nodes know"
+
+    def facts(self) -> Plain:
+        """For programs."""
+        return {
+            "key": self.key,
+            "stopped": self.stopped or None,
+            "because": self.because or None,
+            "stages": [
+                {"stage": stage, "result": word, "found": text} for stage, word, text in self.lines
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One step of a way: out of one node, into another."""
+
+    node: str
+    source: str
+    target: str
+
+
+class Diagnosis:
+    """Follows samples on a key through the nodes that could be asked."""
+
+    def __init__(self, key: str, pages: dict[str, Plain], hops: dict[str, str]) -> None:
+        """`pages`: what each node knows of the key; `hops`: the routes between routers."""
+        self._key = key
+        self._pages = pages
+        self._hops = hops
+        self._told = Verdict(key)
+
+    def run(self) -> Verdict:
+        """Stage by stage, until one stops them."""
+        told = self._told
+        if not self._pages:
+            return told.stop("publisher", "no node tells of its ways: they are not zenlake's")
+        publishers = self._ends("publishers") or self._speakers()
+        if not publishers:
+            denied = self._denied("ingress", "put")
+            if denied:
+                return told.stop("access control", denied)
+            return told.stop("publisher", "nobody has declared one, and nothing was heard")
+        told.ok("publisher", ", ".join(sorted({zid for zid, _ in publishers})))
+        subscribers = self._ends("subscribers")
+        if not subscribers:
+            denied = self._denied("ingress", "declare_subscriber")
+            if denied:
+                return told.stop("access control", denied)
+            return told.stop(
+                "subscriber", f"nobody subscribes to anything that meets '{self._key}'"
+            )
+        told.ok("subscriber", ", ".join(sorted({zid for zid, _ in subscribers})))
+        return self._follow(publishers, subscribers)
+
+    # --------------------------------------------------------------------------------- the ends
+
+    def _ends(self, kind: str) -> set[tuple[str, str]]:
+        """Who publishes or subscribes, each with the node that serves it."""
+        found: set[tuple[str, str]] = set()
+        for teller, page in self._pages.items():
+            for row in page[kind]:
+                zid = row["zid"]
+                if zid == teller:
+                    if row["whatami"] == "client":
+                        found.add((zid, teller))
+                elif zid not in self._pages or self._pages[zid]["whatami"] != "router":
+                    found.add((zid, teller))
+        served = {zid for zid, teller in found if zid == teller}
+        # A node that tells of itself knows best.
+        return {(zid, teller) for zid, teller in found if zid == teller or zid not in served} | {
+            (zid, teller) for zid, teller in found if zid != teller and self._is_router(teller)
+        }
+
+    def _is_router(self, zid: str) -> bool:
+        return zid in self._pages and self._pages[zid]["whatami"] == "router"
+
+    def _speakers(self) -> set[tuple[str, str]]:
+        """Who has published without a declaration."""
+        return {
+            (row["from"], teller)
+            for teller, page in self._pages.items()
+            for row in page["heard"]
+            if row["whatami"] != "router"
+        }
+
+    def _denied(self, flow: str, kind: str) -> str:
+        """Whether some neighbour of some node may not say what would have to be said."""
+        for teller, page in self._pages.items():
+            for neighbour in page["neighbours"]:
+                gate = neighbour[flow].get(kind)
+                if gate is not None and not gate["allowed"]:
+                    return (
+                        f"{page['whatami']} {teller} denies {kind} of "
+                        f"{neighbour['whatami']} {neighbour['zid']} ({flow}): {gate['access']}"
+                    )
+        return ""
+
+    # ---------------------------------------------------------------------------------- the way
+
+    def _follow(
+        self, publishers: set[tuple[str, str]], subscribers: set[tuple[str, str]]
+    ) -> Verdict:
+        told = self._told
+        ways: list[tuple[str, str, list[Leg]]] = []
+        direct: list[str] = []
+        cut: list[str] = []
+        for publisher, first in sorted(publishers):
+            for subscriber, last in sorted(subscribers):
+                if publisher == subscriber:
+                    continue
+                legs = self._way(publisher, first, subscriber, last)
+                if legs is None and self._linked(first, publisher, subscriber):
+                    direct.append(f"{publisher} → {subscriber} directly")
+                elif legs is None:
+                    cut.append(f"{publisher} to {subscriber}")
+                else:
+                    ways.append((publisher, subscriber, legs))
+        if not ways and not direct and cut:
+            return told.stop(
+                "route",
+                f"there is no way from {'; from '.join(cut)}; peers must have a link to each "
+                "other, since routers carry nothing between them",
+            )
+        drawn = [*(self._drawn(*way) for way in ways), *direct]
+        told.ok("route", "; ".join(drawn) or "publisher and subscriber are one node")
+        if cut:
+            told.note("route", f"but there is none from {'; from '.join(cut)}")
+        for stage, look in (
+            ("access control", self._access),
+            ("low-pass filter", self._limit),
+            ("downsampling", self._pace),
+            ("congestion", self._drops),
+        ):
+            found = {word for _, _, legs in ways for leg in legs if (word := look(leg))}
+            if not found:
+                told.ok(stage, "nothing is stopped")
+            elif stage == "access control":
+                return told.stop(stage, "; ".join(sorted(found)))
+            else:
+                stopping = sorted(word for word in found if word.startswith("!"))
+                if stopping:
+                    return told.stop(stage, "; ".join(word[1:] for word in stopping))
+                told.note(stage, "; ".join(sorted(found)))
+        return told
+
+    def _way(self, publisher: str, first: str, subscriber: str, last: str) -> list[Leg] | None:
+        """The steps from a publisher to a subscriber; None if there is no way."""
+        legs: list[Leg] = []
+        at, source = first, publisher
+        for _ in range(len(self._pages) + 1):
+            page = self._pages.get(at)
+            if page is None:
+                return legs
+            goes_to = self._goes_to(page, source)
+            if subscriber in goes_to or (at == subscriber):
+                legs.append(Leg(at, source, subscriber))
+                return legs
+            hop = self._hop(at, first, last) if last != at else ""
+            if hop not in goes_to and at == first:
+                return None
+            if not hop or hop == source:
+                return None
+            legs.append(Leg(at, source, hop))
+            at, source = hop, at
+        return None
+
+    def _linked(self, at: str, publisher: str, subscriber: str) -> bool:
+        """Whether two peers have a link to each other, as one of them told its router."""
+        return any(
+            neighbour["zid"] == one and other in neighbour.get("links", ())
+            for one, other in ((publisher, subscriber), (subscriber, publisher))
+            for neighbour in self._pages[at]["neighbours"]
+        )
+
+    def _goes_to(self, page: Plain, source: str) -> list[str]:
+        if source == page["zid"]:
+            return list(page["own_goes_to"])
+        for neighbour in page["neighbours"]:
+            if neighbour["zid"] == source:
+                return list(neighbour["goes_to"])
+        return []
+
+    def _hop(self, at: str, root: str, last: str) -> str:
+        """Who is next from a node towards another."""
+        found = self._hops.get(f"@/{at}/router/route/successor/src/{root}/dst/{last}")
+        if found:
+            return found
+        page = self._pages[at]
+        zids = [neighbour["zid"] for neighbour in page["neighbours"]]
+        return last if last in zids else ""
+
+    def _drawn(self, publisher: str, subscriber: str, legs: list[Leg]) -> str:
+        stops = [publisher, *(leg.node for leg in legs if leg.node != publisher)]
+        if stops[-1] != subscriber:
+            stops.append(subscriber)
+        return " → ".join(stops)
+
+    # -------------------------------------------------------------------------------- the gates
+
+    def _gates(self, leg: Leg) -> list[tuple[str, Plain, Plain]]:
+        """The gates of a step, with whom they are about: in, then out."""
+        found: list[tuple[str, Plain, Plain]] = []
+        for flow, zid in (("ingress", leg.source), ("egress", leg.target)):
+            for neighbour in self._pages[leg.node]["neighbours"]:
+                if neighbour["zid"] == zid and zid != leg.node:
+                    found.append((flow, neighbour, neighbour[flow].get("put", {})))
+        return found
+
+    def _access(self, leg: Leg) -> str:
+        for flow, neighbour, gate in self._gates(leg):
+            if gate and not gate["allowed"]:
+                towards = "from" if flow == "ingress" else "to"
+                return (
+                    f"{self._pages[leg.node]['whatami']} {leg.node} denies put {towards} "
+                    f"{neighbour['whatami']} {neighbour['zid']} ({flow}): {gate['access']}"
+                )
+        return ""
+
+    def _limit(self, leg: Leg) -> str:
+        return self._filtered(leg, "limit", "low-pass")
+
+    def _pace(self, leg: Leg) -> str:
+        return self._filtered(leg, "downsampling", "downsampling")
+
+    def _filtered(self, leg: Leg, what: str, reason: str) -> str:
+        for flow, neighbour, gate in self._gates(leg):
+            rules = gate.get(what)
+            if rules:
+                text = rules if isinstance(rules, str) else ", ".join(rules)
+                way = "rx" if flow == "ingress" else "tx"
+                many = neighbour["dropped"][way].get(reason, 0)
+                mark = "!" if many or " lets 0 a second" in text else ""
+                return (
+                    f"{mark}{leg.node}, {flow} of {neighbour['zid']}: {text}; {many} dropped so far"
+                )
+        return ""
+
+    def _drops(self, leg: Leg) -> str:
+        for flow, neighbour, _ in self._gates(leg):
+            many = neighbour["dropped"]["tx"].get("congestion", 0)
+            if flow == "egress" and many:
+                return f"!{leg.node} had no room for {many} messages to {neighbour['zid']}"
+        return ""
