@@ -92,7 +92,8 @@ class _LocalFile:
     """A file descriptor in append mode."""
 
     def __init__(self, path: str, flags: int) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | flags)
+        flags |= os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._fd = os.open(path, flags, 0o644)
 
     def write(self, parts: Sequence[Any]) -> None:
         for part in parts:
