@@ -127,7 +127,9 @@ def test_writing_a_default_does_not_warn() -> None:
 
 
 def test_all_keys_without_effect_are_named_together() -> None:
-    text = "{plugins: {rest: {}, x: {}}, transport: {link: {tx: {threads: 3}}}, connect: {retry: {}}}"
+    text = (
+        "{plugins: {rest: {}, x: {}}, transport: {link: {tx: {threads: 3}}}, connect: {retry: {}}}"
+    )
     with pytest.warns(ConfigWarning) as seen:
         config = Config.from_json5(text)
     assert [str(warning.message) for warning in seen] == [

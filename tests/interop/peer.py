@@ -12,6 +12,7 @@ outcome of one:
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib
 import json
@@ -429,6 +430,18 @@ class Peer:
         """Ask, and wait for all answers."""
         found = self._options({"timeout": SECONDS, **options})
         return [shown_reply(reply) for reply in self.session.get(selector, **found)]
+
+    def read(self, selector: str) -> dict[str, list[str]]:
+        """Ask, and give the encoding and the whole text of each answer by its key."""
+        found: dict[str, list[str]] = {}
+        for reply in self.session.get(selector, timeout=SECONDS):
+            sample = reply.ok
+            if sample is not None:
+                data = sample.payload.to_bytes()
+                if data[:2] == b"\x1f\x8b":
+                    data = gzip.decompress(data)
+                found[str(sample.key_expr)] = [str(sample.encoding), data.decode()]
+        return found
 
     def querier(self, name: str, key: str, **options: object) -> None:
         """Declare a querier."""

@@ -67,6 +67,24 @@ def test_large_values_are_counted_once() -> None:
     assert [(way.samples, way.size) for way in earth.node.neighbours[0].ways()] == [(1, 200_000)]
 
 
+def test_what_is_passed_on_is_counted_on_both_sides_of_a_router() -> None:
+    network = Network()
+    router = network.node("r", mode="router")
+    speaker = network.node("s", mode="client", connect=["r"])
+    listener = network.node("l", mode="client", connect=["r"])
+    network.settle()
+    listener.subscribe("light/**")
+    network.settle()
+    for number in range(30):
+        speaker.put(f"light/{number % 3}", b"12345")
+    network.settle()
+    came = {way.key: (way.samples, way.size) for way in router.node.neighbours[0].ways()}
+    assert came == {f"light/{number}": (10, 50) for number in range(3)}
+    sent = counts_of(router.node.neighbours[1])
+    assert sent.tx_messages == counts_of(listener.node.neighbours[0]).rx_messages
+    assert sent.tx_messages[11] == 30
+
+
 def test_the_past_stays_counted() -> None:
     network, sun, earth = two()
     earth.subscribe("light/**")
