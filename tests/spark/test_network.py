@@ -101,18 +101,6 @@ def test_rows_become_puts_and_deletes(
     }
 
 
-def test_a_row_that_cannot_be_published_fails_the_write(spark: SparkSession, endpoint: str) -> None:
-    frame = spark.createDataFrame([("a//b", b"1")], "key string, value binary")
-    writer = frame.write.format("zenoh").option("zenoh.connect", endpoint)
-    with pytest.raises(Exception, match="a//b"):
-        writer.mode("append").save()
-    with pytest.raises(Exception, match=r"use mode\('append'\)"):
-        writer.mode("overwrite").save()
-    wrong = frame.withColumnRenamed("value", "vlaue")
-    with pytest.raises(Exception, match="did you mean 'value'"):
-        wrong.write.format("zenoh").option("zenoh.connect", endpoint).mode("append").save()
-
-
 def test_a_journal_behind_the_network_streams_into_it_again(
     spark: SparkSession, router: Session, endpoint: str, tmp_path: Path
 ) -> None:
@@ -149,32 +137,3 @@ def test_a_journal_behind_the_network_streams_into_it_again(
     assert sorted(int(value) for _, value, *_ in heard.wait(50)) == list(range(50))
     lines = [json.loads(line) for line in report.read_text().splitlines()]
     assert [(line["batch"], line["puts"]) for line in lines] == [(0, 30), (1, 20)]
-
-
-def test_the_live_state_is_asked_for_once(
-    spark: SparkSession, router: Session, endpoint: str
-) -> None:
-    now = router.new_timestamp()
-
-    def answer(query: zenlake.Query) -> None:
-        query.reply("robot/1/pose", b"1", encoding="application/json", timestamp=now)
-        query.reply("robot/2/pose", b"2")
-
-    with router.declare_queryable("robot/**", answer):
-        read = spark.read.format("zenoh").option("get", "robot/*/pose")
-        one, two = read.option("zenoh.connect", endpoint).load().orderBy("key").collect()
-    assert (one["key"], bytes(one["value"]), one["encoding"]) == (
-        "robot/1/pose",
-        b"1",
-        "application/json",
-    )
-    assert one["timestamp"] is not None
-    assert (two["timestamp"], two["hlc"], two["offset"]) == (None, None, None)
-
-
-def test_a_network_that_is_not_there_is_said_in_words(spark: SparkSession) -> None:
-    read = spark.read.format("zenoh").option("get", "robot/**")
-    with pytest.raises(Exception, match=r"zenoh\.connect"):
-        read.load().count()
-    with pytest.raises(Exception, match="Is a router running there"):
-        read.option("zenoh.connect", "tcp/127.0.0.1:1").load().count()

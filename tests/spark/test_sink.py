@@ -195,3 +195,9 @@ def test_an_error_for_an_answer_is_an_error(router: zenlake.Session) -> None:
         pytest.raises(RemoteError, match="not today"),
     ):
         live(router, "robot/*")
+
+
+def test_a_network_that_is_not_there_is_said_in_words() -> None:
+    made = Sink(Options({"zenoh.connect": "tcp/127.0.0.1:1"}, WRITE), ROWS, False)
+    with pytest.raises(LinkError, match="Is a router running there"):
+        made.write(iter([]))

@@ -77,16 +77,6 @@ def test_a_session_without_the_switch_filters_by_itself(spark: SparkSession, jou
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
-def test_reads_begin_and_end_where_they_are_told(spark: SparkSession, journal: Path) -> None:
-    assert numbers(read(spark, journal, subscribe="robot/1/*, robot/2/*")) == [
-        n for n in range(300) if n % 10 in (1, 2)
-    ]
-    late = read(spark, journal, startingTimestamp="2026-01-01T00:04:50Z")
-    assert numbers(late) == list(range(290, 300))
-    both = read(spark, journal, startingOffsets='{"0": 5, "1": -1}', endingOffsets='{"0": 8}')
-    assert [found["offset"] for found in both.collect()] == [5, 6, 7]
-
-
 def test_only_asked_for_columns_are_read(spark: SparkSession, journal: Path) -> None:
     some = spark.read.format("zenoh").schema("offset long, key string").load(str(journal))
     assert some.columns == ["offset", "key"]
@@ -144,27 +134,3 @@ def test_a_stream_takes_what_is_there_in_bites_and_goes_on_where_it_ended(
     write_journal(path, more, partitions=2)
     run(maxBytesPerTrigger="1g", subscribe="k/*")
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(150))
-
-
-def test_a_checkpoint_of_another_journal_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    def run(name: str, **options: str) -> Any:
-        query = (
-            spark.readStream.format("zenoh")
-            .options(startingOffsets="earliest", **options)
-            .load(str(tmp_path / "journal"))
-            .writeStream.format("noop")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        return query
-
-    write_journal(tmp_path / "journal", [row("a", b"1", MIDNIGHT)])
-    run("first")
-    (tmp_path / "journal").rename(tmp_path / "old")
-    write_journal(tmp_path / "journal", [row("a", b"1", MIDNIGHT), row("a", b"2", MIDNIGHT)])
-    with pytest.raises(Exception, match="a new one was made in its place"):
-        run("second")
-    query = run("third", failOnDataLoss="false")
-    assert progress_of(query)["numInputRows"] == 2
