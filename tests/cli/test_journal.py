@@ -101,3 +101,12 @@ def test_a_folder_that_is_no_journal_is_told_in_one_line(tmp_path: Path) -> None
 
 def test_a_ledger_needs_to_be_said_whose() -> None:
     assert run_alone("ledger")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [("--segment-size", "much"), ("--retain-age", "5 moons")]
+)
+def test_quantities_that_make_no_sense_are_refused(tmp_path: Path, option: str, text: str) -> None:
+    code, lines = run_alone("record", "-k", "a", "--to", str(tmp_path), option, text)
+    assert code == 2
+    assert any(text in line for line in lines)

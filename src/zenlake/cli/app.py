@@ -29,6 +29,7 @@ COMMANDS = (
     "info",
     "ping",
     "pong",
+    "record",
     "journal",
     "ledger",
     "wire",

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.config import Config
 
 
 class Permissions(StrEnum):
@@ -75,7 +81,7 @@ def router(
                 config.insert_json5(f"adminspace/permissions/{name}", allowed)
         if no_timestamp:
             config.insert_json5("timestamping/enabled", "false")
-    with zenlake.open(config) as session, until_interrupted():
+    with zenlake.open(config) as session, _services(session, config), until_interrupted():
         places = list(session._runtime.node.settings.locators)
         if connection.as_json:
             typer.echo(json.dumps({"zid": str(session.zid()), "locators": places}))
@@ -86,3 +92,18 @@ def router(
             if not places:
                 note("it listens nowhere: give -l tcp/0.0.0.0:7447")
         threading.Event().wait()
+
+
+@contextmanager
+def _services(session: Session, config: Config) -> Iterator[None]:
+    """Run what the configuration asks for beside the router, until the end of the block."""
+    settings = config.resolved
+    if not settings.journals:
+        yield
+        return
+    from zenlake.journal.service import recording
+
+    with recording(session, settings) as recorders:
+        for recorder in recorders:
+            note(f"recording journal '{recorder.name}' into {recorder.journal.path}")
+        yield

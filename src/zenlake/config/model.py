@@ -16,6 +16,7 @@ from zenlake.config.declare import REQUIRED, ByMode, NonEmpty, key, section
 from zenlake.config.grammar import Endpoint, KeyText, Namespace, RegionName, SocketAddress, Zid
 from zenlake.config.json5 import Plain
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, Qos
+from zenlake.config.model_services import JournalService
 from zenlake.config.model_transport import Milliseconds, Transport
 from zenlake.config.shape import FreeForm, Mode, Real, Whole
 from zenlake.values.locator import EndPoint
@@ -529,6 +530,11 @@ class Settings:
         (), "Messages above a size dropped.", honoured_by="zenlake.routing.policy.policy.Policy"
     )
     stats: Stats = key(Stats, "Counters.")
+    journals: tuple[JournalService, ...] = key(
+        (),
+        "Journals that `zenlake router` records.",
+        honoured_by="zenlake.journal.service.recording",
+    )
     plugins_loading: PluginsLoading = key(PluginsLoading, "Where plugins are found.")
     plugins: Annotated[Plain, FreeForm(members=True)] = key(
         {}, "A member for each plugin or service of the node, with its own settings."

@@ -26,7 +26,6 @@ from zenlake.journal.account import Gap
 from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
 from zenlake.journal.heal import Healer, Patient
 from zenlake.journal.latest import COLUMNS, Latest
-from zenlake.journal.ledger import Ledger, Opened
 from zenlake.journal.reader import Journal
 from zenlake.journal.rows import batches_of
 from zenlake.journal.schema import HEALED, HLC_BIAS
@@ -174,6 +173,17 @@ class Recorder:
             self._count_drops()
             return self._ledger.report()
 
+    def totals(self) -> dict[str, int]:
+        """What the ledger says, added up."""
+        with self._lock:
+            self._count_drops()
+            return self._ledger.totals()
+
+    @property
+    def dropped(self) -> int:
+        """How many samples could not be kept since it began."""
+        return self._writer.stats.dropped_rows + sum([sink.dropped for sink in self._sinks])
+
     def stats(self) -> dict[str, object]:
         """How it goes."""
         writer = self._writer.stats
@@ -182,7 +192,7 @@ class Recorder:
             "bytes": self.bytes,
             "durable": list(self._writer.watermark.offsets),
             "queued_bytes": writer.queued_bytes,
-            "dropped": writer.dropped_rows + sum([sink.dropped for sink in self._sinks]),
+            "dropped": self.dropped,
             "disk_full": writer.full,
             "latest": self._latest.counts,
             "healing": {} if self._healer is None else self._healer.counts,
@@ -391,16 +401,6 @@ class Recorder:
             text = json.dumps(self._ledger.state())
         checkpoint.write(self.journal.path, text)
         self._tell_watermark()
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger itself, for who holds the recorder still."""
-        return self._ledger
-
-    def opened(self) -> list[Opened]:
-        """The gaps that are open now."""
-        with self._lock:
-            return self._ledger.open_gaps()
 
     def __enter__(self) -> Self:
         return self

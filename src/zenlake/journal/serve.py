@@ -6,6 +6,7 @@
     @journal/<name>/stats                     how the recorder is doing
     @journal/<name>/rows/**?partition=0;start=10;end=20     rows, as Arrow IPC streams
     @journal/<name>/segments/<partition>/<first>/**         a sealed segment, byte by byte
+    @/<zid>/<whatami>/journal/<name>/*        the first four again, in the admin space of the node
     robot/**                                  the latest value of each key
     robot/**?_time=[now(-1h)..]               all samples of the last hour
 
@@ -33,6 +34,7 @@ from zenlake.journal.request import RowRequest
 from zenlake.journal.rows import hlc_nanos, timestamp_of
 from zenlake.journal.schema import DELETE
 from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.node import view
 from zenlake.values import Encoding
 
 if TYPE_CHECKING:
@@ -119,6 +121,12 @@ class Answers:
         self._declared: list[Queryable[None]] = [
             session.declare_queryable(f"{self._root}/**", self._asked)
         ]
+        admin = admin_root(session)
+        if admin is not None:
+            root = f"{admin}/journal/{journal.name}"
+            self._declared.append(
+                session.declare_queryable(f"{root}/*", lambda query: self._shown(query, root))
+            )
         if matching is not None:
             self._declared += [
                 session.declare_queryable(
@@ -167,11 +175,20 @@ class Answers:
             elif asked.startswith(f"{self._root}/segments/"):
                 self._later(query, self._segment)
             else:
-                self._documents_asked(query, asked)
+                self._show(query, self._root)
         except ZError as error:
             self._refuse(query, error)
 
-    def _documents_asked(self, query: Query, asked: str) -> None:
+    def _shown(self, query: Query, root: str) -> None:
+        """An operator looks at the node; who wants to see journals names them."""
+        if "/journal" in str(query.key_expr):
+            try:
+                self._show(query, root)
+            except ZError as error:
+                self._refuse(query, error)
+
+    def _show(self, query: Query, root: str) -> None:
+        asked = str(query.key_expr)
         made: dict[str, Callable[[], str]] = {
             "manifest": lambda: json.dumps(manifest_of(self._journal)),
             "watermark": lambda: watermark_json(self._documents.watermark()),
@@ -179,7 +196,7 @@ class Answers:
             "stats": lambda: json.dumps(self._documents.stats()),
         }
         for name, text in made.items():
-            key = f"{self._root}/{name}"
+            key = f"{root}/{name}"
             if intersects(asked, key):
                 query.reply(key, text(), encoding=JSON)
 
@@ -366,6 +383,15 @@ class Answers:
                     return
                 file.seek(position)
                 query.reply(f"{key}/{position}", file.read(REPLY_BYTES))
+
+
+def admin_root(session: Session) -> str | None:
+    """Where the node shows itself to operators, if it does."""
+    space = session._runtime.settings.adminspace
+    if not (space.enabled and space.permissions.read):
+        return None
+    with session._runtime.turn() as node:
+        return view.root(node)
 
 
 def watermark_json(watermark: Watermark) -> str:

@@ -1,0 +1,162 @@
+"""`zenlake record`: write what is published to a journal."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from zenlake.cli import quantities
+from zenlake.cli.connection import FAILED, Connection, networked, note, until_interrupted
+
+if TYPE_CHECKING:
+    from zenlake.journal.recorder import Recorder
+
+
+class OnFull(StrEnum):
+    """What to do when the disk is full."""
+
+    BLOCK = "block"
+    DROP = "drop"
+
+
+@networked
+def record(
+    connection: Connection,
+    to: Annotated[str, typer.Option("--to", metavar="DIR", help="The folder of the journal.")],
+    keys: Annotated[
+        list[str],
+        typer.Option("-k", "--key", metavar="KEYEXPR", help="What to record. May be repeated."),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(help="What the journal is called on the bus; if not said, as its folder."),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(min=1, help="In how many parts rows are kept, when it is created; else 1."),
+    ] = None,
+    fsync: Annotated[
+        str, typer.Option(help="When rows become durable: batch, never, or a time like 50ms.")
+    ] = "50ms",
+    segment_size: Annotated[str, typer.Option(help="How large a segment grows.")] = "128MiB",
+    segment_age: Annotated[str, typer.Option(help="How long a segment grows.")] = "1h",
+    retain_size: Annotated[
+        str | None, typer.Option(help="How much is kept, such as 100GB.", show_default=False)
+    ] = None,
+    retain_age: Annotated[
+        str | None, typer.Option(help="How long it is kept, such as 30d.", show_default=False)
+    ] = None,
+    on_full: Annotated[
+        OnFull, typer.Option(help="On a full disk: hold publishers up, or drop and count.")
+    ] = OnFull.BLOCK,
+    no_answer: Annotated[
+        bool, typer.Option("--no-answer", help="Do not answer for the keys that are recorded.")
+    ] = False,
+    no_answer_time: Annotated[
+        bool, typer.Option("--no-answer-time", help="Do not answer questions with _time.")
+    ] = False,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Tell others that nobody else need be asked.")
+    ] = False,
+    no_heal: Annotated[
+        bool, typer.Option("--no-heal", help="Do not ask publishers for what did not come.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print only the first and the last line.")
+    ] = False,
+) -> None:
+    """Record what is published, until it is interrupted.
+
+    Every row below the durable watermark survives a crash. A line a second says how it goes;
+    `missing` counts samples that publishers sent and that did not come.
+    """
+    from zenlake.journal.recorder import Options, Recorder
+
+    policy: Literal["block", "drop"] = "drop" if on_full is OnFull.DROP else "block"
+    options = Options(
+        tuple(keys),
+        to,
+        name=name,
+        partitions=partitions,
+        fsync=fsync,
+        segment_bytes=quantities.size(segment_size, "--segment-size") or 1,
+        segment_age=quantities.duration(segment_age, "--segment-age") or 1.0,
+        retain_bytes=quantities.size(retain_size, "--retain-size"),
+        retain_age=quantities.duration(retain_age, "--retain-age"),
+        on_full=policy,
+        answer=not no_answer,
+        answer_time=not no_answer_time,
+        complete=complete,
+        heal=not no_heal,
+    )
+    with connection.session() as session:
+        recorder = Recorder(session, options)
+        try:
+            with until_interrupted():
+                begun = ", ".join([f"'{key}'" for key in keys])
+                note(f"recording {begun} into {to} as '{recorder.name}'; Ctrl-C ends it")
+                _watch(connection, recorder, quiet)
+        finally:
+            recorder.close()
+        _tell_total(connection, recorder)
+    if recorder.failure is not None:
+        raise typer.Exit(FAILED)
+
+
+def _watch(connection: Connection, recorder: Recorder, quiet: bool) -> None:
+    rows, size, before = 0, 0, time.monotonic()
+    while recorder.failure is None:
+        time.sleep(1.0)
+        now = time.monotonic()
+        if not quiet:
+            seconds = now - before
+            _tell_rate(
+                connection, recorder, (recorder.rows - rows) / seconds,
+                (recorder.bytes - size) / seconds,
+            )  # fmt: skip
+        rows, size, before = recorder.rows, recorder.bytes, now
+    note(str(recorder.failure))
+
+
+def _tell_rate(connection: Connection, recorder: Recorder, rows: float, size: float) -> None:
+    from zenlake.cli.show import print_json
+
+    totals = recorder.totals()
+    durable = sum(recorder.watermark().offsets)
+    dropped = recorder.dropped
+    if connection.as_json:
+        print_json(
+            {
+                "rows_per_s": rows,
+                "bytes_per_s": size,
+                "rows": recorder.rows,
+                "durable": durable,
+                "missing": totals["missing"],
+                "healed": totals["healed"],
+                "dropped": dropped,
+            }
+        )
+        return
+    typer.echo(
+        f"{rows:>10.0f} rows/s  {size / 1e6:>9.3f} MB/s  {durable:>12} durable"
+        f"  {totals['missing']:>6} missing  {totals['healed']:>6} healed  {dropped:>6} dropped"
+    )
+
+
+def _tell_total(connection: Connection, recorder: Recorder) -> None:
+    from zenlake.cli.show import print_json
+
+    totals = recorder.totals()
+    durable = list(recorder.watermark().offsets)
+    if connection.as_json:
+        print_json({"rows": recorder.rows, "bytes": recorder.bytes, "durable": durable} | totals)
+        return
+    typer.echo(
+        f"{recorder.rows} rows, {recorder.bytes} B; durable up to {durable}; "
+        f"{totals['sources']} sources sent {totals['expected']}, {totals['missing']} missing, "
+        f"{totals['healed']} healed; {totals['unprovable_rows']} rows unprovable; "
+        f"{totals['drops']} dropped"
+    )

@@ -1,0 +1,68 @@
+"""Services that a node runs beside carrying messages."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from zenlake.config.declare import REQUIRED, NonEmpty, key, section
+from zenlake.config.grammar import KeyText, Namespace
+from zenlake.config.shape import Real, Text, Whole
+
+__all__ = ["JournalService"]
+
+_BY = "zenlake.journal.service.options_of"
+
+
+def _fsync(text: str) -> str:
+    if text not in ("batch", "never") and not re.fullmatch(r"[1-9][0-9]*(ms|s)", text):
+        raise ValueError("it is no such policy")
+    return text
+
+
+@section
+class JournalService:
+    """A journal that the node records."""
+
+    name: Namespace = key(
+        REQUIRED, "What it is called: it answers under `@journal/<name>`.", honoured_by=_BY
+    )
+    dir: str = key(REQUIRED, "The folder it is written to.", honoured_by=_BY)
+    key_exprs: Annotated[tuple[KeyText, ...], NonEmpty()] = key(
+        REQUIRED, "What is recorded.", honoured_by=_BY
+    )
+    partitions: Annotated[int, Whole("", 1, 1024)] | None = key(
+        None,
+        "In how many parts rows are kept, when the journal is created; null means 1, or as it is.",
+        honoured_by=_BY,
+    )
+    fsync: Annotated[str, Text("batch, never, or a time like 50ms", _fsync)] = key(
+        "50ms", "When rows become durable.", honoured_by=_BY
+    )
+    segment_bytes: Annotated[int, Whole("bytes", 1)] = key(
+        128 << 20, "How large a segment grows.", honoured_by=_BY
+    )
+    segment_age: Annotated[float, Real("seconds", 0.001)] = key(
+        3600.0, "How long a segment grows.", honoured_by=_BY
+    )
+    retain_bytes: Annotated[int, Whole("bytes", 1)] | None = key(
+        None, "How much is kept; null means all.", honoured_by=_BY
+    )
+    retain_age: Annotated[float, Real("seconds", 0.001)] | None = key(
+        None, "How long it is kept; null means for ever.", honoured_by=_BY
+    )
+    on_full: Literal["block", "drop"] = key(
+        "block",
+        "On a full disk: hold publishers up, or drop samples and count them.",
+        honoured_by=_BY,
+    )
+    answer: bool = key(True, "Whether questions about the keys are answered.", honoured_by=_BY)
+    answer_time: bool = key(
+        True, "Whether questions about the past of the keys are answered.", honoured_by=_BY
+    )
+    complete: bool = key(
+        False, "Whether others are told that nobody else need be asked.", honoured_by=_BY
+    )
+    heal: bool = key(
+        True, "Whether publishers are asked for samples that did not come.", honoured_by=_BY
+    )

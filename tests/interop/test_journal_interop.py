@@ -1,0 +1,111 @@
+"""Eclipse's nodes as sources of a journal, and as those who ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.advanced import Advanced, AdvancedProcess
+from tests.interop.lossy import LossyLine
+from tests.interop.peer import Peer
+from tests.interop.processes import OURS, THEIRS, connect, listen
+from tests.journal.recording import until, until_rows
+from zenlake.journal import Journal
+from zenlake.journal.recorder import Options, Recorder
+from zenlake.journal.verify import verify
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[AdvancedProcess]:
+    """A process of theirs that lives as long as these tests."""
+    with AdvancedProcess(THEIRS) as process:
+        yield process
+
+
+@pytest.fixture
+def ours() -> Iterator[Peer]:
+    """A node of ours that records."""
+    peer = Peer(OURS)
+    yield peer
+    peer.close()
+
+
+@pytest.fixture
+def theirs(elsewhere: AdvancedProcess, request: pytest.FixtureRequest) -> Iterator[Advanced]:
+    """A node of theirs."""
+    peer = elsewhere.advanced(request.node.name)
+    yield peer
+    if peer.is_open():
+        peer.close()
+
+
+def recorder(peer: Peer, path: Path) -> Recorder:
+    return Recorder(peer.session, Options(("r/**",), str(path), name="j", fsync="5ms"))
+
+
+def test_their_client_asks_for_the_past_and_for_the_present(
+    tmp_path: Path, ours: Peer, theirs: Advanced
+) -> None:
+    place = listen(ours, "router")
+    with recorder(ours, tmp_path) as recording:
+        connect(theirs, place, "client")
+        theirs.publisher("pub", "r/a")
+        theirs.until("pub")
+        theirs.publish_many("pub", 10)
+        theirs.put("r/b", "text", encoding="text/plain;x", attachment="beside")
+        theirs.delete("r/gone")
+        until_rows(recording, 12)
+        past = theirs.get("r/**?_time=[now(-1h)..now()]")
+        assert [one["payload"] for one in past if one["key"] == "r/a"] == [
+            str(number) for number in range(10)
+        ]
+        assert [one["kind"] for one in past if one["key"] == "r/gone"] == ["DELETE"]
+        assert all(one["timestamp"] for one in past)
+        present = {one["key"]: one for one in theirs.get("r/**")}
+        assert {key: one["payload"] for key, one in present.items()} == {"r/a": "9", "r/b": "text"}
+        assert present["r/b"]["encoding"] == "text/plain;x"
+        assert present["r/b"]["attachment"] == "beside"
+        (told,) = theirs.get("@journal/j/watermark")
+        assert json.loads(told["payload"])["offsets"] == [12]
+        # In one question all replies have keys of their own, so that none takes another's place.
+        parts = theirs.get("@journal/j/rows/**?partition=0;start=3;end=9")
+        assert parts[0]["key"] == "@journal/j/rows/0/3"
+
+
+def test_gaps_of_a_lossy_line_are_shown_and_then_healed(
+    tmp_path: Path, ours: Peer, theirs: Advanced
+) -> None:
+    place = listen(ours, "peer", "udp")
+    with LossyLine(place) as line, recorder(ours, tmp_path) as recording:
+        connect(theirs, line.place, "client")
+        zid, eid = theirs.advanced_publisher("pub", "r/a", cache=1000, numbered={})
+        theirs.publisher("probe", "r/a")
+        theirs.until("probe")
+        theirs.say("pub", "first" * 40)
+        until_rows(recording, 1)
+        line.one_in = 3
+        worst = 0
+        for number in range(60):
+            theirs.say("pub", f"{number}" * 100)
+            worst = max(worst, recording.totals()["missing"])
+        assert line.lost > 0
+        line.one_in = 0
+        theirs.say("pub", "last" * 40)
+        until(lambda: recording.totals()["expected"] == 62)
+        assert max(worst, recording.totals()["missing"] + recording.totals()["healed"]) > 0
+        until(lambda: recording.totals()["missing"] == 0, str(recording.report()))
+        until_rows(recording, 62)
+        totals = recording.totals()
+        assert totals["healed"] + totals["reordered"] > 0
+        assert totals["received"] == 62
+    rows = [row for batch in Journal.open(tmp_path).scan() for row in batch.to_pylist()]
+    assert sorted(row["source_sn"] for row in rows) == list(range(62))
+    assert sum(row["origin"] == 1 for row in rows) == totals["healed"]
+    verdict = verify(Journal.open(tmp_path))
+    assert (verdict.sound, verdict.ledger, verdict.rows) == (True, "agrees", 62)
+    assert Journal.open(tmp_path).watermark().sources == {f"{zid}:{eid}": 61}
