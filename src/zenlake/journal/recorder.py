@@ -9,6 +9,7 @@ One thread for each key expression takes what came and hands it on; nothing here
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
@@ -49,6 +50,9 @@ PUT_ASIDE_EVERY: Final = 5.0
 """Seconds between two ledgers put aside."""
 
 COLLECT_EVERY: Final = 30.0
+SETTLE_TIME: Final = 1.0
+"""How long a question about the past waits for the disk, in seconds."""
+
 LIFESPAN: Final = 86_400
 """How long deletions are remembered, in seconds."""
 
@@ -113,6 +117,8 @@ class Recorder:
         self.bytes = 0
         self._failure: ZError | None = None
         self._sinks = [ColumnSink(self._writer.partitions) for _ in self._exprs]
+        #: Held while a sink's rows are taken and handed on.
+        self._taking = [threading.Lock() for _ in self._exprs]
         self._subscribers: list[ColumnSubscriber] = []
         self._healer: Healer | None = None
         self._answers: Answers | None = None
@@ -141,6 +147,7 @@ class Recorder:
             self.journal,
             Documents(self.watermark, self.report, self.stats),
             self._matching if options.answer else None,
+            self._settle,
             self._exprs,
             time=options.answer and options.answer_time,
             complete=options.complete,
@@ -210,10 +217,11 @@ class Recorder:
             self._failure = error
 
     def _take(self, sink: ColumnSink, number: int) -> None:
-        for partition, heard in sink.take():
-            batch = self._own(heard, number)
-            if batch.num_rows:
-                self._hand_on(partition, batch)
+        with self._taking[number]:
+            for partition, heard in sink.take():
+                batch = self._own(heard, number)
+                if batch.num_rows:
+                    self._hand_on(partition, batch)
 
     def _own(self, batch: Any, number: int) -> Any:
         """The rows that no expression before this one has heard too."""
@@ -235,7 +243,7 @@ class Recorder:
             with self._lock:
                 opened = self._ledger.enter(partition, batch)
             self.rows += batch.num_rows
-            self.bytes += batch.column("value").nbytes
+            self.bytes += _payload_bytes(batch)
         self._latest.enter(batch)
         if opened and self._healer is not None:
             self._healer.opened(opened)
@@ -286,7 +294,20 @@ class Recorder:
         while not self._remembered.wait(0.1):
             if self._end.is_set():
                 return []
+        self._take_all()
         return self._latest.matching(expr)
+
+    def _take_all(self) -> None:
+        """Hand on what came up to now: who puts and then asks finds what was put."""
+        if self._failure is None and not self._end.is_set():
+            for number, sink in enumerate(self._sinks):
+                self._take(sink, number)
+
+    def _settle(self) -> None:
+        """Make durable what came up to now, for who asks for the past; but not at any price."""
+        self._take_all()
+        with contextlib.suppress(ZError):
+            self._writer.flush(SETTLE_TIME)
 
     def _remember(self) -> None:
         """Enter the rows of earlier runs, beside what is heard: their order does not matter."""
@@ -407,6 +428,13 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _payload_bytes(batch: Any) -> int:
+    """How many bytes the values of a batch have, from where they end."""
+    value = batch.column("value")
+    ends = np.frombuffer(value.buffers()[1], np.int32)
+    return int(ends[value.offset + len(value)]) - int(ends[value.offset])
 
 
 def distinct(exprs: tuple[str, ...]) -> list[str]:

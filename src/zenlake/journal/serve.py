@@ -98,16 +98,21 @@ class Answers:
         journal: Journal,
         documents: Documents,
         matching: Matching | None,
+        settle: Callable[[], None],
         exprs: list[str],
         *,
         time: bool,
         complete: bool,
     ) -> None:
-        """`matching` gives latest values; without it, and without `time`, keys are not answered."""
+        """`matching` gives latest values; without it keys are not answered.
+
+        `settle` makes durable what was heard before a question about the past.
+        """
         self._session = session
         self._journal = journal
         self._documents = documents
         self._matching = matching
+        self._settle = settle
         self._time = time
         self._root = root_of(journal.name)
         self._exprs = exprs
@@ -271,6 +276,7 @@ class Answers:
         if found is None:
             raise SelectorError(f"'{query.parameters}' has no time")
         range = found.resolve(clock.time_ns())
+        self._settle()
         keys = str(query.key_expr)
         for batch in self._journal.scan(keys=keys, time=_micros(range), columns=PAST):
             for row in _inside(batch, range).to_pylist():
