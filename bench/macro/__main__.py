@@ -23,7 +23,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from bench.macro.certificate import settings as certificate_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("worker.py")
@@ -145,11 +148,37 @@ def bench(package: str, path: str, router: str | None = None) -> Iterator[Bench]
         running.end()
 
 
+def secured(running: Bench, size: int) -> Figures:
+    """The same throughput over TLS."""
+    with TemporaryDirectory() as folder:
+        listening, connecting = running.pair(False)
+        for side in (listening, connecting):
+            for where in ("listen", "connect"):
+                if where in side:
+                    port = side[where][0].rpartition(":")[2]
+                    side[where] = [f"tls/localhost:{port}"]
+            side["config"] = certificate_settings(Path(folder))
+        return throughput(running, size, ends=(listening, connecting))
+
+
+def compressed(running: Bench, size: int) -> Figures:
+    """The same throughput in batches that LZ4 has packed."""
+    ends = running.pair(False)
+    for side in ends:
+        side["config"] = {"transport/unicast/compression/enabled": True}
+    return throughput(running, size, ends=ends)
+
+
 def throughput(
-    running: Bench, size: int, routed: bool = False, subscribers: int = 1, handler: str = "callback"
+    running: Bench,
+    size: int,
+    routed: bool = False,
+    subscribers: int = 1,
+    handler: str = "callback",
+    ends: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> Figures:
     """Messages a second from put to handler, and the CPU that each costs."""
-    listening, connecting = running.pair(routed)
+    listening, connecting = ends or running.pair(routed)
     subscriber = running.start("subscriber", subscribers=subscribers, handler=handler, **listening)
     publisher = running.start("publisher", size=size, **connecting)
     deadline = time.monotonic() + 10
@@ -258,6 +287,10 @@ CASES: dict[str, Case] = {
     "thr-fifo-64": lambda b: throughput(b, 64, handler="fifo"),
     "thr-64k": lambda b: throughput(b, 65536),
     "thr-1m": lambda b: throughput(b, 1 << 20),
+    "tls-1024": lambda b: secured(b, 1024),
+    "tls-64k": lambda b: secured(b, 65536),
+    "lz4-1024": lambda b: compressed(b, 1024),
+    "lz4-64k": lambda b: compressed(b, 65536),
     "ping": lambda b: latency(b, 8),
     "get-1": lambda b: questions(b, 1),
     "get-1000": lambda b: questions(b, 1000),

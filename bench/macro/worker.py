@@ -196,20 +196,22 @@ def recorder() -> None:
         say(ready=True)
         serve(lambda: 0 if kept is None else lists.count())
         return
-    recording = importlib.import_module("zenlake.journal.recorder")
-    # As `zenlake record` runs it: with the ledger, the latest values and all answers.
-    recorded = recording.Recorder(
-        opened,
-        recording.Options(
-            ("bench/**",),
-            ORDERS["to"],
-            fsync=ORDERS.get("fsync", "50ms"),
-            retain_bytes=1 << 30,
-        ),
+    columns = importlib.import_module("zenlake.journal.columns")
+    writing = importlib.import_module("zenlake.journal.writer")
+    writer = writing.JournalWriter.open(
+        ORDERS["to"], fsync=ORDERS.get("fsync", "50ms"), retain_bytes=1 << 30
     )
+    sink = columns.ColumnSink()
+    declared = columns.declare(opened, "bench/**", sink)
+
+    def write() -> None:
+        while sink.wait():
+            writer.extend(sink.take())
+
+    threading.Thread(target=write, daemon=True).start()
     say(ready=True)
     # Counted is what is durable: no row is told of before its fsync.
-    serve(lambda: sum(recorded.watermark().offsets))
+    serve(lambda: 0 if declared is None else sum(writer.watermark.offsets))
 
 
 def pong() -> None:
