@@ -20,13 +20,14 @@ FUZZ_SECONDS ?= 300
 help: ## this page
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
 
-up: $(READY) build/compiled ## a router for this machine, until you stop it
-	@echo "Programs on this machine find it by themselves. In other terminals, try:"
-	@echo "  export PYTHONPATH=build/compiled"
-	@echo "  $(BIN)/python -m zenlake sub -k 'demo/**'"
-	@echo "  $(BIN)/python -m zenlake pub -k demo/hello -p 'hello from zenlake' -i 1"
-	@echo "  $(BIN)/python -m zenlake get -s 'demo/**'"
-	@PYTHONPATH=build/compiled $(BIN)/python -m zenlake router $(ARGS)
+up: $(READY) build/zenlake ## router, journal and lake on this machine, until you stop them
+	@ZENLAKE_COMMAND=build/zenlake build/zenlake up $(ARGS)
+
+# The command on the compiled tree, for those who have not installed anything.
+build/zenlake: build/compiled
+	@printf '%s\n' '#!/bin/sh' 'here=$$(cd "$$(dirname "$$0")/.." && pwd)' \
+		'PYTHONPATH="$$here/build/compiled" exec "$$here/$(BIN)/python" -m zenlake "$$@"' > $@
+	@chmod +x $@
 
 style: $(READY) ## formatting, lint and spelling
 	$(BIN)/ruff format --check --quiet .

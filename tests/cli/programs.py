@@ -67,18 +67,18 @@ class Program:
                 self._heard.put(line.rstrip("\n"))
         self._heard.put(None)
 
-    def says(self, words: str) -> str:
-        """The next line that has these words in it; waits for it."""
+    def says(self, words: str, seconds: float = SECONDS) -> str:
+        """The next line that has these words in it; waits for it, through silences so long."""
         while True:
-            line = self._next()
+            line = self._next(seconds)
             if line is None:
                 raise AssertionError(f"ended without {words!r}:\n" + "\n".join(self.lines))
             if words in line:
                 return line
 
-    def _next(self) -> str | None:
+    def _next(self, seconds: float = SECONDS) -> str | None:
         try:
-            line = self._heard.get(timeout=SECONDS)
+            line = self._heard.get(timeout=seconds)
         except queue.Empty:
             raise AssertionError("silence after:\n" + "\n".join(self.lines)) from None
         if line is not None:

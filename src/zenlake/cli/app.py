@@ -17,6 +17,7 @@ from zenlake import __version__
 from zenlake.errors import ZError
 
 COMMANDS = (
+    "up",
     "router",
     "pub",
     "sub",

@@ -173,7 +173,9 @@ def _run(
     with sparking(master, conf) as spark, _stopping(stop):
         tasks = SparkTasks(spark)
         pipeline = Pipeline(where, journal, tasks, settings)
-        if not as_json:
+        if as_json:
+            typer.echo(json.dumps({"ready": True}))
+        else:
             note(f"the journal {journal} flows into the lake {where}; Ctrl-C ends it")
         with _bar(as_json) as bar:
 

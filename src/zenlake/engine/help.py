@@ -44,8 +44,7 @@ class Helpers:
         self._epoll.register(self._bell, select.EPOLLIN)
         self._by_fd: dict[int, Pump] = {}
         self._helper = 0
-        #: Whether the loop leaves the sockets to a helper, and looks every millisecond.
-        self.hot = False
+        self._hot = False
         self._missed = 0
         self._closed = False
 
@@ -55,7 +54,7 @@ class Helpers:
         if fd >= 0 and not self._closed:
             self._by_fd[fd] = pump
             self._epoll.register(fd, select.EPOLLIN)
-            if self.hot:
+            if self._hot:
                 pump.link.unwatch()
 
     def remove(self, pump: Pump) -> None:
@@ -71,8 +70,8 @@ class Helpers:
             return False
         try:
             self._helper = threading.get_ident()
-            if not self.hot:
-                self.hot = True
+            if not self._hot:
+                self._hot = True
                 self.runtime.loop.soon(self._heat)
             channel.bell = self.ring
             deadline = 0.0
@@ -114,7 +113,7 @@ class Helpers:
     def _heat(self) -> None:
         """Leave the sockets to the helper."""
         if self._closed:
-            self.hot = False
+            self._hot = False
             return
         for pump in list(self._by_fd.values()):
             pump.link.unwatch()
@@ -125,14 +124,12 @@ class Helpers:
         """See that somebody reads."""
         if self._closed:
             return
-        self.runtime.flush_later()
         if self._turn.locked():
             self._missed = 0
         else:
             self._missed += 1
             if self._missed >= LOOKS:
-                self.hot = False
-                self.runtime.flush_later()
+                self._hot = False
                 for pump in list(self._by_fd.values()):
                     pump.link.watch()
                 return

@@ -182,7 +182,7 @@ class Journal:
     def open_segment(self, segment: Segment) -> pa.NativeFile:
         """The file of a sealed segment, byte by byte as it lies there."""
         if is_uri(segment.path):
-            folder, name = parted(segment.path)
+            folder, _, name = segment.path.rpartition("/")
             return RemoteFiles(folder).open(name)
         return self._shelf.open(segment.path)
 

@@ -1,0 +1,167 @@
+"""`zenlake up`: everything with one command, in a folder of its own, on free ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.cli.programs import HEARING, Program, command, endpoint
+
+PUT = (
+    HEARING
+    + """
+import json, sys, zenoh
+config = zenoh.Config()
+config.insert_json5("mode", '"client"')
+config.insert_json5("scouting/multicast/enabled", "false")
+config.insert_json5("connect/endpoints", json.dumps([sys.argv[1]]))
+session = zenoh.open(config)
+for value in sys.argv[3:]:
+    session.put(sys.argv[2], value, encoding="application/json")
+session.close()
+"""
+)
+
+GET = (
+    HEARING
+    + """
+import json, sys, zenoh
+config = zenoh.Config()
+config.insert_json5("mode", '"client"')
+config.insert_json5("scouting/multicast/enabled", "false")
+config.insert_json5("connect/endpoints", json.dumps([sys.argv[1]]))
+session = zenoh.open(config)
+for reply in session.get(sys.argv[2]):
+    print(reply.ok.key_expr, reply.ok.payload.to_string(), flush=True)
+session.close()
+"""
+)
+
+
+class Up:
+    """`zenlake up` as a person runs it, but for the ports."""
+
+    def __init__(self, data: Path, where: str, *more: str) -> None:
+        self.program = command("up", "--data", str(data), "-l", where, "--json", *more)
+
+    def ready(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.program.says("{", 150))
+        return found
+
+    def family(self) -> list[psutil.Process]:
+        found: list[psutil.Process] = psutil.Process(self.program.process.pid).children(True)
+        return found
+
+
+def eventually(look: Callable[[], bool], seconds: float = 40.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.1)
+
+
+def put(where: str, key: str, *values: str) -> None:
+    with Program("-c", PUT, where, key, *values) as eclipse:
+        assert eclipse.ends() == 0
+
+
+def got(where: str, selector: str) -> list[str]:
+    with Program("-c", GET, where, selector) as eclipse:
+        assert eclipse.ends() == 0
+        return [line for line in eclipse.lines if line.startswith("robot/")]
+
+
+def rows(lake: Path, table: str) -> list[dict[str, Any]]:
+    """A table as somebody sees it who knows nothing of zenlake."""
+    import duckdb
+    from deltalake import DeltaTable
+
+    if not (lake / table / "_delta_log").is_dir():
+        return []
+    files = DeltaTable(str(lake / table)).file_uris()
+    if not files:
+        return []
+    columns = "* EXCLUDE (time, received)" if table == "samples" else "id, percent"
+    with duckdb.connect() as connection:
+        found = connection.execute(f"SELECT {columns} FROM read_parquet(?)", [files])
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def arrives(lake: Path, want: set[int]) -> None:
+    """Wait until both tables have the values, each once."""
+    eventually(lambda: sorted(row["percent"] for row in rows(lake, "battery")) == sorted(want))
+    eventually(lambda: len(rows(lake, "samples")) == len(want))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.interop
+@pytest.mark.timeout(400)
+@pytest.mark.usefixtures("no_java")
+def test_what_an_eclipse_client_puts_is_in_tables_seconds_later_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    data, where = tmp_path / "data", endpoint()
+    lake = data / "lake"
+    for values in (["1", "2"], ["3"]):
+        up = Up(data, where)
+        with up.program as program:
+            told = up.ready()
+            assert len(told["try"]) == 5
+            put(where, "robot/7/battery", *(json.dumps({"percent": int(one)}) for one in values))
+            want = {1, 2} if len(values) == 2 else {1, 2, 3}
+            arrives(lake, want)
+            assert got(where, "robot/**") == [f'robot/7/battery {{"percent": {max(want)}}}']
+            assert len(got(where, "robot/**?_time=[now(-10m)..]")) == len(want)
+            family = up.family()
+            assert len(family) >= 3
+            assert program.interrupt() == 0
+        psutil.wait_procs(family, timeout=10)
+        assert [one for one in family if one.is_running()] == []
+    assert sorted(row["percent"] for row in rows(lake, "battery")) == [1, 2, 3]
+    assert {row["id"] for row in rows(lake, "battery")} == {"7"}
+
+
+def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        where = f"tcp/127.0.0.1:{other.getsockname()[1]}"
+        with Up(tmp_path / "data", where, "--no-lake").program as program:
+            assert program.ends() == 1
+    assert "the router ended with" in program.lines[-1]
+    assert where in program.lines[-1]
+
+
+def test_without_a_lake_it_records_and_answers_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data", where := endpoint(), "--no-lake")
+    with up.program as program:
+        assert up.ready()["locators"] == [where]
+        assert (tmp_path / "data" / "journal" / "journal.json").is_file()
+        family = up.family()
+        assert program.interrupt(signal.SIGTERM) in (0, 130)
+    psutil.wait_procs(family, timeout=10)
+    assert [one for one in family if one.is_running()] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux ends children with parents")
+def test_when_it_is_killed_its_programs_end_too(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data", endpoint(), "--no-lake")
+    with up.program as program:
+        up.ready()
+        family = up.family()
+        assert family
+        program.process.kill()
+        program.process.wait()
+        _, alive = psutil.wait_procs(family, timeout=20)
+    assert alive == []
