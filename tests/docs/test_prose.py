@@ -4,6 +4,7 @@
 ```console  `$ zenlake …` lines: run in a folder of the page's own, the output compared;
             with `&` at the end it runs on beside what follows, and must have said all its lines
             in their order by the end of the page
+```shellsession  the same with a Spark
 ```json5    whose first line is `// name`: the file `name` in that folder
 
 `...` in expected output stands for anything. Every `127.0.0.1:PORT` becomes a port that is free,
@@ -65,20 +66,33 @@ def test_python_on_a_page_does_what_the_page_says(page: Path) -> None:
 
 @pytest.mark.parametrize("page", having("console"), ids=named)
 def test_commands_on_a_page_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    follow(page, "console", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("page", having("shellsession"), ids=named)
+def test_commands_with_a_spark_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    follow(page, "shellsession", tmp_path)
+
+
+def follow(page: Path, language: str, folder: Path) -> None:
+    """Do what a page says, in its order."""
     for body in blocks(page, "json5"):
         first = body.partition("\n")[0]
         if first.startswith("// "):
-            (tmp_path / first.removeprefix("// ")).write_text(body, encoding="utf-8")
+            (folder / first.removeprefix("// ")).write_text(body, encoding="utf-8")
     behind: list[tuple[Program, list[str]]] = []
     with ExitStack() as running:
-        for command, expected in commands(page):
+        for command, expected in commands(page, language):
             if command.endswith(" &"):
                 first, *rest = expected.splitlines()
-                program = running.enter_context(started(command.removesuffix(" &"), tmp_path))
-                program.says(first.partition("...")[0])
+                program = running.enter_context(started(command.removesuffix(" &"), folder))
+                program.says(first.partition("...")[0], 150)
                 behind.append((program, rest))
                 continue
-            told = run(command, tmp_path)
+            told = run(command, folder)
             assert doctest.OutputChecker().check_output(expected, told, CHECKS), (
                 f"$ {command}\n{told}\nbut the page says\n{expected}"
             )
@@ -97,10 +111,10 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
-def commands(page: Path) -> Iterator[tuple[str, str]]:
+def commands(page: Path, language: str) -> Iterator[tuple[str, str]]:
     """The commands of a page, and what they print, on ports that are free."""
     free: dict[str, str] = {}
-    for body in blocks(page, "console"):
+    for body in blocks(page, language):
         for port in re.findall(r"tcp/127\.0\.0\.1:\d+", body):
             if port not in free:
                 free[port] = endpoint()
