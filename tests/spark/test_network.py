@@ -96,7 +96,7 @@ def test_rows_become_puts_and_deletes(
         "dropped": {
             "a row has no key": 1,
             "KeyExprError": 1,
-            "kind 'patch' is neither put nor delete": 1,
+            "a kind is neither put nor delete": 1,
         },
     }
 

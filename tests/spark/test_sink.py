@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from zenlake.errors import KeyExprError, LinkError, RemoteError
 from zenlake.journal.rows import hlc_of
 from zenlake.spark.network import configuration
 from zenlake.spark.options import WRITE, OptionError, Options
-from zenlake.spark.sink import Published, Sink, StreamSink, checked_rows
+from zenlake.spark.sink import Sink, StreamSink, checked_rows
 from zenlake.spark.source import ZenohSource
 
 ROWS = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -58,7 +59,7 @@ def test_what_was_written_has_arrived(router: zenlake.Session) -> None:
     with router.declare_subscriber("a/**", zenlake.handlers.FifoChannel(5000)) as heard:
         rows = [(f"a/{n % 3}", b"%d" % n) for n in range(1000)]
         done = sink(router).write(iter([batch(*rows[:600]), batch(*rows[600:])]))
-        assert done == Published({"puts": 1000})  # type: ignore[arg-type]
+        assert (done.done, done.dropped) == (Counter(puts=1000), Counter())
         found = [heard.recv() for _ in range(1000)]
     # A task keeps the order of its rows.
     assert [(str(s.key_expr), s.payload.to_bytes()) for s in found] == rows
@@ -66,7 +67,7 @@ def test_what_was_written_has_arrived(router: zenlake.Session) -> None:
 
 def test_a_row_without_a_value_deletes(router: zenlake.Session) -> None:
     with router.declare_subscriber("a/**", zenlake.handlers.FifoChannel(10)) as heard:
-        assert sink(router).write(iter([batch(("a/b", None))])).done == {"deletes": 1}
+        assert sink(router).write(iter([batch(("a/b", None))])).done == Counter(deletes=1)
         assert heard.recv().kind is zenlake.SampleKind.DELETE
 
 
@@ -201,3 +202,14 @@ def test_a_network_that_is_not_there_is_said_in_words() -> None:
     made = Sink(Options({"zenoh.connect": "tcp/127.0.0.1:1"}, WRITE), ROWS, False)
     with pytest.raises(LinkError, match="Is a router running there"):
         made.write(iter([]))
+
+
+def test_more_keys_than_are_declared_at_once_are_published_as_well(
+    router: zenlake.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zenlake.spark.sink.MOST_DECLARED", 3)
+    rows = [(f"a/{n}", b"%d" % n) for n in range(10)] * 2
+    with router.declare_subscriber("a/**", zenlake.handlers.FifoChannel(50)) as heard:
+        assert sink(router).write(iter([batch(*rows)])).done == Counter(puts=20)
+        found = [heard.recv() for _ in rows]
+    assert [(str(sample.key_expr), sample.payload.to_bytes()) for sample in found] == rows

@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import BinaryType, ByteType, DataType, StringType, StructType
 
+from zenlake.api.publish import Publisher, PutOutcome
 from zenlake.config.nearest import nearest
 from zenlake.errors import LinkError, LocalError
 from zenlake.spark.network import open_session
@@ -49,10 +50,14 @@ _TAKEN: Final[dict[str, tuple[type[DataType], ...]]] = {
 }
 _CONGESTIONS: Final = {"block": CongestionControl.BLOCK, "drop": CongestionControl.DROP}
 _PRIORITIES: Final = {priority.name.lower(): priority for priority in Priority}
-_KINDS: Final = {"put": "put", "delete": "delete", 0: "put", 1: "delete"}
+#: Whether a kind is a delete.
+_KINDS: Final[dict[object, bool]] = {"put": False, "delete": True, 0: False, 1: True}
+#: How many keys are declared at once in a task.
+MOST_DECLARED: Final = 4096
 
 PUTS, DELETES = "puts", "deletes"
 NO_ROOM = "no room on the way"
+UNKNOWN_KIND = "a kind is neither put nor delete"
 
 
 class Unpublishable(LocalError):
@@ -78,6 +83,53 @@ class Published(WriterCommitMessage):
         )
 
 
+class _Voice:
+    """Says rows on a session. A key that comes again is declared, which makes it cheap to say."""
+
+    def __init__(
+        self,
+        session: Session,
+        congestion: CongestionControl,
+        priority: Priority,
+        express: bool,
+        encoding: str | None,
+    ) -> None:
+        self._session = session
+        self._waits = congestion is CongestionControl.BLOCK
+        self._qos: dict[str, Any] = {
+            "congestion_control": congestion,
+            "priority": priority,
+            "express": express,
+        }
+        # What is gone must not stay for want of room.
+        self._patient = self._qos | {"congestion_control": CongestionControl.BLOCK}
+        self._encoding = encoding
+        self._declared: dict[tuple[str, str | None], Publisher] = {}
+
+    def put(
+        self, key: str, value: bytes | str, encoding: str | None, attachment: bytes | str | None
+    ) -> bool:
+        """Publish a value; whether it was not dropped."""
+        publisher = self._declared.get((key, encoding))
+        if publisher is None:
+            publisher = self._session.declare_publisher(
+                key, encoding=encoding or self._encoding, **self._qos
+            )
+            if len(self._declared) >= MOST_DECLARED:
+                for old in self._declared.values():
+                    old.undeclare()
+                self._declared.clear()
+            self._declared[key, encoding] = publisher
+        if self._waits:
+            publisher.put(value, attachment=attachment)
+            return True
+        return publisher.try_put(value, attachment=attachment) is not PutOutcome.QUEUE_FULL
+
+    def delete(self, key: str, attachment: bytes | str | None) -> None:
+        """Publish that a value is gone."""
+        self._session.delete(key, attachment=attachment, **self._patient)
+
+
 class _Publishing:
     """What both sinks do."""
 
@@ -99,50 +151,44 @@ class _Publishing:
         published = Published()
         with open_session(self.options) as session:
             neighbours = _neighbours(session)
+            voice = _Voice(
+                session,
+                _CONGESTIONS[self.congestion],
+                _PRIORITIES[self.priority],
+                self.express,
+                self.encoding,
+            )
             for batch in batches:
-                self._publish(session, batch, published)
+                self._publish(voice, batch, published)
             self._settle(session, neighbours)
         return published
 
-    def _publish(self, session: Session, batch: Any, published: Published) -> None:
+    def _publish(self, voice: _Voice, batch: Any, published: Published) -> None:
         nothing = [None] * batch.num_rows
         given = {name: batch.column(name).to_pylist() for name in self.names}
-        keys, values = given["key"], given.get("value", nothing)
-        kinds, encodings = given.get("kind", nothing), given.get("encoding", nothing)
-        attachments = given.get("attachment", nothing)
-        qos: dict[str, Any] = {
-            "congestion_control": _CONGESTIONS[self.congestion],
-            "priority": _PRIORITIES[self.priority],
-            "express": self.express,
-        }
-        waits = self.congestion == "block"
+        puts = deletes = 0
         for key, value, kind, encoding, attachment in zip(
-            keys, values, kinds, encodings, attachments, strict=True
+            given["key"],
+            given.get("value", nothing),
+            given.get("kind", nothing),
+            given.get("encoding", nothing),
+            given.get("attachment", nothing),
+            strict=True,
         ):
             try:
-                if _kind_of(key, value, kind) == "delete":
-                    # What is gone must not stay for want of room.
-                    patient = qos | {"congestion_control": CongestionControl.BLOCK}
-                    session.delete(key, attachment=attachment, **patient)
-                    published.done[DELETES] += 1
-                    continue
-                send = session.put if waits else session.try_put
-                told = send(
-                    key,
-                    value if value is not None else b"",
-                    encoding=encoding or self.encoding,
-                    attachment=attachment,
-                    **qos,
-                )
+                if _is_delete(key, value, kind):
+                    voice.delete(key, attachment)
+                    deletes += 1
+                elif voice.put(key, b"" if value is None else value, encoding, attachment):
+                    puts += 1
+                else:
+                    published.dropped[NO_ROOM] += 1
             except LocalError as error:
                 if self.on_invalid == "fail":
                     raise
                 published.dropped[_reason(error)] += 1
-                continue
-            if told is not None and told.name == "QUEUE_FULL":
-                published.dropped[NO_ROOM] += 1
-            else:
-                published.done[PUTS] += 1
+        published.done[PUTS] += puts
+        published.done[DELETES] += deletes
 
     def _settle(self, session: Session, neighbours: frozenset[str]) -> None:
         """Wait for everything that was said: a question behind it in the same lane is answered."""
@@ -234,21 +280,21 @@ def checked_rows(schema: StructType) -> list[str]:
     return names
 
 
-def _kind_of(key: object, value: object, kind: object) -> str:
+def _is_delete(key: object, value: object, kind: object) -> bool:
     """Put or delete. Without a kind it is a put, and with no value a delete, as in Kafka."""
     if not key:
         raise Unpublishable("a row has no key")
     if kind is None:
-        return "delete" if value is None else "put"
+        return value is None
     said = _KINDS.get(kind.lower() if isinstance(kind, str) else kind)
     if said is None:
-        raise Unpublishable(f"kind {kind!r} is neither put nor delete")
-    return str(said)
+        raise Unpublishable(UNKNOWN_KIND)
+    return said
 
 
 def _reason(error: LocalError) -> str:
     """Few words for many rows: the count of reasons must not grow with the data."""
-    return str(error)[:80] if isinstance(error, Unpublishable) else type(error).__name__
+    return str(error) if isinstance(error, Unpublishable) else type(error).__name__
 
 
 def _neighbours(session: Session) -> frozenset[str]:
