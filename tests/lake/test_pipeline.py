@@ -72,14 +72,28 @@ def test_samples_tell_all_that_the_journal_tells(folders: tuple[Path, Path]) -> 
     run(lake, journal)
     first, second = sorted(rows_of(lake, "samples"), key=lambda row: row["offset"])
     assert (first["key"], first["value"], first["kind"]) == ("a/b", b"\x00\xff", "put")
-    assert (first["encoding"], first["source_id"], first["source_sn"]) == ("my/own;v2", "1a2b3", 4)
-    assert first["stamp_id"] == b"\x07\x01"
+    assert (first["encoding"], first["source_id"], first["source_sn"]) == (
+        "my/own;v2",
+        "1a2b3:1",
+        4,
+    )
+    assert (first["stamp_id"], first["source_zid"], first["source_eid"]) == ("107", "1a2b3", 1)
     assert (first["received"] - first["time"]).total_seconds() == 6
     assert str(first["day"]) == "2023-11-14"
     assert first["journal"] == Journal.open(journal).id
     assert (second["kind"], second["encoding"], second["offset"]) == ("delete", "unknown(1000)", 1)
     assert second["source_id"] is None
     assert rows_of(lake, "latest") == []
+
+
+def test_batches_with_and_without_sources_become_one_file(folders: tuple[Path, Path]) -> None:
+    lake, journal = folders
+    write(journal, [Row("a", b"", 1)], 1)
+    write(journal, [Row("a", b"", 2, sn=1, source=b"\x01"), Row("a", b"", 3, schema="x")], 1)
+    run(lake, journal)
+    rows = sorted(rows_of(lake, "samples"), key=lambda row: row["offset"])
+    assert [row["source_id"] for row in rows] == [None, "1:1", None]
+    assert [row["encoding"] for row in rows] == ["zenoh/bytes", "zenoh/bytes", "zenoh/bytes;x"]
 
 
 def test_rows_are_partitioned_by_the_day_they_were_received_and_files_say_what_is_in_them(

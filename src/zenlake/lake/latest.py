@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.keys.matching import intersects, is_wild
-from zenlake.lake.rows import LATEST
+from zenlake.lake.rows import LATEST, id_bytes
 
 __all__ = [
     "DEAD",
@@ -40,7 +40,7 @@ DEAD: Final = pa.schema(
     [
         ("key", pa.string()),
         ("hlc", pa.int64()),
-        ("stamp_id", pa.binary()),
+        ("stamp_id", pa.string()),
         ("received", MERGED.field("received").type),
     ]
 )
@@ -142,15 +142,15 @@ def _newest(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     return candidates[sorted(newest.values())]
 
 
-def _rank(id: bytes | None, offset: int | None) -> tuple[bytes, int]:
-    return id or b"", -1 if offset is None else offset
+def _rank(id: str | None, offset: int | None) -> tuple[bytes, int]:
+    return id_bytes(id), -1 if offset is None else offset
 
 
 def _killed(rows: pa.Table) -> pa.Table:
     """The rows without the puts that a deletion with wildcards came after."""
     keys, kinds = rows["key"].to_pylist(), rows["kind"].to_pylist()
     moments = [
-        (hlc, id or b"")
+        (hlc, id_bytes(id))
         for hlc, id in zip(rows["hlc"].to_pylist(), rows["stamp_id"].to_pylist(), strict=True)
     ]
     wild = [n for n, key in enumerate(keys) if "*" in key and is_wild(key)]

@@ -24,6 +24,8 @@ __all__ = [
     "QUARANTINE",
     "SAMPLES",
     "encoding_text",
+    "id_bytes",
+    "id_text",
     "order_of",
     "sample_rows",
     "with_day",
@@ -38,10 +40,11 @@ _WORDS: Final = [
     ("kind", pa.string()),
     ("time", INSTANT),
     ("hlc", pa.int64()),
-    ("stamp_id", pa.binary()),
+    ("stamp_id", pa.string()),
     ("stamped", pa.bool_()),
     ("attachment", pa.binary()),
     ("source_id", pa.string()),
+    ("source_zid", pa.string()),
     ("source_eid", pa.int64()),
     ("source_sn", pa.int64()),
     ("priority", pa.int8()),
@@ -104,7 +107,9 @@ def sample_rows(batch: pa.RecordBatch, journal: str, partition: int) -> pa.Table
                 batch["kind"].cast(pa.int32()), _KIND_WORDS
             )
         elif name == "source_id":
-            columns[name] = _each(batch["source_zid"], id_text)
+            columns[name] = _source(batch["source_zid"], batch["source_eid"])
+        elif name in ("source_zid", "stamp_id"):
+            columns[name] = _each(batch[name], id_text)
         elif name == "journal":
             columns[name] = _constant(journal, count)
         elif name == "partition":
@@ -121,19 +126,36 @@ def with_day(rows: pa.Table) -> pa.Table:
 
 def encoding_text(ids: pa.Array, schemas: pa.Array) -> pa.Array:
     """The names of encodings, from the numbers and schemas of the wire."""
-    numbers = ids.to_numpy(zero_copy_only=False)
+    numbers = ids.to_numpy(zero_copy_only=False).astype(np.int64)
     named = schemas.dictionary_encode() if schemas.null_count < len(schemas) else None
-    codes = np.zeros(len(numbers), np.int64)
-    if named is not None:
-        codes = pc.fill_null(named.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
-    both = numbers.astype(np.int64) << 32 | codes
-    seen, places = np.unique(both, return_inverse=True)
+    codes = np.zeros(len(numbers), np.int64) if named is None else _codes(named)
+    both = pa.array(numbers << 32 | codes).dictionary_encode()
     texts = []
-    for value in seen.tolist():
+    for value in both.dictionary.to_pylist():
         code = value & 0xFFFFFFFF
         schema = named.dictionary[code - 1].as_py() if named is not None and code else None
         texts.append(_encoding(value >> 32, schema))
-    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(texts))
+    return pa.DictionaryArray.from_arrays(both.indices, pa.array(texts, pa.string()))
+
+
+def _codes(coded: pa.DictionaryArray) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The place of each value among the different ones, from 1; 0 is null."""
+    indices = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+    return np.asarray(indices.astype(np.int64) + 1)
+
+
+def _source(zids: pa.Array, eids: pa.Array) -> pa.Array:
+    """Who sent it, `zid:eid`, as the ledger names sources; null where that is not told."""
+    coded = zids.dictionary_encode()
+    entities = pc.fill_null(eids, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    both = pa.array(_codes(coded) << 32 | entities & 0xFFFFFFFF).dictionary_encode()
+    texts: list[str | None] = []
+    for value in both.dictionary.to_pylist():
+        code = value >> 32
+        zid = coded.dictionary[code - 1].as_py() if code else None
+        texts.append(None if zid is None else f"{id_text(zid)}:{value & 0xFFFFFFFF}")
+    # Encoded once more, for a dictionary may not hold null itself.
+    return pa.array(texts, pa.string()).take(both.indices).dictionary_encode()
 
 
 def _encoding(id: int, schema: str | None) -> str:
@@ -149,6 +171,12 @@ def id_text(id: bytes) -> str:
         return str(ZenohId(id))
     except ValueError:
         return id[::-1].hex()
+
+
+def id_bytes(text: str | None) -> bytes:
+    """The bytes of an id, by which ids are ordered; none are before all others."""
+    number = int(text, 16) if text else 0
+    return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
 
 def order_of(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -172,8 +200,6 @@ def _constant(word: str, count: int) -> pa.Array:
 
 
 def _each(column: pa.Array, function: Callable[[bytes], str]) -> pa.Array:
-    if column.null_count == len(column):
-        return pa.nulls(len(column), pa.string())
     coded = column.dictionary_encode()
     texts = [function(value) for value in coded.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.string()))
