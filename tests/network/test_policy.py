@@ -376,7 +376,7 @@ rules = st.lists(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(["allow", "deny"]), rules, st.lists(keys, min_size=1, max_size=4))
+@given(st.sampled_from(["allow", "deny"]), rules, st.lists(keys, min_size=1, max_size=12))
 def test_exactly_what_both_gates_permit_arrives(
     default: str, given_rules: list[tuple[str, str, list[str]]], puts: list[str]
 ) -> None:
@@ -404,3 +404,17 @@ def test_exactly_what_both_gates_permit_arrives(
     counts = router.node.stops()
     stopped = counts["ingress"]["denied"] + counts["egress"]["denied"]
     assert stopped == len(puts) - len(permitted)
+
+
+def test_a_changed_lane_is_not_remembered_beyond_its_policy() -> None:
+    item = {"messages": ["put"], "overwrite": {"priority": "background"}, "flows": ["ingress"]}
+    network, near, router, far = house(policy_of(qos={"network": [item]}))
+    heard = far.subscribe("k")
+    network.settle()
+    for policy in (None, Policy()):
+        if policy is not None:
+            router.node.obey(policy)
+        for _ in range(3):
+            near.put("k", qos=1)
+            network.settle()
+    assert [one.qos.byte for one in heard.samples] == [7, 7, 7, 1, 1, 1]

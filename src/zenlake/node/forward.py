@@ -36,8 +36,8 @@ class Inbound:
     """A key that a neighbour publishes on, and who hears it."""
 
     __slots__ = (
-        "faces", "frames", "guarded", "key", "key_expr", "name", "node_id", "number", "samples",
-        "size", "subscribers", "version",
+        "faces", "frames", "free", "guarded", "key", "key_expr", "name", "node_id", "number",
+        "samples", "size", "subscribers", "version",
     )  # fmt: skip
 
     def __init__(self, key: str, node_id: int) -> None:
@@ -62,6 +62,8 @@ class Inbound:
         self.size: int = 0
         #: Whether the policy has a say about one of these faces.
         self.guarded: bool = False
+        #: Whether every put that comes this way may come in as it is.
+        self.free: bool = True
 
 
 class Group:

@@ -105,6 +105,7 @@ class Neighbour(Listener):
     def intercept(self, interceptors: Interceptors | None) -> None:
         """Obey a policy from now on."""
         self.interceptors = interceptors
+        self._by_head.clear()  # they know the QoS that the old one gave
         self.ingress = None
         egress: Gate | None = None
         if interceptors is not None:
@@ -141,6 +142,7 @@ class Neighbour(Listener):
         self.settle()  # what came before it goes before it
         ingress = self.ingress
         if ingress is not None and not admitted(self, ingress, message, reliable):
+            self._head = b""
             return
         if isinstance(message, Push):
             self._push(message, reliable)
@@ -313,8 +315,6 @@ class Neighbour(Listener):
         Ordinary is: a head that came before in these very bytes, and for our own subscribers a
         value with at most a timestamp and a plain encoding. False: not ordinary, nothing was read.
         """
-        if self.guarded:
-            return False
         data = r.data
         start = r.pos
         pos = walk_head(data, start, r.end)
@@ -337,6 +337,8 @@ class Neighbour(Listener):
         fan = way.fan
         here = bool(inbound.subscribers or inbound.frames)
         if inbound.guarded or (faces and fan is None) or (put & 0x80 and here):
+            return False
+        if self.guarded and not inbound.free:
             return False
         if inbound.frames and not inbound.subscribers and not faces and stamps is None:
             return False  # the sink has a lane of its own, or is told of this name now

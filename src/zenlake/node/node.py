@@ -20,7 +20,7 @@ from zenlake.errors import RemoteError
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.counts import Past
-from zenlake.node.entities import SAMPLES, Publication, Remote
+from zenlake.node.entities import Publication, Remote
 from zenlake.node.forward import Inbound, Relay
 from zenlake.node.groups import Crowd, Member
 from zenlake.node.guard import subject_of
@@ -35,7 +35,7 @@ from zenlake.routing.face import Face, InterestOut
 from zenlake.routing.home import Home
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.gate import Counters, Gate, Interceptors
-from zenlake.routing.policy.messages import FLOWS, KINDS
+from zenlake.routing.policy.messages import FLOWS, KINDS, PUT
 from zenlake.routing.policy.policy import Policy
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.queries import Branch, Questions
@@ -637,7 +637,10 @@ class Node(Home):
                 remote.put_head = put_head(publication, remote)
                 remotes.append(remote)
         publication.remotes = remotes
-        publication.guarded = any(remote.guarded for remote in remotes)
+        publication.guarded = any(
+            remote.face.egress is not None and not remote.face.egress.is_free(PUT, key)
+            for remote in remotes
+        )
         publication.locals = (
             self.local.subscribers_of(publication.key, True) if publication.destination != 1 else []
         )
@@ -650,6 +653,8 @@ class Node(Home):
     def find_way(self, neighbour: Neighbour, inbound: Inbound) -> None:
         """Find out anew who hears what a neighbour says under a key."""
         face = neighbour.face
+        ingress = neighbour.ingress
+        inbound.free = ingress is None or ingress.is_free(PUT, inbound.key)
         inbound.version = self.tables.version
         inbound.subscribers = []
         inbound.frames = []
@@ -679,7 +684,8 @@ class Node(Home):
             # What clients say reaches a group through us.
             inbound.faces += [crowd.face for crowd in self.crowds]
         inbound.guarded = any(
-            face.egress is not None and face.egress.concerns(SAMPLES) for face in inbound.faces
+            face.egress is not None and not face.egress.is_free(PUT, inbound.key)
+            for face in inbound.faces
         )
 
     def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
@@ -698,7 +704,7 @@ class Node(Home):
                 timestamp_stack=push.timestamp_stack,
                 body=push.body,
             )
-            if not inbound.guarded or face.may_have(copy, inbound.key, reliable, self.now):
+            if face.may_have(copy, inbound.key, reliable, self.now):
                 w = Writer()
                 copy.write(w)
                 relay.one(outbox, b"".join(w.parts), copy.qos, reliable)

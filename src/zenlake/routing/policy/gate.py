@@ -173,6 +173,23 @@ class Gate:
         """Whether it may stop or change messages of one of these kinds, a bit for each."""
         return (self.kinds | self.rewrites) & kinds != 0
 
+    def is_free(self, kind: int, key: str) -> bool:
+        """Whether all messages of a kind on a key pass as they are, whatever their size and time.
+
+        Then nobody needs to ask about them one by one.
+        """
+        if not (self.kinds | self.rewrites) >> kind & 1:
+            return True
+        ruling = self._rulings[kind].get(key)
+        if ruling is None:
+            ruling = self._rule(kind, key)
+        return (
+            ruling.allowed
+            and ruling.limit == NO_LIMIT
+            and not ruling.timers
+            and not ruling.overwrites
+        )
+
     def lets(self, kind: int, key: str) -> bool:
         """Whether something that has no size and keeps no time passes: a declaration."""
         return not self.kinds >> kind & 1 or self.passes(kind, key, 0, 0.0)
