@@ -8,10 +8,13 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from zenlake.keys.matching import intersects
 from zenlake.node import view
+from zenlake.node.groups import Member
 from zenlake.node.metrics import METRICS, Wanted, openmetrics
+from zenlake.node.neighbour import outbox_for
 from zenlake.node.node import Node
 from zenlake.node.why import why
 from zenlake.testing.network import Host, Network
+from zenlake.transport.multicast import GroupTerms
 
 
 def name(host: Host) -> str:
@@ -279,3 +282,52 @@ def test_without_descriptors_only_numbers_are_told() -> None:
     village = Village()
     text = openmetrics(village.a.node, Wanted(descriptors=False), "v", 0.0)
     assert [line for line in text.splitlines() if line.startswith("#")] == ["# EOF"]
+
+
+# --------------------------------------------------------------- several links, and groups
+
+
+def test_a_session_over_two_links_is_one_session_with_two_links() -> None:
+    network = Network()
+    far = network.node("far", max_links=2)
+    near = network.node("near", connect=("far", "far"), max_links=2)
+    network.settle()
+    near.subscribe("demo/**")
+    network.settle()
+    for _ in range(4):
+        far.put("demo/a", b"12")
+    network.settle()
+    sessions = view.summary(far.node, "v", None, True)["sessions"]
+    assert isinstance(sessions, list)
+    assert [len(session["links"]) for session in sessions] == [2]
+    found = parsed(openmetrics(far.node, Wanted(), "v", 0.0))
+    assert found["zenoh_transports_opened"][0][1] == 1
+    assert sum(many for _, many in found["zenoh_links_opened"]) == 2
+    assert len(found["zenoh_tx_bytes_total"]) == len({n.dst for n in far.node.neighbours})
+    neighbour = far.node.neighbours[0]
+    far.node.lost(neighbour, None, network.now)
+    network.settle()
+    assert far.node.past.many == 0
+    sessions = view.summary(far.node, "v", None)["sessions"]
+    assert isinstance(sessions, list)
+    assert len(sessions) == 1
+
+
+def test_members_of_a_group_are_sessions_with_a_group() -> None:
+    network = Network()
+    node = network.node("n").node
+    terms = GroupTerms(node.zid, 1, 0x0A, 8192, 10_000, False, 2.5, 100, 1 << 20, 0)
+    crowd = node.join("udp/224.0.0.224:7446", terms, outbox_for(False, 2), 0.0)
+    member = Member(crowd, b"\xbb", 1, "192.0.2.1:5000")
+    crowd.members.append(member)
+    member.ways()
+    assert view.summary(node, "v", None)["sessions"] == [
+        {
+            "group": "udp/224.0.0.224:7446",
+            "links": [{"dst": "udp/192.0.2.1:5000", "src": "udp/224.0.0.224:7446"}],
+            "peer": "bb",
+            "whatami": "peer",
+        }
+    ]
+    assert view.traffic(node, everything, 5)["keys"] == []
+    assert parsed(openmetrics(node, Wanted(), "v", 0.0))

@@ -190,7 +190,10 @@ def came_from_within(question: Incoming) -> bool:
     if face.role == LOCAL:
         return True
     neighbour = question.node.by_zid.get(face.zid)
-    return neighbour is not None and stays_within(neighbour.src, neighbour.dst)
+    # Of a session with several links it is not known which one a question took.
+    return neighbour is not None and all(
+        stays_within(link.src, link.dst) for link in view.links(neighbour)
+    )
 
 
 class _Questions(QuestionSink):

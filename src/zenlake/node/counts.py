@@ -100,7 +100,9 @@ def counts_of(neighbour: Neighbour) -> SessionCounts:
     if face is not None:
         counts.zid = face.zid
         counts.whatami = ROLE_NAMES[face.role]
-        _note(counts.rx_dropped, "ignored", "", face.ignored)
+        if not neighbour.links or neighbour.links[0] is neighbour:
+            # One face for all links of a session.
+            _note(counts.rx_dropped, "ignored", "", face.ignored)
     for counted, stopped in (
         (counts.rx_dropped, neighbour.stopped_in),
         (counts.tx_dropped, neighbour.stopped_out),
@@ -158,6 +160,7 @@ class Past:
         if neighbour.face is None:
             self.unopened += 1
             return
-        self.many += 1
+        if not neighbour.links:  # the last of them
+            self.many += 1
         self.sessions.append(counts)
         del self.sessions[:-REMEMBERED]

@@ -56,6 +56,7 @@ class Member(Neighbour):
         face = self.face
         if face is not None:
             face.closed = True
+        self.fold()
         self.crowd.members.remove(self)
         self.crowd.node.member_changed(self, False)
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zenlake.node.counts import PRIORITIES, SessionCounts, counts_of
+from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.node.traffic import OTHER, Prefixes
-from zenlake.node.view import DECLARED, zid_text
+from zenlake.node.view import DECLARED, sessions, zid_text
 from zenlake.routing.regions import LOCAL, ROLE_NAMES
 
 Kind = Literal["counter", "gauge", "info"]
@@ -198,7 +199,7 @@ def _number(value: float) -> str:
 
 def _node(node: Node) -> Iterator[Row]:
     neighbours = [neighbour for neighbour in node.neighbours if neighbour.face is not None]
-    yield TRANSPORTS, {}, len(neighbours)
+    yield TRANSPORTS, {}, len(sessions(node))
     yield TRANSPORTS_PAST, {}, node.past.many
     yield UNOPENED, {}, node.past.unopened
     links: dict[str, int] = {}
@@ -271,7 +272,10 @@ def _session(labels: dict[str, str], counts: SessionCounts) -> Iterator[Row]:
 
 def _keys(node: Node) -> Iterator[Row]:
     heard = node.traffic.heard.copy()
-    for neighbour in node.neighbours:
+    speakers: list[Neighbour] = list(node.neighbours)
+    for crowd in node.crowds:
+        speakers.extend(crowd.members)
+    for neighbour in speakers:
         for way in neighbour.ways():
             heard.add(way.key, way.samples, way.size)
     said = node.traffic.said.copy()

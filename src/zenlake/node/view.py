@@ -13,6 +13,7 @@ from typing import NamedTuple
 from zenlake.clock import ZenohId
 from zenlake.keys.matching import intersects
 from zenlake.node.counts import SessionCounts, counts_of
+from zenlake.node.groups import Member
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.routing.face import Face
@@ -53,7 +54,10 @@ def summary(node: Node, version: str, metadata: object, stats: bool = False) -> 
         "locators": list(node.settings.locators),
         "metadata": metadata,
         "plugins": None,
-        "sessions": [session(node, neighbour, stats) for neighbour in _open(node)],
+        "sessions": [
+            *(session(node, neighbour, stats) for neighbour in sessions(node)),
+            *(member_of(member) for crowd in node.crowds for member in crowd.members),
+        ],
         "version": version,
         "zid": zid_text(node.zid),
     }
@@ -62,8 +66,18 @@ def summary(node: Node, version: str, metadata: object, stats: bool = False) -> 
     return dict(sorted(found.items()))
 
 
-def _open(node: Node) -> list[Neighbour]:
-    return [neighbour for neighbour in node.neighbours if neighbour.face is not None]
+def sessions(node: Node) -> list[Neighbour]:
+    """The neighbours with an open session: of several links of one, the first."""
+    return [
+        neighbour
+        for neighbour in node.neighbours
+        if neighbour.face is not None and (not neighbour.links or neighbour.links[0] is neighbour)
+    ]
+
+
+def links(neighbour: Neighbour) -> list[Neighbour]:
+    """All links of a session, each a neighbour by itself."""
+    return neighbour.links or [neighbour]
 
 
 def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
@@ -71,7 +85,7 @@ def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
     face = neighbour.face
     assert face is not None
     found: Plain = {
-        "links": [{"dst": neighbour.dst, "src": neighbour.src}],
+        "links": [{"dst": link.dst, "src": link.src} for link in links(neighbour)],
         "peer": zid_text(face.zid),
         "region": region(node.mode, face.role),
         "shm": False,
@@ -79,8 +93,21 @@ def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
         "whatami": ROLE_NAMES[face.role],
     }
     if stats:
-        found["stats"] = counted(counts_of(neighbour))
+        total = SessionCounts()
+        for link in links(neighbour):
+            total.add(counts_of(link))
+        found["stats"] = counted(total)
     return dict(sorted(found.items()))
+
+
+def member_of(member: Member) -> Plain:
+    """Somebody in the same multicast group."""
+    return {
+        "group": member.crowd.place,
+        "links": [{"dst": member.dst, "src": member.src}],
+        "peer": str(member.zid),
+        "whatami": str(member.whatami),
+    }
 
 
 def region(mode: int, role: int) -> str:
@@ -263,7 +290,10 @@ def successor(node: Node, source: bytes, destination: bytes) -> str:
 def traffic(node: Node, wanted: Callable[[str], bool], limit: int) -> Plain:
     """What passed on each key, the most first; `limit` bounds the rows."""
     rows: list[tuple[int, str, str, str, int]] = []
-    for neighbour in _open(node):
+    speakers = [neighbour for neighbour in node.neighbours if neighbour.face is not None]
+    for crowd in node.crowds:
+        speakers.extend(crowd.members)
+    for neighbour in speakers:
         face = neighbour.face
         assert face is not None
         for way in neighbour.ways():

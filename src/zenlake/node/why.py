@@ -9,7 +9,17 @@ from zenlake.keys.matching import intersects
 from zenlake.node.counts import counts_of
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
-from zenlake.node.view import ENTITIES, Entity, Plain, entities, region, traffic, whatami, zid_text
+from zenlake.node.view import (
+    ENTITIES,
+    Entity,
+    Plain,
+    entities,
+    region,
+    sessions,
+    traffic,
+    whatami,
+    zid_text,
+)
 from zenlake.routing.face import Face
 from zenlake.routing.policy import KINDS
 from zenlake.routing.policy.gate import Gate
@@ -37,11 +47,7 @@ def why(node: Node, key: str) -> Plain:
         "subscribers": _holders(node, ENTITIES[0], key),
         "heard": heard["keys"],
         "own_goes_to": _names(destinations(node.tables, node.face, key, node.zid)),
-        "neighbours": [
-            _neighbour(node, neighbour, key)
-            for neighbour in node.neighbours
-            if neighbour.face is not None
-        ],
+        "neighbours": [_neighbour(node, neighbour, key) for neighbour in sessions(node)],
     }
 
 
