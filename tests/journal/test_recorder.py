@@ -136,6 +136,22 @@ def test_two_recorders_cannot_write_one_journal(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("name", ["a*", "**", "a//b", "/a", "what?"])
+def test_a_name_that_nobody_could_ask_for_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LocalError, match="cannot be called"), recording(tmp_path, name=name):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_keeps_its_name(tmp_path: Path) -> None:
+    with recording(tmp_path, name="one"):
+        pass
+    with pytest.raises(LocalError, match="is called 'one'"), recording(tmp_path, name="two"):
+        pass
+    with recording(tmp_path, name=None) as (recorder, _):
+        assert recorder.name == "one"
+
+
 def test_the_past_is_answered_until_a_lake_does(tmp_path: Path) -> None:
     with recording(tmp_path) as (recorder, other):
         probe(other, "r/a")

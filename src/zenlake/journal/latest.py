@@ -33,6 +33,10 @@ COLUMNS: Final = [
 ]
 
 
+FEW: Final = 8
+"""Up to this many rows are picked one by one: gathering columns has a price of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """What was put under a key."""
@@ -56,10 +60,20 @@ class Latest:
         if not batch.num_rows:
             return
         names = batch.column("key").dictionary.to_pylist()
-        rows = batch.select(COLUMNS).take(pa.array(_winners(batch, names)))
+        winners = _winners(batch, names)
         # Not `to_pylist` of the keys: it looks each of them up on its own.
-        keys = [names[code] for code in rows.column("key").indices.to_pylist()]
-        columns = [rows.column(name).to_pylist() for name in COLUMNS[1:]]
+        codes = batch.column("key").indices
+        if len(winners) <= FEW:
+            found = winners.tolist()
+            keys = [names[codes[row].as_py()] for row in found]
+            columns = [
+                [column[row].as_py() for row in found]
+                for column in [batch.column(name) for name in COLUMNS[1:]]
+            ]
+        else:
+            rows = pa.array(winners)
+            keys = [names[code] for code in codes.take(rows).to_pylist()]
+            columns = [batch.column(name).take(rows).to_pylist() for name in COLUMNS[1:]]
         with self._lock:
             newest = self._newest
             for key, payload, kind, encoding, schema, hlc, id, attachment in zip(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from zenlake.errors import LocalError, ZError
+from zenlake.errors import KeyExprError, LocalError, ZError
 from zenlake.journal import checkpoint
 from zenlake.journal.account import Gap
 from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
@@ -33,7 +34,7 @@ from zenlake.journal.schema import HEALED, HLC_BIAS
 from zenlake.journal.serve import Answers, Documents
 from zenlake.journal.watermark import Watermark
 from zenlake.journal.writer import JournalWriter
-from zenlake.keys import KeyExpr, includes, intersects
+from zenlake.keys import KeyExpr, includes, intersects, is_wild
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -88,9 +89,10 @@ class Recorder:
         """Open the journal, go on where it ended, and begin to hear."""
         self._session = session
         self._exprs = distinct(options.key_exprs)
+        name = _checked_name(options)
         self._writer = JournalWriter.open(
             options.path,
-            name=options.name,
+            name=name,
             partitions=options.partitions,
             fsync=options.fsync,
             segment_bytes=options.segment_bytes,
@@ -99,6 +101,12 @@ class Recorder:
             retain_age=options.retain_age,
             on_full=options.on_full,
         )
+        if options.name not in (None, self._writer.name):
+            self._writer.close()
+            raise LocalError(
+                f"the journal in {options.path} is called '{self._writer.name}', and keeps its "
+                f"name: leave '{options.name}' out, or record into another folder"
+            )
         self._closed = False
         self.journal = Journal.open(options.path)
         #: Held while rows are handed on, so that writer and ledger see them in one order.
@@ -428,6 +436,20 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _checked_name(options: Options) -> str:
+    """What a new journal is called; others ask for it by that name, so it has to be a key."""
+    name = options.name or os.path.basename(os.path.abspath(options.path))
+    try:
+        if is_wild(str(KeyExpr(f"@journal/{name}"))):
+            raise KeyExprError("it has wildcards")
+    except KeyExprError as error:
+        raise LocalError(
+            f"a journal cannot be called '{name}', because others ask for it by that name "
+            f"({error}); give it another"
+        ) from error
+    return name
 
 
 def _payload_bytes(batch: Any) -> int:
