@@ -73,7 +73,10 @@ def measure(total: int, size: int, turns: int) -> list[dict[str, object]]:
         with JournalWriter.open(home, fsync="50ms") as writer:
             for start in range(0, total, step):
                 writer.append(0, batch(min(step, total - start), size, start=start))
+        with JournalWriter.open(home, segment_bytes=1) as writer:  # seal the rest
+            writer.flush()
         journal = Journal.open(home)
+        assert all(segment.sealed for segment in journal.segments(0))
         with pq.ParquetWriter(parquet, SCHEMA) as out:
             for each in journal.scan():
                 out.write_batch(each)
@@ -81,6 +84,9 @@ def measure(total: int, size: int, turns: int) -> list[dict[str, object]]:
 
             def ours(columns: list[str] = columns) -> Iterable[pa.RecordBatch]:
                 return journal.scan(columns=columns)
+
+            def checked(columns: list[str] = columns) -> Iterable[pa.RecordBatch]:
+                return journal.scan(columns=columns, check=True)
 
             def theirs(columns: list[str] = columns) -> Iterable[pa.RecordBatch]:
                 with pq.ParquetFile(parquet, memory_map=True) as file:
@@ -91,15 +97,16 @@ def measure(total: int, size: int, turns: int) -> list[dict[str, object]]:
                 yield from table.to_batches()
 
             for way, use in (("handed over", count), ("every byte read", look)):
-                sides = [partial(_used, use, side) for side in (ours, theirs, whole)]
+                sides = [partial(_used, use, side) for side in (ours, checked, theirs, whole)]
                 pairs = best(sides, turns)
-                (mine, got), (batches, other), (table, _) = pairs
+                (mine, got), (sums, _), (batches, other), (table, _) = pairs
                 assert got == other == total
                 results.append(
                     {
                         "columns": label,
                         "use": way,
                         "journal_Mrows_s": total / mine / 1e6,
+                        "checked_Mrows_s": total / sums / 1e6,
                         "parquet_batches_Mrows_s": total / batches / 1e6,
                         "parquet_table_Mrows_s": total / table / 1e6,
                         "ratio": min(batches, table) / mine,
@@ -125,12 +132,17 @@ def measure(total: int, size: int, turns: int) -> list[dict[str, object]]:
                 "columns": "key, value where one key of 100",
                 "use": "every byte read",
                 "journal_Mrows_s": total / filters[0][0] / 1e6,
+                "checked_Mrows_s": None,
                 "parquet_batches_Mrows_s": None,
                 "parquet_table_Mrows_s": total / filters[1][0] / 1e6,
                 "ratio": filters[1][0] / filters[0][0],
             }
         )
     return results
+
+
+def _short(value: object) -> str:
+    return f"{value:9.1f}" if isinstance(value, float) else f"{'':9}"
 
 
 def main() -> None:
@@ -145,12 +157,13 @@ def main() -> None:
     print(
         f"{options.rows} rows of {options.size} B; million rows a second, best of {options.turns}"
     )
-    print(f"{'columns':34}{'use':17}{'journal':>9}{'parquet':>9}{'table':>9}{'ratio':>8}")
+    print(
+        f"{'columns':34}{'use':17}{'journal':>9}{'checked':>9}{'parquet':>9}{'table':>9}{'ratio':>8}"
+    )
     for result in results:
-        batches = result["parquet_batches_Mrows_s"]
         print(
             f"{result['columns']:34}{result['use']:17}{result['journal_Mrows_s']:9.1f}"
-            f"{batches if batches is None else format(batches, '.1f')!s:>9}"
+            f"{_short(result['checked_Mrows_s'])}{_short(result['parquet_batches_Mrows_s'])}"
             f"{result['parquet_table_Mrows_s']:9.1f}{result['ratio']:7.1f}×"
         )
     if options.json:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import ipc
@@ -12,13 +13,15 @@ from pyarrow import ipc
 from zenlake.errors import JournalCorrupt
 from zenlake.journal.files import Shelf
 from zenlake.journal.filter import Filter, KeyChoice
-from zenlake.journal.frame import HEADER, Block, Torn, walk
+from zenlake.journal.frame import HEADER, Block, Torn, walk, whole
 from zenlake.journal.messages import CODED, keys_of, preamble
 from zenlake.journal.schema import SCHEMA
 from zenlake.journal.segment import Segment, read_index
 from zenlake.journal.writeahead import segment_schema
 
 __all__ = ["SealedFile", "TailFile"]
+
+_KEY: Final = SCHEMA.get_field_index("key")
 
 
 def _wanted(
@@ -51,6 +54,7 @@ class SealedFile:
     def __init__(self, shelf: Shelf, path: str) -> None:
         self.path = path
         self._file = shelf.open(path)
+        self._reading = threading.Lock()
         self.blocks = read_index(self._file, path)
 
     def segment(self) -> Segment:
@@ -65,30 +69,92 @@ class SealedFile:
     def read(
         self, start: int, end: int, chosen: Filter, choice: KeyChoice
     ) -> Iterator[pa.RecordBatch]:
-        """The wanted rows between two offsets."""
+        """The wanted rows between two offsets.
+
+        Unless checksums are asked for, only the wanted columns are read, and it is made sure
+        that nothing in them points elsewhere.
+        """
+        wanted = list(_wanted(self.blocks, start, end, chosen))
+        if not wanted:
+            return
+        reader = self._reader(["key"] if chosen.check else chosen.needed)
+        schema = _schema(chosen.needed)
+        dictionary = self._dictionary(reader, wanted) if chosen.check else None
+        for number, block in wanted:
+            with self._damage(number, block):
+                if chosen.check:
+                    batch = _batch(self._whole(block)[block.keys :], schema, dictionary)
+                else:
+                    batch = reader.get_batch(number).select(chosen.needed)
+                    batch.validate(full=True)
+                if len(batch) != block.rows:
+                    raise Torn(f"it has {len(batch)} rows, and its header says {block.rows}")
+            found = _give(batch, block, start, end, chosen, choice)
+            if found is not None:
+                yield found
+
+    def _whole(self, block: Block) -> Any:
+        """The messages of a block, after their checksum was checked."""
+        with self._reading:
+            self._file.seek(block.position)
+            data = self._file.read_buffer(HEADER.size + block.length)
+        return whole(block, data)
+
+    def _dictionary(self, reader: Any, wanted: list[tuple[int, Block]]) -> Any:
+        """The keys of the segment; blocks that bring some are checked though nobody wants them."""
+        asked = {number for number, _ in wanted}
+        for number, block in enumerate(self.blocks):
+            if block.keys and number not in asked:
+                with self._damage(number, block):
+                    self._whole(block)
+        with self._damage(0, self.blocks[0]):
+            return reader.get_batch(0).column("key").dictionary
+
+    @contextlib.contextmanager
+    def _damage(self, number: int, block: Block) -> Iterator[None]:
+        """Whatever is wrong with a block, say where it is."""
+        try:
+            yield
+        except (pa.ArrowException, OSError, Torn) as error:
+            raise JournalCorrupt(
+                f"{self.path} is damaged in block {number} at byte {block.position} "
+                f"(offsets {block.first} to {block.end}): {error}"
+            ) from error
+
+    def _reader(self, names: list[str]) -> Any:
         options = ipc.IpcReadOptions()
-        if len(chosen.needed) < len(SCHEMA):
-            # Only then: reading all columns by name takes ten times as long as reading them.
-            options.included_fields = [SCHEMA.get_field_index(name) for name in chosen.needed]
+        if not isinstance(self._file, pa.MemoryMappedFile | pa.BufferReader):
+            # Of a file that is in memory all columns are there at no cost, and to choose some
+            # makes pyarrow copy them; anywhere else what is not chosen is not fetched.
+            options.included_fields = [SCHEMA.get_field_index(name) for name in names]
         try:
             reader = ipc.open_file(self._file, options=options)
             if reader.num_record_batches != len(self.blocks):
                 raise pa.ArrowInvalid("its footer and its index do not agree")
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise JournalCorrupt(
                 f"{self.path} is not a whole segment: {error}; restore it from a copy"
             ) from error
-        for number, block in _wanted(self.blocks, start, end, chosen):
-            try:
-                batch = reader.get_batch(number)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise JournalCorrupt(
-                    f"{self.path} is damaged in block {number} at byte {block.position} "
-                    f"(offsets {block.first} to {block.end}): {error}"
-                ) from error
-            found = _give(batch, block, start, end, chosen, choice)
-            if found is not None:
-                yield found
+        return reader
+
+
+def _schema(names: list[str]) -> pa.Schema:
+    return pa.schema([SCHEMA.field(name) for name in names])
+
+
+def _batch(message: Any, schema: pa.Schema, dictionary: Any) -> pa.RecordBatch:
+    """The columns of a record batch message, its keys by the dictionary of their segment."""
+    rows = ipc.read_record_batch(message, CODED)
+    columns = rows.columns
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.DictionaryArray.from_arrays(columns[_KEY], dictionary)
+            if name == "key"
+            else columns[SCHEMA.get_field_index(name)]
+            for name in schema.names
+        ],
+        schema=schema,
+    )
 
 
 class TailFile:
@@ -161,20 +227,12 @@ class TailFile:
         wanted = list(_wanted(self.blocks, start, end, chosen))
         if not wanted:
             return
-        schema = pa.schema([SCHEMA.field(name) for name in chosen.needed])
+        schema = _schema(chosen.needed)
         for _, block in wanted:
-            position = block.position + HEADER.size + block.keys
             with self._reading:
-                self._file.seek(position)
+                self._file.seek(block.position + HEADER.size + block.keys)
                 message = self._file.read_buffer(block.length - block.keys)
-            rows = ipc.read_record_batch(message, CODED)
-            columns = [
-                pa.DictionaryArray.from_arrays(rows.column("key"), self._dictionary)
-                if name == "key"
-                else rows.column(name)
-                for name in chosen.needed
-            ]
-            batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            batch = _batch(message, schema, self._dictionary)
             found = _give(batch, block, start, end, chosen, choice)
             if found is not None:
                 yield found

@@ -53,8 +53,11 @@ class Filter:
         keys: IntoKeyExpr | Iterable[IntoKeyExpr] | None = None,
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
+        check: bool = False,
     ) -> None:
         """Read what a caller said."""
+        #: Whether checksums are checked.
+        self.check = check
         self.keys: tuple[KeyExpr, ...] | None = None
         if keys is not None:
             several = [keys] if isinstance(keys, str | KeyExpr) else list(keys)

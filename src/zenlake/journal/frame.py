@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["HEADER", "Block", "Torn", "checksum", "walk"]
+__all__ = ["HEADER", "Block", "Torn", "checksum", "walk", "whole"]
 
 HEADER: Final = struct.Struct("<4sIQqIIqqqq")
 MAGIC: Final = b"ZLB1"
@@ -76,6 +76,17 @@ def checksum(block: Block, parts: list[Any]) -> int:
     for part in parts:
         crc = zlib.crc32(part, crc)
     return crc
+
+
+def whole(block: Block, data: pa.Buffer) -> pa.Buffer:
+    """The messages of a block that an index announced, out of its bytes; raises `Torn`."""
+    found, crc = Block.parse(bytes(data[: HEADER.size]), block.position)
+    if found != block:
+        raise Torn("its header is not the one in the index")
+    body = data[HEADER.size :]
+    if checksum(block, [body]) != crc:
+        raise Torn(f"the checksum of {block.length} bytes does not match")
+    return body
 
 
 def walk(

@@ -128,6 +128,7 @@ class Journal:
         keys: Keys = None,
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
+        check: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows between two offsets, never past the durable watermark.
 
@@ -135,10 +136,12 @@ class Journal:
         named; without them it is everything that is kept. `keys` are key expressions of which
         one has to match, `time` is a half-open range in microseconds of which either bound may be
         None, `columns` are names. Batches have the journal's schema, or what `columns` chose of
-        it. Rows come in the order of their offsets, partition by partition. Raises `JournalGap`
-        when `start` is no longer kept.
+        it. Rows come in the order of their offsets, partition by partition. With `check` every
+        block is read whole and its checksum compared, also of sealed segments; rows of the
+        write-ahead file are always checked. Raises `JournalGap` when `start` is no longer kept,
+        and `JournalCorrupt` when rows are damaged.
         """
-        chosen = Filter(keys, time, columns)
+        chosen = Filter(keys, time, columns, check)
         durable = self.watermark().offsets
         ranges = []
         for number in self._numbers(partition):
@@ -158,13 +161,14 @@ class Journal:
         keys: Keys = None,
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
+        check: bool = False,
         poll: float = 0.02,
     ) -> Iterator[pa.RecordBatch]:
         """The rows from `start` on, and those to come, until `close`.
 
         Looks at the watermark every `poll` seconds when there is nothing to give.
         """
-        chosen = Filter(keys, time, columns)
+        chosen = Filter(keys, time, columns, check)
         places: dict[int, int | None] = {}
         for number in self._numbers(partition):
             first = _offset(start, number)
@@ -182,7 +186,7 @@ class Journal:
     def open_segment(self, segment: Segment) -> pa.NativeFile:
         """The file of a sealed segment, byte by byte as it lies there."""
         if is_uri(segment.path):
-            folder, _, name = segment.path.rpartition("/")
+            folder, name = parted(segment.path)
             return RemoteFiles(folder).open(name)
         return self._shelf.open(segment.path)
 
