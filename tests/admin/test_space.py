@@ -11,6 +11,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import config, connected, listening, where
+from zenlake.admin import space
 from zenlake.node import view
 
 SECONDS = 10.0
@@ -189,3 +190,20 @@ def test_an_asyncio_node_has_one_too() -> None:
             return [str(reply.ok.key_expr) async for reply in replies if reply.ok is not None]
 
     assert any(key.endswith("/metrics") for key in asyncio.run(main()))
+
+
+def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "RECORDS", 2)
+    with listening(mode='"router"', adminspace__enabled="true") as router:
+        for number in range(5):
+            router.declare_subscriber(f"demo/{number}", lambda _: None)
+        assert len(shown(router, f"{root(router)}/subscriber/**")) == 2
+        metrics = f"{root(router)}/metrics"
+        text = shown(router, f"{metrics}?compression=false")[metrics].payload.to_string()
+        assert 'reason="records"} 1' in text
+
+
+def test_who_asks_too_much_at_once_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "WAITING", 0)
+    with listening(mode='"router"', adminspace__enabled="true") as router:
+        assert shown(router, root(router)) == {}

@@ -125,3 +125,18 @@ def test_no_endpoint_is_ever_tried_twice_at_once(
                 plan.opened(ended.id)
             plan.over(ended.id, succeeded, "over", now)
         assert plan.deadline < float("inf") or len(busy) == (1 if single else 3)
+
+
+def test_other_endpoints_keep_what_they_share_with_the_old_ones() -> None:
+    plan = ConnectPlan(False)
+    plan.configure(("tcp/a:1", "tcp/b:1"), 0.0)
+    first, second = plan.due(0.0)
+    plan.opened(first.id)
+    plan.opened(second.id)
+    assert plan.change(("tcp/b:1", "tcp/c:1"), 5.0) == [first.id]
+    assert [endpoint.text for endpoint in plan.endpoints] == ["tcp/b:1", "tcp/c:1"]
+    assert [attempt.endpoint for attempt in plan.due(5.0)] == ["tcp/c:1"]
+    plan.over(first.id, True, "closed", 6.0)
+    assert plan.due(100.0) == []
+    assert plan.change((), 7.0) == [second.id, 3]
+    assert plan.deadline == float("inf")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from zenlake.clock import ZenohId
 from zenlake.errors import DecodeError, ZError
 from zenlake.transport.compress import Lz4
 from zenlake.transport.handshake import REASONS
@@ -143,7 +144,7 @@ class Transcript:
             self._tell(
                 direction,
                 f"{'init' if isinstance(message, InitSyn) else 'init accepted'}: version "
-                f"{message.version}, node {message.zid.hex()}, batches of {message.batch_size}",
+                f"{message.version}, node {ZenohId(message.zid)}, batches of {message.batch_size}",
             )
         elif isinstance(message, (OpenSyn, OpenAck)):
             side.opened = True
