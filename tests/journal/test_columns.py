@@ -19,7 +19,7 @@ from zenlake.journal.kernel import Rows
 from zenlake.journal.plain import PlainSink
 from zenlake.journal.schema import UNNUMBERED
 from zenlake.testing import spec
-from zenlake.testing.network import Network, Stranger
+from zenlake.testing.network import Host, Network, Stranger
 from zenlake.testing.strategies import messages
 from zenlake.wire import (
     Declare,
@@ -43,6 +43,18 @@ NOW = 1_800_000_000_123_456_789
 KEYS = ["a", "a/b", "robot/seven/" + "x" * 9, "robot/eight/" + "x" * 9, "é/" + "x" * 150]
 
 
+def greeted(network: Network, host: Host) -> Stranger:
+    """A client played by the test, with an open session."""
+    client = network.stranger(host)
+    client.say(bytes.fromhex("81090266812701"))
+    network.run(0.01)
+    [ack] = read_batch(client.heard()[0])
+    assert isinstance(ack, InitAck)
+    client.say(write(OpenSyn(lease=10_000, initial_sn=0, cookie=ack.cookie)))
+    network.run(0.01)
+    return client
+
+
 class Twins:
     """Two peers that hear the same bytes: one makes columns, the other plain rows."""
 
@@ -53,19 +65,12 @@ class Twins:
         self.plain = PlainSink(Hlc(ZenohId(ZID)), partitions, lambda: NOW)
         self.sn = 0
         self.strangers: list[Stranger] = []
-        self.hosts = []
+        self.hosts: list[Host] = []
         for name, sink in (("columns", self.rows), ("plain", self.plain)):
             host = self.network.node(name)
             self.hosts.append(host)
             host.node.local.subscribe("**", sink)
-            client = self.network.stranger(host)
-            client.say(bytes.fromhex("81090266812701"))
-            self.network.run(0.01)
-            [ack] = read_batch(client.heard()[0])
-            assert isinstance(ack, InitAck)
-            client.say(write(OpenSyn(lease=10_000, initial_sn=0, cookie=ack.cookie)))
-            self.network.run(0.01)
-            self.strangers.append(client)
+            self.strangers.append(greeted(self.network, host))
 
     def say(self, *said: Message, reliable: bool = True) -> None:
         """Say something to both."""
@@ -196,6 +201,30 @@ def test_who_else_subscribes_hears_too() -> None:
     twins.say(put, put)
     assert len(other.samples) == 2
     assert len(twins.check()) == 4
+
+
+def test_two_sinks_each_read_what_they_alone_hear() -> None:
+    network = Network()
+    host = network.node("columns")
+    sinks = {expr: ColumnSink() for expr in ("a/**", "b/**")}
+    tables = {}
+    for expr, sink in sinks.items():
+        tables[expr] = sink.open(Hlc(ZenohId(ZID)), lambda: NOW)
+        host.node.local.subscribe(expr, tables[expr])
+    client = greeted(network, host)
+    said = [
+        Push(scope=0, suffix=key, body=Put(payload=key.encode()))
+        for key in ("a/1", "a/2", "b/1", "a/1", "b/2", "c")
+    ]
+    for sn in range(3):
+        client.say(write(Frame(sn=sn, reliable=True, messages=tuple(said))))
+        network.run(0.01)
+        stretches = [len(table.table.frames) // 24 for table in tables.values()]
+        found = {expr: sink.take()[0][1].to_pylist() for expr, sink in sinks.items()}
+        assert [row["key"] for row in found["a/**"]] == ["a/1", "a/2", "a/1"]
+        assert [row["value"] for row in found["b/**"]] == [b"b/1", b"b/2"]
+    # In the end all neighbours in one frame that go to the same sink are read together.
+    assert stretches == [2, 2]
 
 
 def test_rows_go_to_the_partition_of_their_key_in_order() -> None:

@@ -80,9 +80,9 @@ class Neighbour(Listener):
         self._head: bytes = b""
         #: What it says for others, on its way to them.
         self.relay: Relay = Relay(True)
-        #: Where the messages go that one sink alone hears, and that sink.
-        self._lane: Lane | None = None
-        self._lane_sink: FrameSink | None = None
+        #: Where the messages go that one sink alone hears, and those sinks.
+        self._lanes: list[Lane] = []
+        self._lane_sinks: list[FrameSink] = []
 
     # ------------------------------------------------------------------------------- life
 
@@ -217,8 +217,7 @@ class Neighbour(Listener):
     def _forget_names(self) -> None:
         """Bytes that named keys may name others now."""
         self._by_head.clear()
-        lane = self._lane
-        if lane is not None:
+        for lane in self._lanes:
             lane.clear()
 
     def _push(self, push: Push, reliable: bool) -> None:
@@ -258,24 +257,29 @@ class Neighbour(Listener):
             return
         if self.guarded or push.node_id:
             return
+        if self._lanes and self._lanes[0].version != node.tables.version:
+            self._lanes.clear()
+            self._lane_sinks.clear()
         sink = inbound.frames[0]
-        lane = self._lane
-        if lane is None or lane.version != node.tables.version:
+        if sink not in self._lane_sinks:
             lane = sink.lane()
             lane.version = node.tables.version
-            self._lane = lane
-            self._lane_sink = sink
-            self.rows = True
-        if sink is self._lane_sink:
-            lane.learn(push.scope, push.sender_mapping, push.suffix, inbound)
+            self._lanes.append(lane)
+            self._lane_sinks.append(sink)
+        self.rows = True
+        index = self._lane_sinks.index(sink)
+        self._lanes[index].learn(push.scope, push.sender_mapping, push.suffix, inbound)
 
     def heard_rows(self, r: Reader, reliable: bool) -> int:
-        """The lane of a sink that makes tables: messages that nobody else hears."""
-        lane = self._lane
-        if lane is None or lane.version != self.node.tables.version or self.guarded:
-            self.rows = False
-            return 0
-        return lane.walk(r, reliable)
+        """The lanes of sinks that make tables: messages that nobody else hears."""
+        for lane in self._lanes:
+            if lane.version != self.node.tables.version or self.guarded:
+                self.rows = False
+                return 0
+            taken = lane.walk(r, reliable)
+            if taken:
+                return taken
+        return 0
 
     def _push_stamped(
         self, push: Push, inbound: Inbound, reliable: bool, stack: TimestampStack
