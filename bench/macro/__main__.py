@@ -226,19 +226,19 @@ def record(running: Bench, size: int, seconds: float = 3.0) -> Figures:
         time.sleep(1.0)
         before, first = recorder.cpu(), recorder.do("count")
         time.sleep(seconds)
-        after, last = recorder.cpu(), recorder.do("count")
         sent = publisher.do("stop")["n"]
-        deadline = time.monotonic() + 20
-        while (total := recorder.do("count")["n"]) < sent and time.monotonic() < deadline:
-            time.sleep(0.05)
-        rows = last["n"] - first["n"]
+        # The time that it takes until all is recorded counts, and the CPU too.
+        deadline = time.monotonic() + 30
+        while (last := recorder.do("count"))["n"] < sent and time.monotonic() < deadline:
+            time.sleep(0.01)
+        spent, rows = recorder.cpu() - before, last["n"] - first["heard"]
         took = last["time"] - first["time"]
         running.end()
         return {
             "rows/s": rows / took,
             "MB/s": rows * size / took / 1e6,
-            "recorder µs": (after - before) / max(rows, 1) * 1e6,
-            "lost": float(sent - total),
+            "recorder µs": spent / max(rows, 1) * 1e6,
+            "lost": float(sent - last["n"]),
         }
 
 

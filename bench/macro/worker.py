@@ -70,10 +70,12 @@ class Count:
         self.n += 1
 
 
-def serve(count: Callable[[], int]) -> None:
-    """Answer how many there are, until the end."""
+def serve(count: Callable[[], int], heard: Callable[[], int] | None = None) -> None:
+    """Answer how many there are, until the end; and how many came, if that is not the same."""
     for _ in orders():
-        say(n=count(), time=time.perf_counter(), cpu=time.process_time(), memory=resident())
+        came = 0 if heard is None else heard()
+        n, now = count(), time.perf_counter()
+        say(n=n, heard=came or n, time=now, cpu=time.process_time(), memory=resident())
 
 
 def router() -> None:
@@ -196,22 +198,24 @@ def recorder() -> None:
         say(ready=True)
         serve(lambda: 0 if kept is None else lists.count())
         return
-    columns = importlib.import_module("zenlake.journal.columns")
-    writing = importlib.import_module("zenlake.journal.writer")
-    writer = writing.JournalWriter.open(
-        ORDERS["to"], fsync=ORDERS.get("fsync", "50ms"), retain_bytes=1 << 30
+    recording = importlib.import_module("zenlake.journal.recorder")
+    # As `zenlake record` runs it: with the ledger, the latest values and all answers.
+    importlib.import_module("zenlake.journal.memory").keep_memory()
+    recorded = recording.Recorder(
+        opened,
+        recording.Options(
+            ("bench/**",),
+            ORDERS["to"],
+            fsync=ORDERS.get("fsync", "50ms"),
+            retain_bytes=1 << 30,
+        ),
     )
-    sink = columns.ColumnSink()
-    declared = columns.declare(opened, "bench/**", sink)
-
-    def write() -> None:
-        while sink.wait():
-            writer.extend(sink.take())
-
-    threading.Thread(target=write, daemon=True).start()
     say(ready=True)
     # Counted is what is durable: no row is told of before its fsync.
-    serve(lambda: 0 if declared is None else sum(writer.watermark.offsets))
+    serve(
+        lambda: sum(recorded.watermark().offsets),
+        lambda: sum(sink.received for sink in recorded._sinks),
+    )
 
 
 def pong() -> None:

@@ -73,6 +73,7 @@ def record(
     Every row below the durable watermark survives a crash. A line a second says how it goes;
     `missing` counts samples that publishers sent and that did not come.
     """
+    from zenlake.journal.memory import keep_memory
     from zenlake.journal.recorder import Options, Recorder
 
     policy: Literal["block", "drop"] = "drop" if on_full is OnFull.DROP else "block"
@@ -92,6 +93,7 @@ def record(
         complete=complete,
         heal=not no_heal,
     )
+    keep_memory()  # this process does nothing else
     with connection.session() as session:
         recorder = Recorder(session, options)
         try:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnSink", "ColumnSubscriber", "declare", "partition_of"]
 
 #: How long rows may wait for company, in seconds: one batch of many costs less than many of few.
-LINGER: Final = 0.01
+LINGER: Final = 0.02
 #: This many bytes are company enough.
 ENOUGH: Final = 1 << 20
 
