@@ -123,14 +123,18 @@ class SealedFile:
 
     def _reader(self, names: list[str]) -> Any:
         options = ipc.IpcReadOptions()
+        due = SCHEMA
         if not isinstance(self._file, pa.MemoryMappedFile | pa.BufferReader):
             # Of a file that is in memory all columns are there at no cost, and to choose some
             # makes pyarrow copy them; anywhere else what is not chosen is not fetched.
             options.included_fields = [SCHEMA.get_field_index(name) for name in names]
+            due = _schema(names)
         try:
             reader = ipc.open_file(self._file, options=options)
             if reader.num_record_batches != len(self.blocks):
                 raise pa.ArrowInvalid("its footer and its index do not agree")
+            if not reader.schema.equals(due):
+                raise pa.ArrowInvalid("its columns are not those of a journal")
         except (pa.ArrowException, OSError) as error:
             raise JournalCorrupt(
                 f"{self.path} is not a whole segment: {error}; restore it from a copy"
