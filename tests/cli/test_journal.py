@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import run_alone
+from tests.cli.programs import COMMAND, Program, run_alone
 from tests.journal.heard import Row
 from tests.journal.written import write_rows
+from zenlake.journal import partition_of
 
 ROWS = [
     Row("a/b", sn=0, hlc=1, value=b"one"),
@@ -54,6 +55,17 @@ def test_cat_takes_a_range_of_time(folder: str) -> None:
         "]2026-01-01T00:00:00.000001Z..2026-01-01T00:00:00.000003Z[",
     )  # fmt: skip
     assert [line.split()[2].rstrip(":") for line in lines] == ["c"]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_cat_follows_what_comes(tmp_path: Path, partitions: int) -> None:
+    write_rows(tmp_path, ROWS[:1], partitions=partitions)
+    with Program("-c", COMMAND, "journal", "cat", str(tmp_path), "-f", "--json") as following:
+        first = json.loads(following.says('"offset": 0'))
+        assert (first["key"], first["partition"]) == ("a/b", partition_of("a/b", partitions))
+        write_rows(tmp_path, ROWS[2:], partitions=partitions)
+        following.says('"offset": 1')
+        assert following.interrupt() == 0
 
 
 def test_verify_says_what_is_sound(folder: str) -> None:

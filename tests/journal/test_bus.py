@@ -14,7 +14,9 @@ from zenlake.errors import JournalError, JournalGap, SelectorError, Timeout
 from zenlake.journal import SCHEMA, Journal
 from zenlake.journal.bus import RemoteJournal
 from zenlake.journal.request import RowRequest
-from zenlake.keys import Parameters
+from zenlake.journal.schema import HLC_BIAS
+from zenlake.journal.serve import inside
+from zenlake.keys import Parameters, TimeRange
 
 
 def published(session: zenlake.Session, *keys: str, count: int = 10) -> None:
@@ -163,6 +165,23 @@ def test_questions_that_make_no_sense_are_answered_with_an_error(
 def test_requests_that_do_not_parse_are_refused(payload: bytes) -> None:
     with pytest.raises((SelectorError, zenlake.ZError)):
         RowRequest.parse(Parameters(), payload)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("[..]", [0, 1, 2]),
+        ("[1970-01-01T00:00:01Z..1970-01-01T00:00:02Z]", [1, 2]),
+        ("]1970-01-01T00:00:01Z..1970-01-01T00:00:02Z]", [2]),
+        ("[1970-01-01T00:00:01Z..1970-01-01T00:00:02Z[", [1]),
+        ("[..1969-12-31T00:00:00Z]", []),
+        ("]1969-12-31T00:00:00Z..]", [0, 1, 2]),
+    ],
+)
+def test_a_range_of_time_is_exact(text: str, chosen: list[int]) -> None:
+    batch = pa.record_batch({"hlc": [(second << 32) - HLC_BIAS for second in range(3)]})
+    found = inside(batch, TimeRange.parse(text).resolve(0))
+    assert [(hlc + HLC_BIAS) >> 32 for hlc in found.column("hlc").to_pylist()] == chosen
 
 
 def test_a_request_survives_its_journey() -> None:

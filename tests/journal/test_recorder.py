@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,14 +8,14 @@ import pytest
 import zenlake
 from tests.api.sessions import connected, listening
 from tests.journal.recording import recording, until, until_heard, until_rows
-from zenlake.errors import JournalLocked, LocalError
+from zenlake.errors import JournalError, JournalLocked, LocalError
 from zenlake.ext import (
     AdvancedPublisher,
     CacheConfig,
     MissDetectionConfig,
     declare_advanced_publisher,
 )
-from zenlake.journal import Journal, checkpoint
+from zenlake.journal import Journal, checkpoint, service
 from zenlake.journal.recorder import Options, Recorder, distinct
 from zenlake.journal.verify import verify
 
@@ -150,6 +151,38 @@ def test_a_journal_keeps_its_name(tmp_path: Path) -> None:
         pass
     with recording(tmp_path, name=None) as (recorder, _):
         assert recorder.name == "one"
+
+
+def test_a_journal_that_cannot_be_written_ends_the_recording_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise JournalError("the disk is gone")
+
+    with recording(tmp_path) as (recorder, other):
+        probe(other, "r/a")
+        monkeypatch.setattr(recorder._writer, "append", refuse)
+        other.put("r/a", b"x")
+        until(lambda: recorder.failure is not None)
+        assert "the disk is gone" in str(recorder.failure)
+        assert list(other.get("r/**")) == []
+    assert rows(tmp_path) == []
+
+
+def test_a_node_records_every_journal_of_its_configuration(tmp_path: Path) -> None:
+    entries = [
+        {"name": name, "dir": str(tmp_path / name), "key_exprs": [f"{name}/**"], "heal": False}
+        for name in ("r", "s")
+    ]
+    with listening(journals=json.dumps(entries)) as session, connected(session) as other:
+        settings = session._runtime.settings
+        with service.recording(session, settings) as recorders:
+            assert [recorder.name for recorder in recorders] == ["r", "s"]
+            for recorder in recorders:
+                probe(other, f"{recorder.name}/a")
+                other.put(f"{recorder.name}/a", b"x")
+                until_rows(recorder, 1)
+    assert [row["key"] for row in rows(tmp_path / "s")] == ["s/a"]
 
 
 def test_the_past_is_answered_until_a_lake_does(tmp_path: Path) -> None:

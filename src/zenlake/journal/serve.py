@@ -279,7 +279,7 @@ class Answers:
         self._settle()
         keys = str(query.key_expr)
         for batch in self._journal.scan(keys=keys, time=_micros(range), columns=PAST):
-            for row in _inside(batch, range).to_pylist():
+            for row in inside(batch, range).to_pylist():
                 if self._closed:
                     return
                 key = row["key"]
@@ -435,7 +435,7 @@ def _micros(range: ResolvedRange) -> tuple[int | None, int | None]:
     )
 
 
-def _inside(batch: Any, range: ResolvedRange) -> Any:
+def inside(batch: Any, range: ResolvedRange) -> Any:
     """The rows whose time lies in the range, to the nanosecond."""
     nanos = hlc_nanos(batch.column("hlc").to_numpy(zero_copy_only=False))
     chosen = np.ones(len(nanos), np.bool_)

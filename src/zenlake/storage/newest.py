@@ -121,11 +121,6 @@ class Newest(Generic[V]):
             entry.value for entry in self._tree.intersecting(expr) if entry.value.value is not None
         ]
 
-    def known_time(self, key: str) -> tuple[int, bytes] | None:
-        """When `key` itself was last put or deleted, as far as is remembered."""
-        held = self._held.get(key)
-        return None if held is None else (held.base_time, held.base_id)
-
     # -------------------------------------------------------------------------------- updates
 
     def put(self, key: str, time: int, id: bytes, value: V, size: int) -> list[str]:
