@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,19 @@ def test_a_folder_that_is_no_journal_is_told_in_one_line(tmp_path: Path) -> None
     code, lines = run_alone("journal", "ls", str(tmp_path))
     assert code == 1
     assert "is not a journal" in lines[0]
+
+
+def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("zenlake.journal")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, lines = run_alone("journal", "ls", str(tmp_path))
+    assert code == 1
+    assert lines == [
+        "zenlake: this needs pyarrow, which is not installed: pip install 'zenlake[journal]'"
+    ]
 
 
 def test_a_ledger_needs_to_be_said_whose() -> None:

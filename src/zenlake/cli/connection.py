@@ -38,6 +38,9 @@ INTERRUPTED = 130
 
 PANEL = "Network"
 
+#: Libraries that only some commands need, and the extra that brings them.
+EXTRAS = {"librt": "journal", "numpy": "journal", "pyarrow": "journal"}
+
 
 class Mode(StrEnum):
     """What kind of node to be."""
@@ -216,6 +219,12 @@ def ended_well() -> Iterator[None]:
         raise typer.Exit(REFUSED) from None
     except ZError as error:
         note(str(error))
+        raise typer.Exit(FAILED) from None
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        note(f"this needs {error.name}, which is not installed: pip install 'zenlake[{extra}]'")
         raise typer.Exit(FAILED) from None
     finally:
         if main:
