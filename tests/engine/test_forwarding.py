@@ -1,4 +1,4 @@
-"""A router that runs: what it does when one side speaks faster than the other takes."""
+"""What is passed on and what is answered: nothing is lost for haste, and nothing waits for ever."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import zenlake
-from tests.api.sessions import SECONDS, connected, listening, until_matched, where
+from tests.api.sessions import SECONDS, connected, joined, listening, until_matched, where
 from zenlake import CongestionControl
 from zenlake.wire import (
     Declare,
@@ -99,3 +99,30 @@ def test_who_takes_nothing_at_all_is_given_up_and_the_others_go_on() -> None:
         publisher.put(b"after")
         while bytes(heard.recv().payload) != b"after":
             pass
+
+
+def test_an_answer_does_not_wait_for_the_end_of_its_question() -> None:
+    heard = threading.Event()
+    late: list[bool] = []
+
+    def answer(query: zenlake.Query) -> None:
+        with query:
+            query.reply("k", b"v")
+            if str(query.parameters) == "wait":
+                late.append(not heard.wait(SECONDS))
+
+    with joined() as (here, there):
+        queryable = here.declare_queryable("k", answer)
+        querier = there.declare_querier("k", consolidation=zenlake.ConsolidationMode.NONE)
+        until_matched(querier)
+        for _ in range(5):
+            # Quick ones first: after those the answering thread reads the link itself.
+            for _ in range(20):
+                assert len(list(querier.get())) == 1
+            heard.clear()
+            replies = querier.get(parameters="wait")
+            assert replies.recv().ok is not None
+            heard.set()
+            assert list(replies) == []
+        assert late == [False] * 5
+        queryable.undeclare()

@@ -7,6 +7,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import connected, listening
+from tests.journal.heard import Row, batch_of
 from tests.journal.recording import recording, until, until_heard, until_rows
 from zenlake.errors import JournalError, JournalLocked, LocalError
 from zenlake.ext import (
@@ -246,6 +247,28 @@ def test_a_node_with_an_admin_space_shows_its_ledgers_there(tmp_path: Path) -> N
         found = {str(reply.ok.key_expr) for reply in other.get("@/*/*/journal/**") if reply.ok}
         assert f"{root}/ledger" in found
         assert not any("/journal/" in str(r.ok.key_expr) for r in other.get("@/**") if r.ok)
+
+
+def test_rows_that_the_disk_refused_are_taken_back_out_of_the_ledger(tmp_path: Path) -> None:
+    with recording(tmp_path) as (recorder, other):
+        numbered = publisher(other, "r/n")
+        probe(other, "r/n")
+        for _ in range(3):
+            numbered.put(b"x")
+        until_rows(recorder, 3)
+        # As after a full disk: rows were entered that the writer then dropped and counted.
+        recorder._ledger.enter(0, batch_of([Row("r/lost", sn=0), Row("r/lost", sn=1)]))
+        recorder._writer.stats.dropped_rows += 2
+        assert recorder.totals()["rows"] == 5
+        recorder._put_aside()
+        totals = recorder.totals()
+        assert (totals["rows"], totals["drops"]) == (3, 2)
+        assert recorder.report()["drops"] == {"disk full": 2}
+    verdict = verify(Journal.open(tmp_path))
+    assert (verdict.sound, verdict.ledger) == (True, "agrees")
+    kept = checkpoint.stored(tmp_path)
+    assert kept is not None
+    assert kept.drops == {"disk full": 2}
 
 
 def test_a_ledger_put_aside_while_recording_is_never_ahead_of_the_journal(

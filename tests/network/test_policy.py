@@ -418,3 +418,32 @@ def test_a_changed_lane_is_not_remembered_beyond_its_policy() -> None:
             near.put("k", qos=1)
             network.settle()
     assert [one.qos.byte for one in heard.samples] == [7, 7, 7, 1, 1, 1]
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_way_that_was_taken_before_is_closed_by_a_new_policy(flow: str) -> None:
+    """What passed in the fast lanes a moment ago is judged from now on."""
+    network, near, router, far = house(Policy())
+    heard, here = far.subscribe("put/k"), router.subscribe("put/k")
+    replier = near.queryable("reply/k", b"answer")
+    network.settle()
+    for _ in range(3):
+        near.put("put/k")
+        router.put("put/k")
+        network.settle()
+    assert len(heard.samples) == len(here.samples) == 6
+    assert len(router.get("reply/k").all) == 0
+    network.settle()
+    router.node.obey(denying("put", flow))
+    near.put("put/k")
+    router.put("put/k")
+    network.settle()
+    # Its own words the router does not hear from without, and does not send out.
+    assert len(here.samples) == (7 if flow == "ingress" else 8)
+    assert len(heard.samples) == (7 if flow == "ingress" else 6)
+    router.node.obey(denying("reply", "ingress"))
+    answers = router.get("reply/k"), far.get("reply/k")
+    network.settle()
+    assert [one.all for one in answers] == [[], []]
+    assert [one.finals for one in answers] == [1, 1]
+    assert len(replier.questions) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from zenlake.api.options import (
     IntoEncoding,
@@ -18,8 +18,10 @@ from zenlake.errors import LocalError, ZError
 from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.keys.matching import check, intersects
 from zenlake.keys.parameters import ANY_KEY_EXPR
+from zenlake.node.answers import answer_value
 from zenlake.node.entities import Incoming
 from zenlake.node.sample import source_info_of, timestamp_stack_of, wire_timestamp
+from zenlake.transport.outbox import vle
 from zenlake.values import (
     CongestionControl,
     Encoding,
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
 
 __all__ = ["Query"]
+
+#: How many keys are remembered with the questions that they answer.
+NAMES: Final = 1 << 14
+#: By question and key: the key as it stands on the wire, behind its length.
+_names: Final[dict[tuple[str, str], bytes]] = {}
 
 
 @final
@@ -119,6 +126,12 @@ class Query:
         timestamp: Timestamp | None = None,
     ) -> None:
         """Answer with a value; it travels as urgently as the question did."""
+        if encoding is None and attachment is None and timestamp is None:
+            value = payload if isinstance(payload, bytes) else payload_bytes(payload)
+            name = self._name(key_expr)
+            self._check()
+            if answer_value(self._incoming, name, value):
+                return
         id, schema = encoding_parts(encoding)
         body = Put(
             timestamp=None if timestamp is None else wire_timestamp(timestamp),
@@ -167,11 +180,28 @@ class Query:
             )
         return key
 
-    def _answer(self, key: str, body: WireReply | Err) -> None:
+    def _name(self, key_expr: IntoKeyExpr) -> bytes:
+        """A key that it may be answered on, as it stands on the wire."""
+        text = key_expr if isinstance(key_expr, str) else str(key_expr)
+        asked = (self._incoming.key, text)
+        name = _names.get(asked)
+        if name is None:
+            raw = self._matching(key_expr).encode("utf-8")
+            name = vle(len(raw)) + raw
+            if self.accepts_replies() is not ReplyKeyExpr.ANY:
+                if len(_names) >= NAMES:
+                    _names.clear()
+                _names[asked] = name
+        return name
+
+    def _check(self) -> None:
         if self._incoming.done:
             raise ZError(f"the query '{self.selector}' is finalised: it takes no more replies")
         if self._runtime.closed:
             raise closed_error()
+
+    def _answer(self, key: str, body: WireReply | Err) -> None:
+        self._check()
         with self._runtime.turn() as node:
             node.local.answer(self._incoming, key, body)
 

@@ -26,9 +26,9 @@ from zenlake.api.options import (
     payload_bytes,
     source_on_wire,
 )
-from zenlake.api.reply import Reply, ReplyError
+from zenlake.api.reply import Reply, ReplyError, ReplyQueue
 from zenlake.engine.channel import Channel
-from zenlake.engine.handlers import AnswerQueue, Receiver
+from zenlake.engine.handlers import Receiver
 from zenlake.errors import ZError
 from zenlake.keys import KeyExpr, Parameters
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters
@@ -194,7 +194,7 @@ class Asking:
             value = b"" if payload is None else payload_bytes(payload)
             body = QueryBody(encoding=id, schema=schema, payload=value)
         receiver = receiver_of(session, handler, "Reply", key)
-        sink = AnswerQueue(receiver.channel, Reply)
+        sink = ReplyQueue(receiver.channel)
         with runtime.turn() as node:
             get = node.local.get(
                 key,

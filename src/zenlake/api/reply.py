@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import final
 
 from zenlake.clock.zid import ZenohId
-from zenlake.engine.handlers import Stampable
+from zenlake.engine.channel import Channel
+from zenlake.engine.handlers import AnswerQueue, Stampable
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample, sample_of, timestamp_stack_of
 from zenlake.values.encoding import Encoding
@@ -16,7 +17,7 @@ from zenlake.wire.codec_network import Push, Responder
 from zenlake.wire.codec_network import TimestampStack as WireTimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
-__all__ = ["Reply", "ReplyError"]
+__all__ = ["Reply", "ReplyError", "ReplyQueue"]
 
 
 @final
@@ -54,14 +55,20 @@ class ReplyError:
 class Reply(Stampable):
     """One answer: a sample, or an error."""
 
-    __slots__ = ("_body", "_key", "_qos", "_responder", "_stack")
+    __slots__ = ("_body", "_key", "_qos", "_responder", "_sample", "_stack")
 
     def __init__(
-        self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int
+        self,
+        key: str,
+        body: Put | Del | Err | None,
+        responder: Responder | None,
+        qos: int,
+        sample: Sample | None = None,
     ) -> None:
-        """As it came; made into a sample when it is looked at."""
+        """As it came; made into a sample when it is looked at, unless it is one."""
         self._key: str = key
-        self._body: Put | Del | Err = body
+        self._body: Put | Del | Err | None = body
+        self._sample: Sample | None = sample
         self._responder: Responder | None = responder
         self._qos: int = qos
         self._stack: WireTimestampStack | None = None
@@ -73,7 +80,11 @@ class Reply(Stampable):
     @property
     def result(self) -> Sample | ReplyError:
         """The sample or the error."""
+        sample = self._sample
+        if sample is not None:
+            return sample
         body = self._body
+        assert body is not None
         if isinstance(body, Err):
             return ReplyError(body, self._stack)
         key = KeyExpr.trusted(self._key)
@@ -85,6 +96,9 @@ class Reply(Stampable):
     @property
     def ok(self) -> Sample | None:
         """The sample, unless it is an error."""
+        sample = self._sample
+        if sample is not None:
+            return sample
         result = self.result
         return result if isinstance(result, Sample) else None
 
@@ -105,3 +119,15 @@ class Reply(Stampable):
     def __repr__(self) -> str:
         """What it says."""
         return f"<Reply {self.result!r}>"
+
+
+class ReplyQueue(AnswerQueue):
+    """Answers into a channel, as programs see them."""
+
+    def __init__(self, channel: Channel) -> None:
+        """Of the program that asked."""
+        super().__init__(channel, Reply)
+
+    def value(self, sample: Sample, responder: Responder | None) -> None:
+        """One answer that is an ordinary value."""
+        self.channel.push(Reply("", None, responder, 0, sample), len(sample._payload))

@@ -7,6 +7,7 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
+from zenlake.api.asking import PlainQuestions
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
 from zenlake.api.info import SessionInfo
 from zenlake.api.liveliness import Liveliness
@@ -86,6 +87,7 @@ class Session(Putting):
         #: Channels that the node does not know of, and so does not end.
         self._channels: set[Channel] = set()
         self._declared_keys: dict[str, int] = {}
+        self._questions = PlainQuestions(runtime.node.settings.query_timeout)
         _sessions.add(self)
 
     # ---------------------------------------------------------------------------------- life
@@ -376,6 +378,24 @@ class Session(Putting):
     ) -> object:
         """Ask everybody who has something under a selector; the answers come to the handler."""
         self._open()
+        if (
+            type(selector) is str
+            and target is None
+            and consolidation is None
+            and accept_replies is None
+            and timeout is None
+            and congestion_control is None
+            and priority is None
+            and express is None
+            and payload is None
+            and encoding is None
+            and attachment is None
+            and allowed_destination is None
+            and source_info is None
+            and cancellation_token is None
+            and timestamp_instrumentation is None
+        ):
+            return self._questions.ask(self, selector, handler)
         asked = Selector.of(selector)
         qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
         asking = self._asking(

@@ -44,7 +44,8 @@ class Helpers:
         self._epoll.register(self._bell, select.EPOLLIN)
         self._by_fd: dict[int, Pump] = {}
         self._helper = 0
-        self._hot = False
+        #: Whether the loop leaves the sockets to a helper, and looks every millisecond.
+        self.hot = False
         self._missed = 0
         self._closed = False
 
@@ -54,7 +55,7 @@ class Helpers:
         if fd >= 0 and not self._closed:
             self._by_fd[fd] = pump
             self._epoll.register(fd, select.EPOLLIN)
-            if self._hot:
+            if self.hot:
                 pump.link.unwatch()
 
     def remove(self, pump: Pump) -> None:
@@ -70,8 +71,8 @@ class Helpers:
             return False
         try:
             self._helper = threading.get_ident()
-            if not self._hot:
-                self._hot = True
+            if not self.hot:
+                self.hot = True
                 self.runtime.loop.soon(self._heat)
             channel.bell = self.ring
             deadline = 0.0
@@ -113,7 +114,7 @@ class Helpers:
     def _heat(self) -> None:
         """Leave the sockets to the helper."""
         if self._closed:
-            self._hot = False
+            self.hot = False
             return
         for pump in list(self._by_fd.values()):
             pump.link.unwatch()
@@ -124,12 +125,14 @@ class Helpers:
         """See that somebody reads."""
         if self._closed:
             return
+        self.runtime.flush_later()
         if self._turn.locked():
             self._missed = 0
         else:
             self._missed += 1
             if self._missed >= LOOKS:
-                self._hot = False
+                self.hot = False
+                self.runtime.flush_later()
                 for pump in list(self._by_fd.values()):
                     pump.link.watch()
                 return

@@ -25,6 +25,7 @@ from zenlake.engine.scouts import LooseScout, Scouts
 from zenlake.engine.services import start_services
 from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
+from zenlake.engine.turn import Turn
 from zenlake.errors import LinkError, ZError
 from zenlake.links.link import Link
 from zenlake.links.options import shown
@@ -48,39 +49,6 @@ log = logging.getLogger("zenlake.engine")
 STALL = 0.1
 
 
-class Turn:
-    """A moment in which a program speaks with the node."""
-
-    __slots__ = ("_deadline", "_runtime")
-
-    def __init__(self, runtime: Runtime) -> None:
-        """Of this node."""
-        self._runtime = runtime
-        self._deadline = 0.0
-
-    def __enter__(self) -> Node:
-        """Take the lock, and tell the node what time it is."""
-        runtime = self._runtime
-        if runtime.closed:
-            raise ZError("the session is closed")
-        runtime.lock.acquire()
-        node = runtime.node
-        node.now = time.monotonic()
-        self._deadline = node.deadline
-        return node
-
-    def __exit__(self, *_: object) -> None:
-        """Release the lock; if something is due earlier now, have it done."""
-        runtime = self._runtime
-        earlier = runtime.node.deadline < self._deadline
-        marked = runtime.take_marked()
-        runtime.lock.release()
-        for sink in marked:
-            sink.commit()
-        if earlier:
-            runtime.loop.soon(runtime.arm)
-
-
 class Runtime:
     """A running node."""
 
@@ -100,6 +68,8 @@ class Runtime:
         self.started = time.monotonic()
         self._marked: list[ChannelSink] = []
         self._dirty: list[SharedOutbox] = []
+        #: Outboxes that somebody looks at soon anyway.
+        self._later: list[SharedOutbox] = []
         #: Whether the loop was asked to flush them.
         self._flushing = False
         self._by_outbox: dict[int, Pump | GroupPump] = {}
@@ -208,7 +178,7 @@ class Runtime:
 
     def _make_outbox(self, stream: bool, depth: int) -> Outbox:
         control = self.settings.transport.link.tx.queue.congestion_control
-        return SharedOutbox(
+        outbox = SharedOutbox(
             stream,
             depth,
             self._flush_soon,
@@ -216,6 +186,9 @@ class Runtime:
             control.drop.wait_before_drop / 1e6,
             control.block.wait_before_close / 1e6,
         )
+        if self._helpers is not None:
+            outbox.look_later = self._look_later
+        return outbox
 
     def _wait_until_open(self) -> None:
         """Wait for what the configuration says an open session is."""
@@ -494,6 +467,24 @@ class Runtime:
         self._flushing = False
         while self._dirty:
             pump = self._by_outbox.get(id(self._dirty.pop()))
+            if pump is not None:
+                pump.flush()
+
+    def _look_later(self, outbox: SharedOutbox) -> bool:
+        """Have an outbox flushed within a millisecond, if the loop looks as often; any thread."""
+        helpers = self._helpers
+        if helpers is None or not helpers.hot:
+            return False
+        self._later.append(outbox)
+        # Looked at again: when the loop no longer looks, it has looked at the list after that.
+        return helpers.hot
+
+    def flush_later(self) -> None:
+        """Flush what was left for later; on the loop thread."""
+        while self._later:
+            outbox = self._later.pop()
+            outbox.later = False
+            pump = self._by_outbox.get(id(outbox))
             if pump is not None:
                 pump.flush()
 

@@ -72,6 +72,10 @@ class SharedOutbox(Outbox):
         self.broken: Exception | None = None
         #: Rung once when a batch has left: tasks wait for room by these.
         self.bells: list[Gate] = []
+        #: Has somebody look soon what is left to write; False: nobody will.
+        self.look_later: Callable[[SharedOutbox], bool] | None = None
+        #: Whether somebody will.
+        self.later: bool = False
         #: Links that are not read until no lane holds more than it should.
         self.paused: list[Pausable] = []
         #: Whether somebody looks after them.
@@ -142,6 +146,40 @@ class SharedOutbox(Outbox):
             return taken
         finally:
             self.lock.release()
+
+    def answer(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+        """Add an answer, from any thread; the word that there are no more writes it, or a look.
+
+        Answers come together, and whoever asked waits for the last one: each for itself would
+        cost them and us more than the moment that they wait for each other.
+        """
+        self.lock.acquire()
+        try:
+            while not self.push(head, payload, priority, True):
+                if self.is_loop():
+                    if not self._answer_beyond(head, payload, priority, hold):
+                        return False
+                    break
+                if self.closed or not self._wait(priority, True, BLOCK if hold else DROP):
+                    return False
+            if self.held or not self._left_for_later():
+                self._moved(False)
+            return True
+        finally:
+            self.lock.release()
+
+    def _left_for_later(self) -> bool:
+        """Whether somebody will look soon whether anything is left to write."""
+        if self.later:
+            return True
+        look_later = self.look_later
+        if look_later is None:
+            return False
+        self.later = True
+        if look_later(self):
+            return True
+        self.later = False
+        return False
 
     def relay(self, run: bytes, count: int, priority: int, reliable: bool, hold: bool) -> bool:
         """Pass on what others say; never waits: the node's lock is held."""

@@ -14,9 +14,10 @@ from zenlake.routing.policy.messages import DELETE, PUT
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_network import Push, Responder, TimestampStack
-from zenlake.wire.codec_zenoh import Del, Err, Put, Query
+from zenlake.wire.codec_zenoh import Del, Err, Put, Query, Timestamp
 
 if TYPE_CHECKING:
+    from zenlake.node.answers import AnswerHead
     from zenlake.node.node import Node
     from zenlake.routing.queries import Branch
 
@@ -71,6 +72,16 @@ class AnswerSink:
 
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
         """One answer."""
+
+    def value(self, sample: Sample, responder: Responder | None) -> None:
+        """One answer that is an ordinary value."""
+        stamp: Timestamp | None = None
+        if sample._stamp_id:
+            stamp = Timestamp(
+                seconds=sample._seconds, fraction=sample._fraction, id=sample._stamp_id
+            )
+        body = Put(timestamp=stamp, encoding=sample._encoding, payload=sample._payload)
+        self.push(str(sample._key_expr), body, responder, sample._qos)
 
     def end(self) -> None:
         """There will be no more."""
@@ -327,7 +338,7 @@ class LocalQuerier:
 class Incoming:
     """A question that one of our queryables is to answer."""
 
-    __slots__ = ("body", "branch", "done", "eid", "key", "node", "stack", "whole")
+    __slots__ = ("body", "branch", "done", "eid", "head", "key", "node", "stack", "whole")
 
     def __init__(
         self,
@@ -351,3 +362,5 @@ class Incoming:
         self.body: Query = body
         self.stack: TimestampStack | None = stack
         self.done: bool = False
+        #: How ordinary answers begin, once there was one.
+        self.head: AnswerHead | None = None

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
+from zenlake.keys.keyexpr import KeyExpr
 from zenlake.keys.matching import intersects
 from zenlake.node.entities import AnswerSink
+from zenlake.node.sample import Sample
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import Answer, Asker, Question
 from zenlake.wire.codec_network import Responder, TimestampStack
@@ -30,18 +34,48 @@ def newer(a: Timestamp | None, b: Timestamp | None) -> bool:
     return a.id > b.id
 
 
+class Told:
+    """A key that answers are about."""
+
+    __slots__ = ("asked", "key", "key_expr")
+
+    def __init__(self, key: str, key_expr: KeyExpr) -> None:
+        """As it was told."""
+        self.key: str = key
+        self.key_expr: KeyExpr = key_expr
+        #: The last question that it was found to answer.
+        self.asked: str = ""
+
+
+# Nothing that it holds can lead back to it: the collector need not look at it.
+@mypyc_attr(acyclic=True)
 class Kept:
     """The newest answer for one key so far."""
 
-    __slots__ = ("body", "responder", "stack")
+    __slots__ = ("body", "responder", "sample", "stack")
 
     def __init__(
-        self, body: Put | Del, responder: Responder | None, stack: TimestampStack | None
+        self,
+        body: Put | Del | None,
+        sample: Sample | None,
+        responder: Responder | None,
+        stack: TimestampStack | None,
     ) -> None:
-        """An answer that may still be replaced."""
-        self.body: Put | Del = body
+        """An answer that may still be replaced: an ordinary value, or anything else."""
+        self.body: Put | Del | None = body
+        self.sample: Sample | None = sample
         self.responder: Responder | None = responder
         self.stack: TimestampStack | None = stack
+
+    def timestamp(self) -> Timestamp | None:
+        """When it was said, if that was told."""
+        body = self.body
+        if body is not None:
+            return body.timestamp
+        sample = self.sample
+        if sample is None or not sample._stamp_id:
+            return None
+        return Timestamp(seconds=sample._seconds, fraction=sample._fraction, id=sample._stamp_id)
 
 
 class Get(Asker):
@@ -64,6 +98,8 @@ class Get(Asker):
         self.qos: int = qos
         self.deadline: float = deadline
         self.question: Question | None = None
+        #: All the questions of our programs that are not over.
+        self.asking: set[Get] = set()
         self.kept: dict[str, Kept] = {}
         self.over: bool = False
         #: The times of the answer that comes next.
@@ -95,23 +131,59 @@ class Get(Asker):
         if not self.any_key and key != self.key and not intersects(self.key, key):
             self.unasked += 1
             return
-        value = body.body
-        if self.consolidation == NONE:
-            self._pass_on(key, value, responder, stack)
+        self._consolidate(key, Kept(body.body, None, responder, stack))
+
+    def value(
+        self,
+        told: Told,
+        payload: bytes,
+        encoding: int,
+        seconds: int,
+        fraction: int,
+        stamp_id: bytes,
+        responder: Responder | None,
+    ) -> None:
+        """One answer comes in that is an ordinary value."""
+        self.stack = None
+        if self.over:
             return
-        kept = self.kept.get(key)
+        if not self.any_key and told.asked != self.key:
+            if told.key != self.key and not intersects(self.key, told.key):
+                self.unasked += 1
+                return
+            told.asked = self.key
+        sample = Sample(
+            told.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id, self.qos,
+            True, None,
+        )  # fmt: skip
+        self._consolidate(told.key, Kept(None, sample, responder, None))
+
+    def _consolidate(self, key: str, answer: Kept) -> None:
+        """Of several answers for one key pass on what is wanted, now or at the end."""
+        if self.consolidation == NONE:
+            self._say(key, answer)
+            return
+        former = self.kept.get(key)
         if self.consolidation == MONOTONIC:
-            if kept is not None and newer(kept.body.timestamp, value.timestamp):
+            if former is not None and newer(former.timestamp(), answer.timestamp()):
                 self.superseded += 1
                 return
-            self.kept[key] = Kept(value, responder, None)
-            self._pass_on(key, value, responder, stack)
+            self.kept[key] = answer
+            self._say(key, answer)
             return
-        if kept is not None:
+        if former is not None:
             self.superseded += 1
-            if newer(kept.body.timestamp, value.timestamp):
+            if newer(former.timestamp(), answer.timestamp()):
                 return
-        self.kept[key] = Kept(value, responder, stack)
+        self.kept[key] = answer
+
+    def _say(self, key: str, answer: Kept) -> None:
+        sample = answer.sample
+        body = answer.body
+        if sample is not None:
+            self.sink.value(sample, answer.responder)
+        elif body is not None:
+            self._pass_on(key, body, answer.responder, answer.stack)
 
     def _pass_on(
         self,
@@ -135,8 +207,9 @@ class Get(Asker):
         self.over = True
         if self.consolidation == LATEST:
             for key, kept in self.kept.items():
-                self._pass_on(key, kept.body, kept.responder, kept.stack)
+                self._say(key, kept)
         if timed_out:
             self.sink.push(self.key, Err(encoding=1, payload=b"Timeout"), None, self.qos)
         self.kept.clear()
+        self.asking.discard(self)
         self.sink.end()

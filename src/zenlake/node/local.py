@@ -45,6 +45,10 @@ BOTH: Final = 3
 DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote": REMOTE, "any": ANY}
 
 
+#: How many questions are remembered with those who were asked.
+QUESTIONS: Final = 1 << 10
+
+
 class Wish:
     """What one of our programs wants neighbours to tell."""
 
@@ -79,6 +83,9 @@ class Local:
         self.tokens: dict[int, Token] = {}
         self.liveliness: dict[int, LivelinessSubscriber] = {}
         self.gets: set[Get] = set()
+        #: Who was asked about a key before, for one version of the tables.
+        self._candidates_of: dict[tuple[str, int], list[Face]] = {}
+        self._asked_version: int = -1
         self.liveliness_gets: dict[int, LivelinessGet] = {}
         #: Standing interests, by the entity that has them.
         self.wishes: dict[int, Wish] = {}
@@ -451,6 +458,7 @@ class Local:
         whole = self.outside(key)
         question = Question(node.face, 0, qos, get)
         get.question = question
+        get.asking = self.gets
         request = Request(
             id=0,
             scope=0,
@@ -469,7 +477,7 @@ class Local:
         )
         targets: list[Face] = []
         if destination != SESSION_LOCAL:
-            targets = node.questions.candidates(node.face, whole, target, node.zid)
+            targets = list(self._candidates(whole, target))
         if destination != REMOTE and self._asked(whole, target, True):
             targets.append(node.face)
         self.gets.add(get)
@@ -478,6 +486,19 @@ class Local:
         if get.over:
             self.gets.discard(get)
         return get
+
+    def _candidates(self, key: str, target: int) -> list[Face]:
+        """Whom to ask; found anew when the tables have changed."""
+        node = self.node
+        if self._asked_version != node.tables.version or len(self._candidates_of) >= QUESTIONS:
+            self._asked_version = node.tables.version
+            self._candidates_of = {}
+        name = (key, target)
+        found = self._candidates_of.get(name)
+        if found is None:
+            found = node.questions.candidates(node.face, key, target, node.zid)
+            self._candidates_of[name] = found
+        return found
 
     def cancel(self, get: Get) -> None:
         """Ask no more."""

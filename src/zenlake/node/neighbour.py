@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from zenlake.node.answers import Listening
 from zenlake.node.entities import SAMPLES
 from zenlake.node.forward import Inbound, Relay, Way
 from zenlake.node.guard import Papers, admitted
@@ -83,6 +84,7 @@ class Neighbour(Listener):
         #: Where the messages go that one sink alone hears, and those sinks.
         self._lanes: list[Lane] = []
         self._lane_sinks: list[FrameSink] = []
+        self._listening: Listening = Listening()
 
     # ------------------------------------------------------------------------------- life
 
@@ -168,6 +170,13 @@ class Neighbour(Listener):
             node.wake_by(node.now + node.tables.interest_timeout)
         elif isinstance(message, Oam):
             node.maintained(self, message)
+
+    def heard_answer(self, r: Reader) -> bool:
+        """The fast lane of ordinary answers to our own programs."""
+        face = self.face
+        if face is None or self.ingress is not None:
+            return False
+        return self._listening.hear(face, r)
 
     def _inbound(self, push: Push) -> Inbound | None:
         """The way of a key, or None if it means nothing."""

@@ -57,6 +57,9 @@ class Tables:
         self.home: Home = home
         self.tree: KeyTree[Resource] = KeyTree()
         self.faces: dict[int, Face] = {}
+        #: Those who are told of declarations: unasked, or since they first showed interest. Most
+        #: clients of a router never do, and cost a declaration nothing.
+        self.listeners: dict[int, Face] = {}
         #: Grows with every change that may alter a route.
         self.version: int = 0
         self.interest_timeout: float = 10.0
@@ -167,9 +170,8 @@ class Tables:
         mesh = self.mesh
         if mesh is not None:
             mesh.spread(kind, resource)
-        for face in list(self.faces.values()):
-            if face.role != LOCAL and (mesh is None or face.role != ROUTER):
-                self._update(face, kind, resource, added)
+        for face in list(self.listeners.values()):
+            self._update(face, kind, resource, added)
 
     def _visible(self, face: Face, kind: int, resource: Resource) -> bool:
         return any(self.flows(holder, face) for holder in resource.holders[kind])
@@ -318,6 +320,7 @@ class Tables:
         future = bool(message.mode & FUTURE)
         interest = InterestIn(message.id, kinds, key, future, aggregate)
         face.interests_in[message.id] = interest
+        self.listeners[face.id] = face
         if future:
             for kind in KINDS:
                 if kinds & (1 << kind):
@@ -515,6 +518,7 @@ class Tables:
         self.version += 1
         if face.role == LOCAL or not is_pushed(self.mode, face.role) or self.mesh is not None:
             return
+        self.listeners[face.id] = face
         for entry in self.tree.entries():
             for kind in KINDS:
                 self._update(face, kind, entry.value, True)
@@ -528,6 +532,7 @@ class Tables:
         """A neighbour has gone: all it had goes with it."""
         if self.faces.pop(face.id, None) is None:
             return
+        self.listeners.pop(face.id, None)
         face.closed = True
         self.version += 1
         for kind in KINDS:

@@ -365,6 +365,22 @@ class Outbox:
         self.pending += 1
         return True
 
+    def answer(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+        """Add an answer that is `head`, the payload's length and the payload.
+
+        `hold`: it is not dropped where there is no room; who can wait does, others go beyond.
+        """
+        if self.push(head, payload, priority, True):
+            return True
+        return self._answer_beyond(head, payload, priority, hold)
+
+    def _answer_beyond(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+        data = b"".join((head, vle(len(payload)), payload))
+        taken = not self.closed and self.send_encoded(data, priority, True, hold)
+        if not taken:
+            self.drops[priority] += 1
+        return taken
+
     def relay(
         self, run: bytes, count: int, priority: int, reliable: bool, hold: bool
     ) -> bool:  # fmt: skip

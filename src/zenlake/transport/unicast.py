@@ -70,6 +70,10 @@ class Listener:
         """A Push begins at the reader's position: take it from there, or leave it (False)."""
         return False
 
+    def heard_answer(self, r: Reader) -> bool:
+        """A Response begins at the reader's position: take it from there, or leave it (False)."""
+        return False
+
     def closed(self, error: Exception | None, now: float) -> None:
         """The session is over; `error` says why if it was not our wish."""
 
@@ -370,6 +374,8 @@ class Unicast:
                     continue
             self.received += 1
             if kind == 0x1D and listener.heard_push(r, reliable):
+                continue
+            if kind == 0x1B and listener.heard_answer(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
         self.lane_received[lane] += self.received - before

@@ -1,0 +1,46 @@
+"""How a program speaks with the node: alone with it, at a time that it knows."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from zenlake.errors import ZError
+from zenlake.node.node import Node
+
+if TYPE_CHECKING:
+    from zenlake.engine.runtime import Runtime
+
+
+class Turn:
+    """A moment in which a program speaks with the node."""
+
+    __slots__ = ("_deadline", "_node", "_runtime")
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Of this node."""
+        self._runtime: Runtime = runtime
+        self._node: Node = runtime.node
+        self._deadline: float = 0.0
+
+    def __enter__(self) -> Node:
+        """Take the lock, and tell the node what time it is."""
+        runtime = self._runtime
+        if runtime.closed:
+            raise ZError("the session is closed")
+        runtime.lock.acquire()
+        node = self._node
+        node.now = monotonic()
+        self._deadline = node.deadline
+        return node
+
+    def __exit__(self, *_: object) -> None:
+        """Release the lock; if something is due earlier now, have it done."""
+        runtime = self._runtime
+        earlier = self._node.deadline < self._deadline
+        marked = runtime.take_marked()
+        runtime.lock.release()
+        for sink in marked:
+            sink.commit()
+        if earlier:
+            runtime.loop.soon(runtime.arm)

@@ -1,0 +1,180 @@
+"""Answers on the short way: written without a message, and read without one.
+
+Most answers are a value on a key and nothing else. To one question they differ only in the two,
+so everything around them is written once (`AnswerHead`); and whoever asked has heard most keys
+before, so that a key is made once from its bytes (`Told`) and a `Sample` from the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node.gets import Get, Told
+from zenlake.transport.outbox import Outbox, vle
+from zenlake.wire.codec_network import Responder, Response, read_responder
+from zenlake.wire.codec_zenoh import Put, Reply
+from zenlake.wire.cursor import Reader, Writer
+
+if TYPE_CHECKING:
+    from zenlake.node.entities import Incoming
+    from zenlake.node.node import Node
+    from zenlake.routing.face import Face
+
+#: How many keys of answers are remembered of one neighbour.
+TOLD: Final = 1 << 14
+
+
+class AnswerHead:
+    """What is the same in all ordinary answers to one question, before and behind the key."""
+
+    __slots__ = ("before", "behind", "hold", "outbox", "priority")
+
+    def __init__(
+        self, outbox: Outbox | None, before: bytes, behind: bytes, priority: int, hold: bool
+    ) -> None:
+        """`outbox`: of whoever asked; None: answers to this question go the long way."""
+        self.outbox: Outbox | None = outbox
+        self.before: bytes = before
+        self.behind: bytes = behind
+        self.priority: int = priority
+        self.hold: bool = hold
+
+
+LONG_WAY: Final = AnswerHead(None, b"", b"", 0, False)
+
+
+def answer_head(node: Node, incoming: Incoming) -> AnswerHead:
+    """How to answer a question on the short way, if that is possible."""
+    question = incoming.branch.question
+    source = question.source
+    outbox = source.way(question.qos & 7, True)
+    if (
+        question.asker is not None
+        or incoming.stack is not None
+        or source.egress is not None
+        or outbox is None
+        or node.local.namespace is not None
+    ):
+        return LONG_WAY
+    w = Writer()
+    Response(
+        id=question.id,
+        scope=0,
+        suffix="k",
+        qos=question.qos,
+        responder=Responder(zid=node.zid, eid=incoming.eid),
+        body=Reply(body=Put()),
+    ).write(w)
+    whole = b"".join(w.parts)
+    border = 2 + len(vle(question.id))  # header, id, scope
+    # Behind the key, and without the length of the value, which is empty here.
+    behind = whole[border + 2 : -1]
+    return AnswerHead(outbox, whole[:border], behind, question.qos & 7, bool(question.qos & 8))
+
+
+def answer_value(incoming: Incoming, name: bytes, value: bytes) -> bool:
+    """Answer with a value, `name` being its key behind a length; False: go the long way.
+
+    Needs no lock of the node: everything is settled when the first answer is written.
+    """
+    head = incoming.head
+    if head is None:
+        head = answer_head(incoming.node, incoming)
+        incoming.head = head
+    outbox = head.outbox
+    if outbox is None:
+        return False
+    branch = incoming.branch
+    if branch in branch.question.branches:
+        outbox.answer(b"".join((head.before, name, head.behind)), value, head.priority, head.hold)
+    return True
+
+
+class Listening:
+    """Reads the answers of one neighbour."""
+
+    __slots__ = ("_raw", "_responder", "_told")
+
+    def __init__(self) -> None:
+        """Nothing was told yet."""
+        self._told: dict[bytes, Told] = {}
+        #: Who answered last, and the bytes that said so.
+        self._raw: bytes = b""
+        self._responder: Responder | None = None
+
+    def hear(self, face: Face, r: Reader) -> bool:
+        """Take an ordinary answer to one of our own programs; False: not such, nothing was read."""
+        start = r.pos
+        if self._hear(face, r):
+            return True
+        r.pos = start
+        return False
+
+    def _hear(self, face: Face, r: Reader) -> bool:
+        header = r.u8()
+        branch = face.requests.get(r.vle(0xFFFF_FFFF))
+        if branch is None or not header & 0x20 or r.u8() != 0:
+            return False
+        get = branch.question.asker
+        if not isinstance(get, Get) or get.namespace is not None:
+            return False
+        name = r.take(r.vle(0xFFFF))
+        responder: Responder | None = None
+        if header & 0x80:
+            while True:
+                tag = r.u8()
+                kind = tag & 0x7F
+                if kind == 0x21:
+                    r.skip_vle()
+                elif kind == 0x43:
+                    raw = r.take(r.vle(0xFFFF_FFFF))
+                    if raw != self._raw and not self._meet(raw):
+                        return False
+                    responder = self._responder
+                else:
+                    return False
+                if tag < 0x80:
+                    break
+        if r.u8() != 0x04:
+            return False
+        put = r.u8()
+        if put & 0x9F != 0x01:
+            return False
+        seconds = 0
+        fraction = 0
+        stamp_id = b""
+        encoding = 0
+        if put & 0x20:
+            seconds, fraction = r.ntp64()
+            stamp_id = r.zid(r.vle(0xFF))
+        if put & 0x40:
+            encoding = r.vle(0xFFFF_FFFF)
+            if encoding > 0x1_FFFF or encoding & 1:  # no such, or one with a schema
+                return False
+            encoding >>= 1
+        value = r.take(r.vle(0xFFFF_FFFF))
+        told = self._told.get(name)
+        if told is None:
+            told = self._learn(name)
+        get.value(told, value, encoding, seconds, fraction, stamp_id, responder)
+        return True
+
+    def _meet(self, raw: bytes) -> bool:
+        """Read who answered."""
+        r = Reader(raw)
+        responder = read_responder(r)
+        if r.pos != r.end:
+            return False
+        self._raw = raw
+        self._responder = responder
+        return True
+
+    def _learn(self, name: bytes) -> Told:
+        """A key that was not heard of before."""
+        if len(self._told) >= TOLD:
+            self._told = {}
+        key = Reader(name).text(len(name))
+        told = Told(key, KeyExpr.trusted(key))
+        self._told[name] = told
+        return told

@@ -1,0 +1,213 @@
+"""The lake on a Spark that runs: what only Spark can show."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import zenlake.lake
+from tests.lake.conftest import STATE
+from tests.lake.driver import CONFIG
+from tests.lake.journals import rows_of, table_of, write
+from tests.lake.rowsof import START, Row
+from zenlake.errors import LocalError
+from zenlake.journal import Journal
+from zenlake.lake import LakeConfig, Pipeline, read_config
+from zenlake.lake.run import run
+from zenlake.lake.tasks import SparkTasks
+from zenlake.lake.views import scans
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+SOURCES = 5
+POISON = 40
+
+
+def counters(first: int, count: int) -> list[Row]:
+    """What some sources count; now and then one says something that is no JSON."""
+    return [
+        Row(
+            f"count/{source}",
+            b"oops" if n % POISON == POISON - 1 else json.dumps({"n": n}).encode(),
+            at=n / 10,
+            encoding=5,
+            sn=n,
+            source=bytes([source + 1]) * 16,
+        )
+        for n in range(first, first + count)
+        for source in range(SOURCES)
+    ]
+
+
+def proven(lake: Path, journal: Path, count: int, spark: SparkSession) -> None:
+    """Counts, sums and distincts for each key, by the log of who sent and by each reader."""
+    sent = {
+        f"count/{source}": [n for n in range(count) if n % POISON != POISON - 1]
+        for source in range(SOURCES)
+    }
+    expected = {key: (len(ns), sum(ns), len(set(ns))) for key, ns in sent.items()}
+    heard: Counter[str] = Counter()
+    for batch in Journal.open(journal).scan(columns=["key"]):
+        heard.update(batch["key"].to_pylist())
+    assert heard == dict.fromkeys(sent, count)
+    found = zenlake.lake.open(lake, spark)
+    readers: dict[str, Any] = {}
+    for query, table in (
+        ("SELECT key, count(*), count(distinct partition, offset) FROM samples GROUP BY key", 0),
+        ("SELECT key, count(n), sum(n), count(distinct n) FROM counter GROUP BY key", 1),
+    ):
+        readers[f"spark {table}"] = {row[0]: tuple(row[1:]) for row in found.sql(query).collect()}
+    assert readers["spark 0"] == dict.fromkeys(sent, (count, count))
+    assert readers["spark 1"] == expected
+    duck = duckdb.connect()
+    duck.register("counter", DeltaTable(str(lake / "counter")).to_pyarrow_dataset())
+    duck.execute("SELECT key, count(n), sum(n), count(distinct n) FROM counter GROUP BY key")
+    assert {row[0]: tuple(row[1:]) for row in duck.fetchall()} == expected
+    samples = rows_of(lake, "samples")
+    assert len({(row["partition"], row["offset"]) for row in samples}) == len(samples)
+    assert Counter(row["key"] for row in samples) == dict.fromkeys(sent, count)
+    typed = [(row["partition"], row["offset"]) for row in rows_of(lake, "counter")]
+    bad = [(row["partition"], row["offset"]) for row in rows_of(lake, "quarantine")]
+    assert sorted(typed + bad) == sorted((row["partition"], row["offset"]) for row in samples)
+    assert len(bad) == SOURCES * (count // POISON)
+    newest = {row["key"]: row["source_sn"] for row in rows_of(lake, "latest")}
+    assert newest == dict.fromkeys(sent, count - 1)
+    pages = [row for row in rows_of(lake, "gaps") if row["source"] is not None]
+    assert [(page["received"], page["missing"]) for page in pages] == [(count, 0)] * SOURCES
+
+
+@contextmanager
+def driver(lake: Path, journal: Path, seconds: float) -> Iterator[subprocess.Popen[str]]:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "tests.lake.driver", str(lake), str(journal), f"{seconds:g}", STATE],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=Path(__file__).resolve().parents[2],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(Path(zenlake.lake.__file__).parents[2]), "."]),
+        },
+    )
+    try:
+        yield program
+    finally:
+        # Its Java and the workers too: nobody of them may finish anything.
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        assert program.stdout is not None
+        program.stdout.close()
+
+
+def test_a_driver_killed_at_any_moment_leaves_each_sample_in_each_table_once(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    chance = random.Random(7)
+    count = 0
+    write(journal, counters(0, 200))
+    count = 200
+    for round in range(3):
+        with driver(lake, journal, 60) as program:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "ready\n"
+            # It reads what is there while more is written, and dies in the middle of something.
+            killed = time.monotonic() + chance.uniform(0.5, 4.0)
+            while time.monotonic() < killed:
+                write(journal, counters(count, 100))
+                count += 100
+                time.sleep(0.2)
+        # What a person may delete in the belief that it is only a cache.
+        shutil.rmtree(lake / "latest" / "_scratch", ignore_errors=True)
+        if round == 1:
+            for name in ("samples", "latest", "counter"):
+                (lake / name / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
+    tasks = SparkTasks(spark)
+    pipeline = Pipeline(str(lake), str(journal), tasks, read_config(CONFIG))
+    run(pipeline, tasks, stop=threading.Event(), once=True)
+    proven(lake, journal, count, spark)
+
+
+def test_sql_reads_the_files_of_one_version_and_only_those_that_matter(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    tasks = SparkTasks(spark)
+    pipeline: Pipeline | None = None
+    for n in range(3):
+        rows = [Row(f"{letter}/{k}", b"%d" % n, at=n) for letter in "abc"[n] for k in range(10)]
+        write(journal, rows)
+        pipeline = pipeline or Pipeline(str(lake), str(journal), tasks)
+        pipeline.step()
+    found = zenlake.lake.open(lake, spark)
+    tables = found.tables()
+
+    def read(query: str) -> tuple[Any, int]:
+        frame = found.sql(query)
+        files = {path for path in frame.inputFiles()}
+        return frame.collect()[0][0], len(files)
+
+    assert read("SELECT count(*) FROM samples") == (30, 3)
+    assert read("SELECT count(*) FROM samples WHERE key = 'b/3'") == (1, 1)
+    assert read("SELECT count(*) FROM samples WHERE key LIKE 'c/%'") == (10, 1)
+    assert read("SELECT count(*) FROM samples WHERE key IN ('a/1', 'c/1')") == (2, 2)
+    assert read(f"SELECT count(*) FROM samples WHERE time >= timestamp_seconds({START + 1})") == (
+        20,
+        2,
+    )
+    assert read("SELECT count(*) FROM samples WHERE key = 'nobody'") == (0, 0)
+    both = "SELECT count(*) FROM samples a JOIN samples b ON a.offset = b.offset "
+    assert read(both + "WHERE a.key = 'a/1' AND b.key = 'b/1'")[1] == 2
+    assert read("SELECT count(*) FROM latest WHERE key = 'a/1'")[0] == 1
+    frame = spark.table("samples").where("day = date'2023-11-14' AND hlc > 0 AND 5 > offset")
+    (conditions,) = [found for name, found in scans(frame, tables)]
+    assert {column for column, _, _ in conditions} == {"day", "hlc", "offset"}
+    assert found.table("samples", version=1).count() == 10
+    assert found.sql("SELECT count(*) FROM samples", {"samples": 2}).collect()[0][0] == 20
+    assert found.sql("SELECT 1").collect()[0][0] == 1
+    with pytest.raises(LocalError, match="no table 'nothing'"):
+        found.table("nothing")
+
+
+def test_upkeep_runs_on_spark_and_all_readers_see_the_same(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    tasks = SparkTasks(spark)
+    write(journal, [Row(f"k/{n % 7}", b"%d" % n, at=n) for n in range(5000)])
+    config = LakeConfig(batch_rows=1000, task_rows=100)
+    pipeline = Pipeline(str(lake), str(journal), tasks, config)
+    run(pipeline, tasks, stop=threading.Event(), once=True)
+    found = zenlake.lake.open(lake, spark)
+    before = found.table("samples").count()
+    told: list[tuple[str, int, int]] = []
+    fewer = found.compact(progress=lambda *facts: told.append(facts))
+    assert fewer["samples"] >= 5
+    assert told[-1][1] == told[-1][2]
+    assert found.table("samples").count() == before == 5000
+    assert len(table_of(lake, "samples").files()) == 1
+    newest = {row.key: int(row.value) for row in found.sql("SELECT * FROM latest").collect()}
+    assert newest == {f"k/{k}": max(n for n in range(5000) if n % 7 == k) for k in range(7)}
+    whole = DeltaTable(str(lake / "samples")).to_pyarrow_table()
+    assert isinstance(whole, pa.Table)
+    assert whole.num_rows == 5000
