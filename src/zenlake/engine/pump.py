@@ -23,6 +23,8 @@ transcript = logging.getLogger("zenlake.transcript")
 
 #: How long a link that is to be closed may take for what still waits.
 LAST_WORDS = 1.0
+#: How often the loop comes to a link that programs fill faster, in seconds.
+MEANWHILE = 0.001
 
 
 class Pump:
@@ -46,6 +48,8 @@ class Pump:
         outbox = self.outbox
         outbox.write = self.link.send
         outbox.direct = self.link.thread_safe
+        if self.link.thread_safe:
+            outbox.wait_writable = self.link.wait_writable
         outbox.unresponsive = self._unresponsive
         self.neighbour.finished = self._finished
         if transcript.isEnabledFor(logging.DEBUG):
@@ -85,9 +89,13 @@ class Pump:
         self.shut()
 
     def flush(self) -> None:
-        """Write what waits; comes again when the link can take more."""
-        if not self.closed and not self.outbox.flush():
+        """Write what waits; comes again when the link can take more, and while much comes."""
+        if self.closed:
+            return
+        if not self.outbox.flush():
             self.link.when_writable(self.flush)
+        elif self.outbox.comes_again:
+            self.runtime.loop.loop.call_later(MEANWHILE, self.flush)
 
     # -------------------------------------------------------------------------- back-pressure
 

@@ -4,10 +4,12 @@
 
 * nothing was sent for a moment: the caller writes the batch to the socket itself (latency);
 * a batch is full: the caller writes the full ones (throughput);
-* otherwise the loop is asked once to flush (one wake for many messages).
+* otherwise the loop is asked once to flush (one wake for many messages). While batches fill up
+  it then comes by itself every millisecond: nobody needs to wake it.
 
 Only sockets that we own (tcp, unix) are written from the caller; other links are flushed by the
-loop. A lane without room makes the caller wait, as long as the message's congestion control says.
+loop. A lane without room makes the caller wait, as long as the message's congestion control says;
+it waits at the socket itself, and writes.
 """
 
 from __future__ import annotations
@@ -62,6 +64,11 @@ class SharedOutbox(Outbox):
         #: The part of a batch that the link did not take.
         self.leftover: bytes = b""
         self.flush_asked: bool = False
+        #: Waits until the link may take more, on any thread; None: only the loop can tell.
+        self.wait_writable: Callable[[float], None] | None = None
+        #: Whether callers have filled batches since the loop came, and whether it comes again.
+        self.streaming: bool = False
+        self.comes_again: bool = False
         self.last_direct: float = 0.0
         #: By priority: nothing has left this lane since a message was dropped on it.
         self.congested: list[bool] = [False] * 8
@@ -212,6 +219,7 @@ class SharedOutbox(Outbox):
         if self.direct and not self.leftover:
             if self.held and not express:
                 # A batch is full: whoever filled it writes it. What is in the next one can wait.
+                self.streaming = True
                 self._flush(True)
             elif express or not self.flush_asked:
                 now = perf_counter()
@@ -242,17 +250,19 @@ class SharedOutbox(Outbox):
             self._flush(True)
             if not self.full(priority):
                 return True
-        self._ask()
+        here = self.is_loop()
         droppable = self.may_drop(priority, reliable, congestion)
+        if here or self.wait_writable is None or (droppable and self.congested[priority]):
+            self._ask()  # others write it themselves while they wait
         if droppable:
-            if self.congested[priority] or self.is_loop():
+            if self.congested[priority] or here:
                 self.drops[priority] += 1
                 return False
             if self._room_within(priority, self.wait_before_drop):
                 return True
             self.give_up(priority, True)
             return False
-        if self.is_loop():
+        if here:
             raise LocalError(
                 "this message would have to wait for room, and the loop thread must not wait: "
                 "publish from another thread, or with congestion control DROP"
@@ -292,8 +302,23 @@ class SharedOutbox(Outbox):
             while self.full(priority):
                 left = deadline - perf_counter()
                 if left <= 0 or self.closed:
+                    self._ask()
                     return False
-                self.room.wait(left)
+                wait_writable = self.wait_writable
+                if wait_writable is None or not self.leftover or self.write is None:
+                    self.room.wait(left)
+                    continue
+                # No other thread has to be woken for what this one can do itself.
+                self.lock.release()
+                try:
+                    wait_writable(left)
+                except BaseException:
+                    self.lock.acquire()
+                    self._ask()
+                    raise
+                self.lock.acquire()
+                if self.leftover:
+                    self._flush(True)
             return not self.closed
         finally:
             self.waiters -= 1
@@ -306,8 +331,10 @@ class SharedOutbox(Outbox):
         self.lock.acquire()
         try:
             done = self._flush(False)
+            self.comes_again = done and self.streaming
+            self.streaming = False
             # While the link is not writable nobody needs to ask: it will call.
-            self.flush_asked = not done
+            self.flush_asked = not done or self.comes_again
             return done
         finally:
             self.lock.release()

@@ -73,6 +73,13 @@ class Link(ABC):
     def when_writable(self, callback: Callable[[], None]) -> None:
         """Call `callback` once, on the loop, when `send` may take bytes; it replaces an earlier."""
 
+    def wait_writable(self, seconds: float) -> None:
+        """Wait until `send` may take bytes, but not longer, on any thread that can wait.
+
+        Only for links that any thread may write.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is written by the loop alone")
+
     @property
     def fd(self) -> int:
         """A descriptor that shows when `read_now` has something to read; -1: there is none."""

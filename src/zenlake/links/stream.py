@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import select
 import socket
 import threading
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost, reason
 __all__ = ["READ_SIZE", "StreamAcceptor", "StreamLink"]
 
 READ_SIZE: Final = 262144
+PATIENCE: Final = 0.1
+"""How long a thread waits at most before it looks whether it still wants to."""
 LAST_READS: Final = 8
 BACKLOG: Final = 128
 ACCEPTS_AT_ONCE: Final = 32
@@ -98,6 +101,21 @@ class StreamLink(Link):
         if self._on_writable is None:
             self._loop.add_writer(self._fd, self._writable)
         self._on_writable = callback
+
+    def wait_writable(self, seconds: float) -> None:
+        """Wait until `send` may take bytes, but not longer.
+
+        Should the socket be closed meanwhile, the worst that happens is a wait for nothing.
+        """
+        if self._closed:
+            return
+        seconds = min(seconds, PATIENCE)
+        if hasattr(select, "poll"):
+            poll = select.poll()
+            poll.register(self._fd, select.POLLOUT)
+            poll.poll(seconds * 1000)
+        else:
+            select.select([], [self._fd], [], seconds)
 
     @property
     def fd(self) -> int:
