@@ -18,26 +18,26 @@ CLIENTS = 10
 KEY = "site/4/robot/77/pose"
 
 
-def router(size: int) -> tuple[Node, list[Face]]:
-    """A router whose clients hold `size` subscriptions, one in a thousand with wildcards."""
+def router(size: int, many: int = CLIENTS) -> tuple[Node, list[Face]]:
+    """A router with clients that hold `size` subscriptions, one in a thousand with wildcards."""
     node = Node(NodeSettings(mode=ROUTER, zid=b"\1" * 16), lambda: b"\1" * 8, lambda: 0.5)
     clients: list[Face] = []
-    for number in range(CLIENTS):
+    for number in range(many):
         outbox = Outbox(65535, 2, 0x0FFF_FFFF, 0, True, 2)
-        face = Face(node.fresh_face(), bytes((number + 2,)) * 16, CLIENT, outbox)
+        face = Face(node.fresh_face(), number.to_bytes(15, "little") + b"\2", CLIENT, outbox)
         node.tables.add(face, 0.0)
         clients.append(face)
     for k in range(size):
         robot = f"site/{k // 1000}/robot/{k % 1000}"
         key = f"{robot}/**" if k % 1000 == 999 else f"{robot}/pose"
-        node.tables.declare(clients[k % CLIENTS], SUBSCRIBER, k + 10, key)
+        node.tables.declare(clients[k % many], SUBSCRIBER, k + 10, key)
     node.tables.declare(clients[1], SUBSCRIBER, 1, KEY)
     return node, clients
 
 
-def declaring(size: int) -> Callable[[int], None]:
+def declaring(size: int, many: int = CLIENTS) -> Callable[[int], None]:
     """Declare a subscription on a new key, and undeclare it."""
-    node, clients = router(size)
+    node, clients = router(size, many)
     tables = node.tables
 
     def run(n: int) -> None:
@@ -81,12 +81,10 @@ def leaving(size: int) -> Callable[[int], None]:
 
 
 # Each entry makes what it needs and returns a function that does `n` operations.
-CASES: dict[str, Callable[[], Callable[[int], None]]] = {
-    f"routing: {what}, {size} subscriptions": partial(case, size)
-    for what, case in (
-        ("declare and undeclare", declaring),
-        ("find a way", routing),
-        ("a client comes and goes", leaving),
-    )
-    for size in SIZES
-}
+CASES: dict[str, Callable[[], Callable[[int], None]]] = {}
+for _size in SIZES:
+    CASES[f"routing: declare and undeclare, {_size} subscriptions"] = partial(declaring, _size)
+    CASES[f"routing: find a way, {_size} subscriptions"] = partial(routing, _size)
+    CASES[f"routing: a client comes and goes, {_size} subscriptions"] = partial(leaving, _size)
+for _many in (100, 1000):
+    CASES[f"routing: declare and undeclare, {_many} clients"] = partial(declaring, 1000, _many)
