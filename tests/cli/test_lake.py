@@ -58,7 +58,7 @@ def test_vacuum_says_what_it_would_do(lake: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("lake", "run", "--journal", "gone"), JournalError),
+        (("lake", "run", "--once", "--journal", "gone"), JournalError),
         (("lake", "status", "--lake", "gone"), LocalError),
         (("sql", "SELECT 1", "--lake", "gone"), LocalError),
         (("lake", "retain", "--lake", "gone"), ConfigError),

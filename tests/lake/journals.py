@@ -34,6 +34,7 @@ class Here:
 
     def __init__(self, parallel: int = 2) -> None:
         self.parallel = parallel
+        self.alive = True
         self.jobs: list[str] = []
 
     def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:

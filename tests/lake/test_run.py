@@ -10,6 +10,7 @@ import pytest
 
 from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.rowsof import Row
+from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake import run as running
@@ -103,3 +104,16 @@ def test_a_journal_that_lacks_rows_is_an_error_and_not_a_gap_in_the_table(
     with pytest.raises(Exception, match="lacks 5 rows"):
         pipeline.step()
     assert rows_of(tmp_path / "lake", "samples") == []
+
+
+def test_a_spark_that_has_ended_ends_the_loop(tmp_path: Path) -> None:
+    class Dead(Here):
+        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+            self.alive = False
+            raise ConnectionRefusedError
+
+    write(tmp_path / "j", [Row("a", b"", 0)])
+    tasks = Dead()
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks)
+    with pytest.raises(LocalError, match="Spark has ended"):
+        run(pipeline, tasks, stop=threading.Event())

@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 import zenlake.lake
 from tests.lake.conftest import STATE
 from tests.lake.driver import CONFIG
-from tests.lake.journals import rows_of, table_of, write
+from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.rowsof import START, Row
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
@@ -211,3 +211,29 @@ def test_upkeep_runs_on_spark_and_all_readers_see_the_same(
     whole = DeltaTable(str(lake / "samples")).to_pyarrow_table()
     assert isinstance(whole, pa.Table)
     assert whole.num_rows == 5000
+
+
+def test_the_command_line_asks(tmp_path: Path) -> None:
+    write(tmp_path / "journal", [Row(f"k/{n % 3}", b"%d" % n, at=n) for n in range(30)])
+    Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here()).step()
+    query = "SELECT key, cast(value AS string) FROM latest ORDER BY key"
+    done = subprocess.run(
+        [sys.executable, "-m", "zenlake", "sql", query, "--lake", str(tmp_path / "lake")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(zenlake.lake.__file__).parents[2])},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split(" │ ") for line in done.stdout.splitlines()[2:]] == [
+        ["k/0", "27"],
+        ["k/1", "28"],
+        ["k/2", "29"],
+    ]
+
+
+def test_workers_are_warmed_up_and_spark_is_alive(spark: SparkSession) -> None:
+    tasks = SparkTasks(spark)
+    assert tasks.alive
+    tasks.warm()
+    assert tasks.run([], "nothing") == []

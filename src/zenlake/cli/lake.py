@@ -168,10 +168,14 @@ def _run(
     from zenlake.lake.tasks import SparkTasks
 
     pause = seconds_of(every, "--every")
-    Journal.open(journal)  # before Spark is started for nothing
+    if once:
+        Journal.open(journal)  # before Spark is started for nothing
     stop = threading.Event()
     with sparking(master, conf) as spark, _stopping(stop):
+        if not _there(journal, stop):
+            return
         tasks = SparkTasks(spark)
+        tasks.warm()
         pipeline = Pipeline(where, journal, tasks, settings)
         if as_json:
             typer.echo(json.dumps({"ready": True}))
@@ -195,6 +199,25 @@ def _run(
         if done.lost:
             told += f"; {done.lost:,} rows had left the journal before they were read"
         note(told)
+
+
+def _there(journal: str, stop: threading.Event) -> bool:
+    """Wait until somebody records; whether that came before the end."""
+    from zenlake.errors import JournalError
+    from zenlake.journal import Journal
+
+    told = False
+    while not stop.is_set():
+        try:
+            Journal.open(journal)
+        except JournalError:
+            if not told:
+                told = True
+                note(f"waiting for a journal in {journal}; start `zenlake record --to {journal}`")
+            stop.wait(0.2)
+        else:
+            return True
+    return False
 
 
 @contextmanager

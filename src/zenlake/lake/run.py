@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
-from zenlake.errors import ConfigError
+from zenlake.errors import ConfigError, LocalError
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.pipeline import Pipeline, Step
 from zenlake.lake.tasks import Tasks
@@ -57,7 +57,7 @@ def run(
 
     A step begins when there is something new, and not sooner than `every` seconds after the one
     before, unless that one could not read everything. With `once` a failure is raised; otherwise
-    it is logged and tried again, later and later.
+    it is logged and tried again, later and later, unless Spark itself has ended.
     """
     done = Ran()
     keeper = _Keeper(pipeline, tasks) if upkeep and not once else None
@@ -80,6 +80,11 @@ def run(
             except Exception as error:
                 if once or stop.is_set():
                     raise
+                if not tasks.alive:
+                    raise LocalError(
+                        "Spark has ended, and the pipeline with it; start it again, "
+                        "it goes on where it was"
+                    ) from error
                 failures += 1
                 done.failures += 1
                 wait = min(30.0, 0.5 * 2.0 ** min(failures, 6))
@@ -99,8 +104,15 @@ def run(
     finally:
         if keeper is not None:
             keeper.end()
-    pipeline.finish()
+    _finish(pipeline)
     return done
+
+
+def _finish(pipeline: Pipeline) -> None:
+    try:
+        pipeline.finish()
+    except Overtaken as error:  # another one goes on with it
+        log.info("%s", error)
 
 
 def _count(done: Ran, step: Step) -> None:

@@ -26,6 +26,10 @@ class Tasks(Protocol):
     def parallel(self) -> int:
         """How many tasks run at once."""
 
+    @property
+    def alive(self) -> bool:
+        """Whether work can still be done at all."""
+
     def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
         """Do all of it; the results are in the order of the items."""
 
@@ -41,6 +45,18 @@ class SparkTasks:
     def parallel(self) -> int:
         """How many cores Spark has for us."""
         return int(self.spark.sparkContext.defaultParallelism)
+
+    @property
+    def alive(self) -> bool:
+        """Whether Spark is still there; no patience brings back one that has ended."""
+        try:
+            return not self.spark.sparkContext._jsc.sc().isStopped()
+        except Exception:  # the connection to a Java that is gone fails in many ways
+            return False
+
+    def warm(self) -> None:
+        """Start the workers and let them import what they need, before anybody waits for it."""
+        self.run([_Warm()] * self.parallel, "warm up")
 
     def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
         """One job: a partition for each item.
@@ -58,3 +74,13 @@ class SparkTasks:
 
 def _perform(item: Work) -> str:
     return json.dumps(item.run())
+
+
+class _Warm:
+    """Nothing, but where the work is done."""
+
+    def run(self) -> dict[str, Any]:
+        """Import what tasks need."""
+        import zenlake.lake.work  # noqa: F401
+
+        return {}
