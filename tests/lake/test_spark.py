@@ -151,7 +151,7 @@ def test_a_driver_killed_at_any_moment_leaves_each_sample_in_each_table_once(
 def test_sql_reads_the_files_of_one_version_and_only_those_that_matter(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    lake, journal = tmp_path / "my lake, 50%", tmp_path / "journal"
     tasks = SparkTasks(spark)
     pipeline: Pipeline | None = None
     for n in range(3):
@@ -168,7 +168,7 @@ def test_sql_reads_the_files_of_one_version_and_only_those_that_matter(
         return frame.collect()[0][0], len(files)
 
     assert read("SELECT count(*) FROM samples") == (30, 3)
-    assert read("SELECT count(*) FROM samples WHERE key = 'b/3'") == (1, 1)
+    assert read("SELECT count(*) FROM Samples WHERE key = 'b/3'") == (1, 1)
     assert read("SELECT count(*) FROM samples WHERE key LIKE 'c/%'") == (10, 1)
     assert read("SELECT count(*) FROM samples WHERE key IN ('a/1', 'c/1')") == (2, 2)
     assert read(f"SELECT count(*) FROM samples WHERE time >= timestamp_seconds({START + 1})") == (

@@ -51,6 +51,8 @@ class Table:
         self.name = name
         self.place = place
         self._table = table
+        self._told: dict[str, int | None] = {}
+        self._told_at = -1
 
     @classmethod
     def open(cls, lake: Place, name: str) -> Table | None:
@@ -137,8 +139,14 @@ class Table:
 
     def committed(self, app: str) -> int | None:
         """How far an application got, or None if it never wrote."""
-        found = self._table.transaction_version(app)
-        return None if found is None else int(found)
+        # deltalake looks through the log for it each time, and it is asked for all the time.
+        if self._told_at != self.version:
+            self._told.clear()
+            self._told_at = self.version
+        if app not in self._told:
+            found = self._table.transaction_version(app)
+            self._told[app] = None if found is None else int(found)
+        return self._told[app]
 
     def last_note(self, kind: str) -> dict[str, Any] | None:
         """What the newest commit of this kind noted."""

@@ -69,8 +69,8 @@ class Lake:
         `versions` asks tables as they were: `{"latest": 12}`. The answer is of one moment: the
         tables are looked at once, when this is called.
         """
-        words = set(_WORD.findall(query))
-        tables = {name: table for name, table in self.tables().items() if name in words}
+        words = {word.lower() for word in _WORD.findall(query)}
+        tables = {name: table for name, table in self.tables().items() if name.lower() in words}
         for name, version in (versions or {}).items():
             if name in tables:
                 tables[name].at(version)
