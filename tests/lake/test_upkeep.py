@@ -125,6 +125,27 @@ def test_retention_goes_by_age_and_the_first_rule_that_names_a_key(tmp_path: Pat
     assert everything["quarantine"] == 3
 
 
+def test_a_retention_that_is_overtaken_looks_again(tmp_path: Path) -> None:
+    filled(tmp_path, 6)
+    lake = tmp_path / "lake"
+
+    class Overtaking(Here):
+        times = 1
+
+        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+            done = super().run(items, what)
+            if self.times:
+                self.times -= 1
+                compact(table_of(lake, "samples"), Here(), LakeConfig(), full=True)
+            return done
+
+    dropped = retain(
+        table_of(lake, "samples"), Overtaking(), (Retention("k/*", 2.0),), now=START + 5.0
+    )
+    assert dropped == 9
+    assert len(rows_of(lake, "samples")) == 15
+
+
 def test_vacuum_takes_what_no_version_needs_and_nothing_young(tmp_path: Path) -> None:
     filled(tmp_path, 5)
     lake = tmp_path / "lake"

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+from zenlake.lake.place import Place
+from zenlake.lake.rows import id_bytes, id_text
+
+
+def test_a_place_is_a_folder_or_an_address(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    assert Place(f"file://{tmp_path}").root == place.root == str(tmp_path)
+    assert pickle.loads(pickle.dumps(place)).uri == place.uri
+    assert (place / "a").address("b") == f"file://{tmp_path}/a/b"
+    assert place.path("") == str(tmp_path)
+
+
+def test_files_and_folders_come_and_go(tmp_path: Path) -> None:
+    place = Place(tmp_path / "lake")
+    assert not place.exists()
+    assert (place.folders(), list(place.files())) == ([], [])
+    place.make("a/b")
+    (tmp_path / "lake" / "a" / "f").write_bytes(b"123")
+    ((name, size, age),) = place.files()
+    assert (name, size, place.folders()) == ("a/f", 3, ["a"])
+    assert age < 60
+    for _ in range(2):
+        place.remove("a/f")
+        place.remove_folder("a")
+    assert place.folders() == []
+
+
+def test_ids_are_read_by_people_and_ordered_by_their_bytes() -> None:
+    assert id_text(b"\xb3\xa2\x01") == "1a2b3"
+    assert id_bytes("1a2b3") == b"\xb3\xa2\x01"
+    assert id_bytes(None) == b""
+    assert id_text(b"") == ""
