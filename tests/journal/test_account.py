@@ -198,3 +198,28 @@ def test_new_runs_are_found_however_rows_are_cut(
         at += size
     assert whole == parts
     assert whole.rows == len(found) == whole.received + whole.duplicates
+
+
+def test_what_did_not_come_was_sent_before_what_followed_it() -> None:
+    account = Account("k", 32)
+    enter(account, [0, 5, 9], [1000, 2000, 3000])
+    assert [account.sent_before(n) for n in (3, 4, 6, 8)] == [1998, 1999, 2997, 2999]
+    assert account.sent_before(5) is account.sent_before(10) is None
+    enter(account, [7], [4000], healed=[True])
+    assert [account.sent_before(n) for n in (6, 8)] == [2999, 2999]
+    assert Account.from_state(account.state()) == account
+    # Numbers older than the first one were sent before it, whenever they come.
+    late = Account("k", 32)
+    enter(late, [10], [500])
+    enter(late, [7], [500])
+    assert late.sent_before(9) == 499
+
+
+def test_an_account_that_was_kept_without_times_of_gaps_is_taken_up() -> None:
+    account = entered([0, 5])
+    state = {name: value for name, value in account.state().items() if name != "since"}
+    taken = Account.from_state(state)
+    assert taken.gaps == [(1, 4)]
+    assert taken.sent_before(3) is None
+    enter(taken, [2], healed=[True])
+    assert taken.gaps == [(1, 1), (3, 4)]

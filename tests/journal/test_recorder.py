@@ -116,7 +116,13 @@ def test_what_was_missed_while_nobody_recorded_is_healed(tmp_path: Path) -> None
             until(lambda: recorder.totals()["missing"] == 0, f"{recorder.report()}")
             until_rows(recorder, 9)
             assert recorder.totals()["healed"] == 5
+            # It came last, but it is not the newest.
+            (latest,) = [reply.ok for reply in other.get("r/n")]
+            assert latest is not None
+            assert latest.payload.to_bytes() == b"8"
     found = rows(path)
+    by_time = sorted(found, key=lambda row: row["hlc"])  # type: ignore[arg-type,return-value]
+    assert [row["value"] for row in by_time] == [str(n).encode() for n in range(9)]
     assert sorted(row["value"] for row in found) == [str(n).encode() for n in range(9)]  # type: ignore[type-var]
     assert {row["value"]: row["origin"] for row in found}[b"4"] == 1
     assert verify(Journal.open(path)).ledger == "agrees"

@@ -38,7 +38,7 @@ def test_a_sample_without_a_time_is_stamped_and_marked() -> None:
     bare = Sample(key, b"v", True, 5, b"s", 0, 0, b"", 0x05 | 0x08 | 0x10, True, None)
     timed = Sample(key, b"", False, 0, b"", 7, 1 << 31, b"\x02", 0x25, False, None)
     ((partition, batch),) = batches_of(
-        [bare, timed], 1, HEALED, 42, lambda: Timestamp(9, b"\x09", 0)
+        [bare, timed], 1, HEALED, 42, lambda _: Timestamp(9, b"\x09", 0)
     )
     assert partition == 0
     assert batch.schema == UNNUMBERED

@@ -44,6 +44,7 @@ class Account:
     """What came of one source, in one partition."""
 
     __slots__ = (
+        "begun",
         "bits",
         "duplicates",
         "first",
@@ -56,6 +57,7 @@ class Account:
         "restarts",
         "rows",
         "runs",
+        "since",
         "time",
         "unlisted",
     )
@@ -71,6 +73,8 @@ class Account:
         self.next = 0
         #: The numbers of this run that did not come.
         self.gaps: list[Gap] = []
+        #: When each gap was noticed: the time of the sample after it.
+        self.since: list[int] = []
         #: How many numbers are missing in gaps too many to list.
         self.unlisted = 0
         self.duplicates = 0
@@ -80,7 +84,8 @@ class Account:
         self.restarts = 0
         self.runs = 0
         self.lost = 0
-        #: The latest time in this run.
+        #: The time of the first number, and the latest time in this run.
+        self.begun = NO_TIME
         self.time = NO_TIME
 
     @property
@@ -100,9 +105,24 @@ class Account:
 
     def lacks(self, number: int) -> bool:
         """Whether a number, as its source tells it, lies in a gap."""
+        return self._gap_of(number) >= 0
+
+    def sent_before(self, number: int) -> int | None:
+        """A time for a number that lies in a gap: before what followed it, in order.
+
+        Such a sample comes when it is asked for; that says nothing about when it was sent.
+        """
+        at = self._gap_of(number)
+        if at < 0 or self.since[at] == NO_TIME:
+            return None
+        after = self.gaps[at][1] + 1 - self._unrolled(number)
+        return max(self.since[at] - after, NO_TIME + 1)
+
+    def _gap_of(self, number: int) -> int:
+        """Which gap a number lies in, as its source tells it; -1 if in none."""
         unrolled = self._unrolled(number)
         at = bisect_right(self.gaps, (unrolled, self.next)) - 1
-        return at >= 0 and self.gaps[at][1] >= unrolled
+        return at if at >= 0 and self.gaps[at][1] >= unrolled else -1
 
     # -------------------------------------------------------------------------------- entries
 
@@ -167,12 +187,13 @@ class Account:
             begun = self._beginning(number, first, times[:known], own_clock)
             if begun >= 0:
                 if begun:
-                    self._enter_range(first, first + begun, again, opened)
+                    self._enter_range(first, first + begun, int(times[0]), again, opened)
                     self.time = max(self.time, int(times[:begun].max()))
                 self._begin_again()
                 first = (number + begun) & ((1 << self.bits) - 1)
                 after = first + len(times) - begun
-        self._enter_range(first, after, again, opened)
+                times = times[begun:]
+        self._enter_range(first, after, int(times[0]), again, opened)
         self.time = max(self.time, int(times.max()))
 
     def _beginning(self, number: int, first: int, times: Integers, own_clock: Flags | None) -> int:
@@ -204,17 +225,20 @@ class Account:
         self.runs = self.expected
         self.lost = self.missing
         self.gaps = []
+        self.since = []
         self.unlisted = 0
         self.restarts += 1
         self.first = self.next = 0
         self.time = NO_TIME
 
-    def _enter_range(self, first: int, after: int, again: bool, opened: list[Gap]) -> None:
-        """Enter the numbers from `first` up to and without `after`."""
+    def _enter_range(
+        self, first: int, after: int, time: int, again: bool, opened: list[Gap]
+    ) -> None:
+        """Enter the numbers from `first` up to and without `after`; `time` is that of `first`."""
         fresh = self.next == self.first
         self.rows += after - first
         if fresh:
-            self.first, self.next = first, after
+            self.first, self.next, self.begun = first, after, time
             self.healed += after - first if again else 0
             return
         if first < self.first:
@@ -222,8 +246,9 @@ class Account:
             below = min(after, self.first)
             self._count_late(below - first, again)
             if below < self.first:
-                self._open((below, self.first - 1), opened)
+                self._open((below, self.first - 1), self.begun, opened)
             self.first, first = first, below
+            self.begun = min(self.begun, time)
             if first == after:
                 return
         if first < self.next:
@@ -235,7 +260,7 @@ class Account:
             if first == after:
                 return
         if first > self.next:
-            self._open((self.next, first - 1), opened)
+            self._open((self.next, first - 1), time, opened)
         if again:
             self.healed += after - first
         self.next = after
@@ -246,11 +271,14 @@ class Account:
         else:
             self.reordered += count
 
-    def _open(self, gap: Gap, opened: list[Gap]) -> None:
+    def _open(self, gap: Gap, since: int, opened: list[Gap]) -> None:
         opened.append(gap)
-        self.gaps.insert(bisect_left(self.gaps, gap), gap)
+        at = bisect_left(self.gaps, gap)
+        self.gaps.insert(at, gap)
+        self.since.insert(at, since)
         if len(self.gaps) > MOST_GAPS:
             first, last = self.gaps.pop(0)
+            del self.since[0]
             self.unlisted += last - first + 1
 
     def _fill(self, first: int, after: int) -> int:
@@ -270,6 +298,7 @@ class Account:
                 rest.append((after, end))
             filled += min(end + 1, after) - max(start, first)
             gaps[at : at + 1] = rest
+            self.since[at : at + 1] = self.since[at : at + 1] * len(rest)
             at += len(rest)
         return filled
 
@@ -283,6 +312,11 @@ class Account:
     def from_state(cls, state: dict[str, object]) -> Account:
         """The account that `state` was taken from."""
         account = cls("", 0)
+        if "since" not in state:
+            # Put aside before times of gaps were kept.
+            gaps = state["gaps"]
+            assert isinstance(gaps, list)
+            state = state | {"since": [NO_TIME] * len(gaps), "begun": NO_TIME}
         for name in cls.__slots__:
             setattr(account, name, state[name])
         account.gaps = [(first, last) for first, last in account.gaps]

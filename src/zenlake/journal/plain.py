@@ -36,7 +36,7 @@ class PlainSink(SampleSink):
         """One sample."""
         self.samples.append(sample)
 
-    def stamp(self) -> Timestamp:
+    def stamp(self, _: Sample) -> Timestamp:
         """A time for a sample that has none."""
         return self.hlc.new_timestamp(self.wall())
 

@@ -29,7 +29,7 @@ from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
 from zenlake.journal.heal import Healer, Patient
 from zenlake.journal.latest import COLUMNS, Latest
 from zenlake.journal.reader import Journal
-from zenlake.journal.rows import batches_of
+from zenlake.journal.rows import batches_of, timestamp_of
 from zenlake.journal.schema import HEALED, HLC_BIAS
 from zenlake.journal.serve import Answers, Documents
 from zenlake.journal.watermark import Watermark
@@ -38,6 +38,7 @@ from zenlake.keys import KeyExpr, includes, intersects, is_wild
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
+    from zenlake.clock import Timestamp
     from zenlake.node.sample import Sample
 
 __all__ = ["Options", "Recorder"]
@@ -270,7 +271,7 @@ class Recorder:
             self._writer.partitions,
             HEALED,
             time.time_ns() // 1000,
-            self._session.new_timestamp,
+            lambda sample: self._sent(patient, sample),
         )
         for partition, batch in parts:
             if partition != patient.partition:
@@ -284,6 +285,17 @@ class Recorder:
                     self._ledger.enter(partition, kept)
                 self.rows += kept.num_rows
             self._latest.enter(kept)
+
+    def _sent(self, patient: Patient, sample: Sample) -> Timestamp:
+        """A time for a healed sample without one: before what followed it, not that of now."""
+        now = self._session.new_timestamp()
+        if sample.source_info is None:
+            return now
+        with self._lock:
+            account = self._ledger.account(patient.partition, patient.source)
+            number = sample.source_info.source_sn
+            hlc = None if account is None else account.sent_before(number)
+        return now if hlc is None else timestamp_of(hlc, now.id_bytes)
 
     def _lacking(self, partition: int, source: str, batch: Any) -> Any:
         """The rows whose numbers are missing still, each once."""

@@ -49,7 +49,7 @@ def batches_of(
     partitions: int,
     origin: int,
     received: int,
-    stamp: Callable[[], Timestamp],
+    stamp: Callable[[Sample], Timestamp],
 ) -> list[tuple[int, Any]]:
     """Samples as rows, by partition; `stamp` tells the time of those that have none.
 
@@ -76,10 +76,10 @@ def unnumbered_batch(rows: list[dict[str, object]]) -> Any:
 
 
 def _row(
-    sample: Sample, key: str, origin: int, received: int, stamp: Callable[[], Timestamp]
+    sample: Sample, key: str, origin: int, received: int, stamp: Callable[[Sample], Timestamp]
 ) -> dict[str, object]:
     timestamp = sample.timestamp
-    told = timestamp if timestamp is not None else stamp()
+    told = timestamp if timestamp is not None else stamp(sample)
     attachment = sample.attachment
     source = sample.source_info
     qos = sample.qos
