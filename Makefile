@@ -85,8 +85,8 @@ wheels: $(READY) ## both wheels and the source archive, in dist/
 	ZENLAKE_BUILD=compiled $(BIN)/python -m hatchling build -t wheel
 	ZENLAKE_BUILD=pure $(BIN)/python -m hatchling build -t wheel -t sdist
 
-soak: $(READY) build/compiled ## the suite with every property searched for hours
-	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) --timeout=0 $(ARGS)
+soak: $(READY) build/compiled ## the suite with every property searched for hours, and more kills
+	HYPOTHESIS_PROFILE=night ZENLAKE_ROUNDS=10 $(COMPILED) $(PYTEST) --timeout=0 $(ARGS)
 
 clean: ## forget everything but the sources
 	rm -rf $(VENV) build dist htmlcov .coverage* .mypy_cache .pytest_cache .ruff_cache \
