@@ -16,11 +16,16 @@ Readers of the Arrow file format never see the headers: they find messages by th
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+
+try:
+    # The same sum, ten times as fast: it uses the instructions that processors have for it.
+    from isal.isal_zlib import crc32
+except ImportError:  # not every machine has it
+    from zlib import crc32
 
 __all__ = ["HEADER", "Block", "Torn", "checksum", "walk", "whole"]
 
@@ -72,9 +77,9 @@ class Torn(Exception):
 
 def checksum(block: Block, parts: list[Any]) -> int:
     """The CRC-32 of a block's header and messages."""
-    crc = zlib.crc32(block.header(0)[8:])
+    crc = crc32(block.header(0)[8:])
     for part in parts:
-        crc = zlib.crc32(part, crc)
+        crc = crc32(part, crc)
     return crc
 
 

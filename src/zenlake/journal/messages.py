@@ -19,6 +19,7 @@ from zenlake.journal.schema import KEY, SCHEMA
 __all__ = [
     "CODED",
     "FILE_MAGIC",
+    "Messages",
     "Place",
     "footer",
     "key_message",
@@ -50,6 +51,67 @@ class Place(NamedTuple):
 def metadata_length(message: Any) -> int:
     """How many bytes of an encapsulated message come before its body."""
     return 8 + int(struct.unpack_from("<i", message, 4)[0])
+
+
+class _Parts:
+    """A file for pyarrow that keeps what is written, where it is: nothing is copied but crumbs."""
+
+    #: What is smaller is gathered: one piece of bytes costs less than many buffers.
+    CRUMB: Final = 4096
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._parts: list[Any] = []
+        self._crumbs = bytearray()
+
+    def write(self, data: Any) -> int:
+        """Called by pyarrow, with bytes or with a buffer of a column."""
+        size = len(data)
+        if size < self.CRUMB:
+            self._crumbs += data
+        else:
+            self._sweep()
+            self._parts.append(data)
+        return size
+
+    def _sweep(self) -> None:
+        if self._crumbs:
+            self._parts.append(bytes(self._crumbs))
+            self._crumbs.clear()
+
+    def take(self) -> list[Any]:
+        """What was written since the last time."""
+        self._sweep()
+        parts = self._parts
+        self._parts = []
+        return parts
+
+    def tell(self) -> int:
+        """Always a good place to begin: messages are made one by one."""
+        return 0
+
+    def flush(self) -> None:
+        """There is nothing to flush."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+        self.closed = True
+
+
+class Messages:
+    """Makes record batch messages of `CODED` rows, as pieces that lie where the columns lie."""
+
+    def __init__(self) -> None:
+        self._parts = _Parts()
+        self._writer = ipc.new_stream(pa.PythonFile(self._parts, "w"), CODED)
+        # The first batch of a stream has the schema before it.
+        self._writer.write_batch(pa.RecordBatch.from_pylist([], schema=CODED))
+        self._parts.take()
+
+    def message(self, batch: pa.RecordBatch) -> list[Any]:
+        """The bytes that `batch.serialize()` gives, in pieces."""
+        self._writer.write_batch(batch)
+        return self._parts.take()
 
 
 def preamble(schema: pa.Schema) -> bytes:

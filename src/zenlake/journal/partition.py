@@ -19,9 +19,11 @@ from zenlake.journal.writeahead import WriteAhead
 
 __all__ = ["Partition", "runs"]
 
-#: Batches below both of these are put together into one block, when they come together.
+#: Batches are put together into one block of at most this, when they come together.
 SMALL_ROWS = 16_384
 SMALL_BYTES = 1 << 20
+#: A batch above this is a block of its own: it would be copied to be put together with others.
+WHOLE_BYTES = 256 << 10
 #: A segment whose blocks are smaller than this on average is packed when it is sealed.
 SMALL_BLOCK = 64 << 10
 #: A block above this is cut: it is what a reader has to take at once.
@@ -36,13 +38,17 @@ def runs(batches: Sequence[tuple[pa.RecordBatch, int]]) -> Iterator[pa.RecordBat
     run: list[pa.RecordBatch] = []
     rows = size = 0
     for batch, nbytes in batches:
-        if run and (rows + len(batch) > SMALL_ROWS or size + nbytes > SMALL_BYTES):
+        whole = nbytes > WHOLE_BYTES
+        if run and (whole or rows + len(batch) > SMALL_ROWS or size + nbytes > SMALL_BYTES):
             yield _together(run)
             run, rows, size = [], 0, 0
         if nbytes > LARGE_BYTES and len(batch) > 1:
             step = max(1, len(batch) * LARGE_BYTES // nbytes)
             for start in range(0, len(batch), step):
                 yield batch[start : start + step]
+        elif whole:
+            if len(batch):
+                yield batch
         elif len(batch):
             run.append(batch)
             rows += len(batch)
@@ -84,11 +90,7 @@ class Partition:
 
     def append(self, batch: pa.RecordBatch) -> Block:
         """Write the rows as one block, all or, with `OSError`, none."""
-        try:
-            return self.active.append(self.active.coded(batch))
-        except BaseException:
-            self.active.forget()
-            raise
+        return self.active.append(batch)
 
     def fsync(self) -> int:
         """Return the offset below which all rows survive a loss of power."""

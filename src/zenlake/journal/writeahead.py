@@ -19,6 +19,7 @@ from zenlake.journal.keys import KeyNumbers
 from zenlake.journal.layout import FORMAT, TEMPORARY, folder, open_path, sealed_path
 from zenlake.journal.messages import (
     CODED,
+    Messages,
     Place,
     footer,
     key_message,
@@ -78,6 +79,7 @@ class WriteAhead:
         self._dictionaries: list[Place] = []
         self._batches: list[Place] = []
         self._keys = KeyNumbers()
+        self._messages: Messages | None = None
 
     @property
     def size(self) -> int:
@@ -89,29 +91,35 @@ class WriteAhead:
         """The keys of its rows."""
         return self._keys.keys()
 
-    def coded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the segment's numbers for their keys, ready to be appended."""
+    def append(self, batch: pa.RecordBatch) -> Block:
+        """Number the rows and write them as a block; raises `OSError` and is as before."""
         columns = batch.columns
-        columns[_KEY] = self._keys.number(columns[_KEY])
-        return pa.RecordBatch.from_arrays(columns, schema=_UNNUMBERED_CODED)
+        try:
+            columns[_KEY] = self._keys.number(columns[_KEY])
+            return self._append(columns)
+        except BaseException:
+            self._keys.reject()
+            raise
 
-    def append(self, rows: pa.RecordBatch) -> Block:
-        """Number the `coded` rows and write them as a block; raises `OSError` and is as before."""
-        offsets = pa.array(np.arange(self.next, self.next + len(rows), dtype=np.int64))
-        batch = pa.RecordBatch.from_arrays([offsets, *rows.columns], schema=CODED)
+    def _append(self, columns: list[Any]) -> Block:
+        """Write columns, without offsets, whose keys have the segment's numbers."""
+        offsets = np.arange(self.next, self.next + len(columns[0]), dtype=np.int64)
+        batch = pa.RecordBatch.from_arrays([pa.array(offsets), *columns], schema=CODED)
         fresh = self._keys.proposed()
-        parts: list[Any] = [batch.serialize()]
-        if fresh:
-            parts.insert(0, key_message(fresh, more=len(self._keys) > 0))
+        keys = key_message(fresh, more=len(self._keys) > 0) if fresh else b""
+        if self._messages is None:
+            self._messages = Messages()
+        rows = self._messages.message(batch)
+        parts = [keys, *rows] if fresh else rows
         hlc = np.asarray(batch.column(_HLC))
-        time = np.asarray(batch.column(_TIME).cast(pa.int64()))
+        time = np.asarray(batch.column(_TIME).view(pa.int64()))
         start = self._position or len(self._start)
         block = Block(
             position=start,
-            length=sum(len(part) for part in parts),
+            length=sum([len(part) for part in parts]),
             first=self.next,
             rows=len(batch),
-            keys=len(parts[0]) if fresh else 0,
+            keys=len(keys),
             min_hlc=int(hlc.min()),
             max_hlc=int(hlc.max()),
             min_time=int(time.min()),
@@ -120,7 +128,7 @@ class WriteAhead:
         header = block.header(checksum(block, parts))
         self._write([header, *parts] if self._position else [self._start, header, *parts])
         self._keys.accept()
-        self._note(block, header, parts)
+        self._note(block, header, keys, rows[0])
         return block
 
     def packed(self) -> WriteAhead:
@@ -137,19 +145,15 @@ class WriteAhead:
         rows = size = 0
         for block in self.blocks:
             if run and (rows + block.rows > PACKED_ROWS or size + block.length > PACKED_BYTES):
-                other.append(pa.concat_batches(run))
+                other._append(pa.concat_batches(run).columns)
                 run, rows, size = [], 0, 0
             source.seek(block.position + HEADER.size + block.keys)
             batch = ipc.read_record_batch(source.read_buffer(block.length - block.keys), CODED)
             run.append(pa.RecordBatch.from_arrays(batch.columns[1:], schema=_UNNUMBERED_CODED))
             rows += block.rows
             size += block.length
-        other.append(pa.concat_batches(run))
+        other._append(pa.concat_batches(run).columns)
         return other
-
-    def forget(self) -> None:
-        """Take back what `coded` numbered and `append` did not write."""
-        self._keys.reject()
 
     def _write(self, parts: list[Any]) -> None:
         if self._file is None:
@@ -157,20 +161,21 @@ class WriteAhead:
         try:
             self._file.write(parts)
         except OSError:
-            self._keys.reject()
             self._file.truncate(self._position)
             raise
 
-    def _note(self, block: Block, header: bytes, parts: list[Any]) -> None:
+    def _note(self, block: Block, header: bytes, keys: Any, rows: Any) -> None:
+        """Remember a block; `keys` and `rows` are its messages, or how they begin."""
         position = block.position + HEADER.size
-        for part in parts:
-            metadata = metadata_length(part)
-            place = Place(position, metadata, len(part) - metadata)
-            (self._batches if part is parts[-1] else self._dictionaries).append(place)
-            position += len(part)
+        if block.keys:
+            metadata = metadata_length(keys)
+            self._dictionaries.append(Place(position, metadata, block.keys - metadata))
+            position += block.keys
+        metadata = metadata_length(rows)
+        self._batches.append(Place(position, metadata, block.length - block.keys - metadata))
         self._headers.append(header)
         self.blocks.append(block)
-        self._position = position
+        self._position = block.after
         self.next = block.end
 
     def fsync(self) -> None:
@@ -243,11 +248,11 @@ class WriteAhead:
         self.fsync()
 
     def _restore(self, block: Block, header: bytes, body: Any) -> None:
-        parts = [body.slice(0, block.keys), body.slice(block.keys)] if block.keys else [body]
+        keys, rows = body.slice(0, block.keys), body.slice(block.keys)
         if block.keys:
-            fresh = keys_of(bytes(parts[0]), more=len(self._keys) > 0)
+            fresh = keys_of(bytes(keys), more=len(self._keys) > 0)
             self._keys.restore(fresh.to_pylist())
-        self._note(block, header, parts)
+        self._note(block, header, keys, rows)
 
 
 def _lost(path: str, error: OSError) -> JournalError:
