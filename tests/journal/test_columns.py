@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import zlib
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,8 @@ import zenlake
 from tests.api.sessions import config, connected, listening, until_matched
 from zenlake.clock import Hlc, ZenohId
 from zenlake.errors import ZError
-from zenlake.journal.columns import ColumnSink, declare, partition_of
+from zenlake.journal import columns as columns_module
+from zenlake.journal.columns import PIECE_BYTES, PIECE_ROWS, ColumnSink, cuts, declare, partition_of
 from zenlake.journal.kernel import Rows
 from zenlake.journal.plain import PlainSink
 from zenlake.journal.schema import UNNUMBERED
@@ -380,3 +382,36 @@ def test_a_sink_that_nobody_takes_from_holds_up_the_publisher() -> None:
 def test_no_partition_holds_no_rows() -> None:
     with pytest.raises(ZError, match="give 1 or more"):
         ColumnSink(0)
+
+
+@given(st.lists(st.sampled_from([0, 1, 1000, 9000, PIECE_BYTES // 3, PIECE_BYTES + 1]), min_size=1))
+def test_rows_are_cut_where_their_values_are_enough(sizes: list[int]) -> None:
+    found = cuts(np.array(sizes * 20, np.int32))
+    assert [start for start, _ in found] == [0, *[stop for _, stop in found[:-1]]]
+    assert found[-1][1] == 20 * len(sizes)
+    for start, stop in found:
+        assert stop == start + 1 or sum((sizes * 20)[start:stop]) <= PIECE_BYTES
+
+
+def test_where_there_are_many_rows_they_are_cut_at_whole_bytes_of_bitmaps() -> None:
+    found = cuts(np.full(100_000, 1000, np.int32))
+    assert len(found) > 10
+    assert all(start % PIECE_ROWS == 0 for start, _ in found)
+
+
+@given(st.lists(pushes(), min_size=1, max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_batches_that_are_cut_hold_what_the_plain_way_gives(said: list[Push]) -> None:
+    twins = Twins()
+    twins.say(*[Push(scope=0, suffix=key, body=Put(payload=b"")) for key in KEYS])
+    twins.say(*said)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(columns_module, "PIECE_BYTES", 16)
+        found = twins.columns.take()
+    [(_, wanted)] = twins.plain.take()
+    rows = []
+    for partition, batch in found:
+        batch.validate(full=True)
+        assert partition == 0
+        rows += batch.to_pylist()
+    assert rows == wanted.to_pylist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -61,3 +63,9 @@ def test_a_whole_block_in_the_wrong_place_is_left_over_from_another_life() -> No
     assert next(blocks)[0].end == 7
     with pytest.raises(Torn, match="begins with offset 9 where 7 is due"):
         next(blocks)
+
+
+@given(parts=st.lists(st.binary(max_size=700), max_size=4))
+def test_the_sum_is_the_crc_32_of_zlib_whoever_computes_it(parts: list[bytes]) -> None:
+    block = Block(0, sum(len(part) for part in parts), 0, 1, 0, -1, 1, 2, 3)
+    assert checksum(block, list(parts)) == zlib.crc32(block.header(0)[8:] + b"".join(parts))

@@ -45,6 +45,12 @@ LINGER: Final = 0.02
 #: This many bytes are company enough.
 ENOUGH: Final = 1 << 20
 
+#: About how many bytes of values a batch has at the most. Larger ones need memory that the system
+#: has to find and clear anew each time, which costs more than to copy the values does.
+PIECE_BYTES: Final = 8 << 20
+#: Where they have so many rows, they end at a multiple of this, as the bytes of bitmaps do.
+PIECE_ROWS: Final = 64
+
 #: The word of a row, as `kernel` writes them.
 ROW: Final = np.dtype(
     [
@@ -136,11 +142,12 @@ class ColumnSink:
     def _batches(self, table: Table) -> list[tuple[int, pa.RecordBatch]]:
         columns = Columns(table, self.origin)
         if self.partitions == 1:
-            return [(0, columns.batch(None))]
+            return [(0, batch) for batch in columns.batches(None)]
         parts = self._partitions(table.keys)[columns.rows["key"]]
         found: list[tuple[int, pa.RecordBatch]] = []
         for partition in np.flatnonzero(np.bincount(parts, minlength=self.partitions)).tolist():
-            found.append((partition, columns.batch(np.flatnonzero(parts == partition))))
+            chosen = np.flatnonzero(parts == partition)
+            found += [(partition, batch) for batch in columns.batches(chosen)]
         return found
 
     def _partitions(self, keys: list[str]) -> Numbers:
@@ -171,14 +178,16 @@ class Columns:
         self.flags = flags
         self.unstamped = (flags & UNSTAMPED) != 0
         hlc = self.rows["time"]
-        if self.unstamped.any():
+        if self.unstamped.all():
+            hlc = hlc + np.repeat(stretches["stamp"], lengths)
+        elif self.unstamped.any():
             hlc = hlc + np.where(self.unstamped, np.repeat(stretches["stamp"], lengths), 0)
         self.hlc = np.ascontiguousarray(hlc)
         self.chunks = [pa.py_buffer(chunk) for chunk in table.chunks]
         self.sources = np.frombuffer(table.sources.getvalue(), SOURCE)
         self.count = count
 
-    def batch(self, chosen: Numbers | None) -> pa.RecordBatch:
+    def batches(self, chosen: Numbers | None) -> list[pa.RecordBatch]:
         """The rows with these numbers, in their order; None: all."""
         rows = self.rows if chosen is None else self.rows[chosen]
         hlc = self.hlc if chosen is None else self.hlc[chosen]
@@ -186,32 +195,50 @@ class Columns:
         unstamped = self.unstamped if chosen is None else self.unstamped[chosen]
         count = len(rows)
         flags = rows["flags"]
+        if (flags == flags[0]).all():
+            flags = flags[:1]  # as when there is one publisher: worked out once, for all
         qos = flags & 0xFF
         eid, sn, zid = self._sources(chosen, count)
+        views = np.ascontiguousarray(rows["view"])
         arrays = [
             self._keys(rows["key"]),
-            self._values(np.ascontiguousarray(rows["view"]), count, None),
-            numbers(((flags & DELETED) != 0).view(np.int8), pa.int8()),
-            numbers(((flags >> 16) & 0xFFFF).astype(np.int32), pa.int32()),
+            self._views(views, count, None),
+            numbers(spread(((flags & DELETED) != 0).view(np.int8), count), pa.int8()),
+            numbers(spread(((flags >> 16) & 0xFFFF).astype(np.int32), count), pa.int32()),
             self._schemas(chosen, count),
             numbers(hlc, pa.int64()),
             numbers(micros(hlc), INSTANT),
-            pa.array(self.table.ids, pa.binary()).take(
-                numbers(np.ascontiguousarray(rows["id"]), pa.int32())
-            ),
-            bits(unstamped),
+            self._ids(rows["id"]),
+            bits(unstamped, count),
             self._pieces(self.table.attachments.getvalue(), chosen, count),
             zid,
             eid,
             sn,
-            numbers(PRIORITY[qos], pa.int8()),
-            numbers(CONGESTION[qos], pa.int8()),
-            bits((flags & 0x10) != 0),
-            bits((flags & RELIABLE) != 0),
+            numbers(spread(PRIORITY[qos], count), pa.int8()),
+            numbers(spread(CONGESTION[qos], count), pa.int8()),
+            bits((flags & 0x10) != 0, count),
+            bits((flags & RELIABLE) != 0, count),
             numbers(received, INSTANT),
             numbers(np.full(count, self.origin, np.int8), pa.int8()),
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=UNNUMBERED)
+        found = []
+        for start, stop in cuts(views.view(np.int32)[:, 0]):
+            size = stop - start
+            columns = arrays if size == count else [array.slice(start, size) for array in arrays]
+            columns[VALUE] = columns[VALUE].cast(pa.binary())
+            found.append(pa.RecordBatch.from_arrays(columns, schema=UNNUMBERED))
+        return found
+
+    def _ids(self, found: Numbers) -> pa.Array:
+        """The ids in timestamps."""
+        ids = self.table.ids
+        count = len(found)
+        first = ids[int(found[0])]
+        if (found == found[0]).all() and count * len(first) < 1 << 30:
+            ends = np.arange(count + 1, dtype=np.int32) * np.int32(len(first))
+            buffers = [None, pa.py_buffer(ends), pa.py_buffer(first * count)]
+            return pa.Array.from_buffers(pa.binary(), count, buffers)
+        return pa.array(ids, pa.binary()).take(numbers(np.ascontiguousarray(found), pa.int32()))
 
     def _keys(self, found: Numbers) -> pa.Array:
         """Keys as a dictionary of those that occur."""
@@ -228,11 +255,11 @@ class Columns:
             numbers(indices, pa.int32()), pa.array(names, pa.string())
         )
 
-    def _values(self, views: Numbers, count: int, valid: Numbers | None) -> pa.Array:
-        """Bytes that lie in the chunks, copied into a column of their own."""
+    def _views(self, views: Numbers, count: int, valid: Numbers | None) -> pa.Array:
+        """Bytes that lie in the chunks."""
         present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
         buffers = [present, pa.py_buffer(views), *self.chunks]
-        return pa.Array.from_buffers(pa.binary_view(), count, buffers).cast(pa.binary())
+        return pa.Array.from_buffers(pa.binary_view(), count, buffers)
 
     def _place(self, rows: Numbers, chosen: Numbers | None) -> tuple[Numbers, Numbers]:
         """Of rows that have something: which of them are chosen, and where they are then."""
@@ -253,7 +280,7 @@ class Columns:
         views[at] = pieces["view"][which]
         valid = np.zeros(count, bool)
         valid[at] = True
-        return self._values(views, count, valid)
+        return self._views(views, count, valid).cast(pa.binary())
 
     def _schemas(self, chosen: Numbers | None, count: int) -> pa.Array:
         found = self._pieces(self.table.schemas.getvalue(), chosen, count)
@@ -286,6 +313,7 @@ class Columns:
         return eid, sn, pa.array(self.table.ids, pa.binary()).take(number)
 
 
+VALUE: Final = UNNUMBERED.get_field_index("value")
 #: By QoS byte.
 PRIORITY: Final = np.array([int(QoS.from_byte(byte).priority) for byte in range(256)], np.int8)
 CONGESTION: Final = np.array(
@@ -298,10 +326,37 @@ def numbers(values: Numbers, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
-def bits(values: Numbers) -> pa.Array:
-    """A column of truth values."""
-    packed = pa.py_buffer(np.packbits(values, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, packed])
+def spread(values: Numbers, count: int) -> Numbers:
+    """A value for each of the rows; one alone is that of all."""
+    return values if len(values) == count else np.full(count, values[0], values.dtype)
+
+
+def bits(values: Numbers, count: int) -> pa.Array:
+    """A column of truth values; one alone is that of all rows."""
+    if len(values) == count:
+        packed = np.packbits(values, bitorder="little")
+    else:
+        packed = np.full((count + 7) // 8, 0xFF if values[0] else 0, np.uint8)
+    return pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(packed)])
+
+
+def cuts(sizes: Numbers) -> list[tuple[int, int]]:
+    """Where to cut rows whose values have these sizes: from and to, in their order."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    count = len(sizes)
+    if ends[-1] <= PIECE_BYTES:
+        return [(0, count)]
+    found = []
+    start = 0
+    while start < count:
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + PIECE_BYTES, "right"))
+        if stop < count and stop - stop % PIECE_ROWS > start:
+            stop -= stop % PIECE_ROWS
+        stop = max(stop, start + 1)
+        found.append((start, stop))
+        start = stop
+    return found
 
 
 def micros(hlc: Numbers) -> Numbers:
