@@ -89,7 +89,10 @@ def read_pieces(pieces: list[bytes]) -> Message:
             if isinstance(message, Push):
                 body = message.body
                 if isinstance(body, Put):
-                    body.payload = b"".join([head[start:], *pieces[1:]])
+                    # A view, because the first piece is as large as the others.
+                    parts: list[bytes | memoryview] = [memoryview(head)[start:]]
+                    parts.extend(pieces[1:])
+                    body.payload = b"".join(parts)
                     return message
     return read_network(Reader(b"".join(pieces)))
 
