@@ -73,6 +73,10 @@ REFUSED = [
 ]
 
 
+OURS = ("adminspace/permissions/links", "journals", "stats/prefixes")
+"""Keys that Eclipse does not know: not shown until they are set, so that our files are its too."""
+
+
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
@@ -98,6 +102,7 @@ def test_the_keys_are_eclipses() -> None:
         path
         for path, key in all_keys().items()
         if not key.hidden
+        and not path.startswith(OURS)
         and not path.startswith(("connect/retry/", "listen/retry/", "routing/peer"))
     }
     assert shown == theirs
@@ -109,6 +114,10 @@ def test_eclipse_reads_our_defaults_file() -> None:
 
 @pytest.mark.parametrize("path", list(all_keys()))
 def test_both_show_the_same_at_every_path(path: str) -> None:
+    if path.startswith(OURS):
+        with pytest.raises(zenoh.ZError):
+            zenoh.Config().get_json(path)
+        return
     # Below these Eclipse has no paths of its own.
     if path.startswith(("gateway/", "connect/retry/", "listen/retry/", "routing/peer")):
         with pytest.raises(zenoh.ZError):
@@ -134,7 +143,7 @@ def test_both_refuse(path: str, value: str) -> None:
         Config().insert_json5(path, value)
 
 
-HIDDEN = [path for path, key in all_keys().items() if key.hidden]
+HIDDEN = [p for p, key in all_keys().items() if key.hidden and not p.startswith(OURS)]
 
 
 @pytest.mark.parametrize("path", HIDDEN)

@@ -132,7 +132,8 @@ def test_the_pipeline_runs_on_a_cluster_by_its_url(tmp_path: Path) -> None:
             check=False,
         )  # fmt: skip
         assert told.returncode == 0, told.stderr
-    steps = [json.loads(line) for line in told.stdout.splitlines()]
+    ready, *steps = [json.loads(line) for line in told.stdout.splitlines()]
+    assert ready == {"ready": True}
     assert sum(step.get("rows", 0) for step in steps) == count
     # Each worker had an executor for it.
     executors = {path.parent for path in (tmp_path / "work").glob("*/*/stderr")}

@@ -108,7 +108,9 @@ def test_a_journal_behind_the_network_streams_into_it_again(
     write_journal(tmp_path / "robots", rows, partitions=2)
     journal = Journal.open(tmp_path / "robots")
     documents = Documents(journal.watermark, dict, dict)
-    answers = Answers(router, journal, documents, None, [], time=False, complete=False)
+    answers = Answers(
+        router, journal, documents, None, lambda: None, [], time=False, complete=False
+    )
     heard = Heard(router, "in/**")
     try:
         read = spark.read.format("zenoh").option("journal", "robots")

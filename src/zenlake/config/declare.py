@@ -344,8 +344,13 @@ class Section:
     def build(self, plain: Plain, mode: Mode) -> object:
         """The dataclass, with the values of `mode`."""
         values = plain if isinstance(plain, dict) else {}
+        # What is not shown until it is set has its default all the same.
+        unset = {key.name: key.written() for key in self.keys.values() if key.hidden}
         return self.made_of(
-            **{name: key.build(values.get(name), mode) for name, key in self.keys.items()}
+            **{
+                name: key.build(values[name] if name in values else unset.get(name), mode)
+                for name, key in self.keys.items()
+            }
         )
 
     def _meant(self, name: str, path: Path, paths: tuple[str, ...]) -> str | None:

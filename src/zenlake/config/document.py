@@ -159,10 +159,12 @@ def _members(section: Section, depth: int) -> Iterator[str]:
     indent = "  " * depth
     for key in section.keys.values():
         yield from _comment(key.doc, indent)
-        if isinstance(key.shape, Section) and not key.open and not key.hidden:
-            yield f"{indent}{key.name}: {{"
-            yield from _members(key.shape, depth + 1)
-            yield f"{indent}}},"
+        if isinstance(key.shape, Section) and not key.open:
+            out = "// " if key.hidden else ""
+            yield f"{indent}{out}{key.name}: {{"
+            for line in _members(key.shape, depth + 1):
+                yield f"{indent}{out}{line.removeprefix(indent)}"
+            yield f"{indent}{out}}},"
             continue
         yield from _comment(_takes(key), indent)
         out = "// " if key.hidden else ""

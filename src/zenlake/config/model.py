@@ -396,6 +396,7 @@ class AdminPermissions:
     links: Literal["loopback", "any"] = key(
         "loopback",
         "The links over which it answers queries: those within this machine, or any.",
+        hidden=True,
         honoured_by="zenlake.admin.space.AdminSpace",
     )
 
@@ -442,7 +443,7 @@ class Stats:
     filters: tuple[StatsFilter, ...] = key(
         (), "Keys counted on their own.", honoured_by="zenlake.node.traffic.Prefixes"
     )
-    prefixes: StatsPrefixes = key(StatsPrefixes, "How all others are counted.")
+    prefixes: StatsPrefixes = key(StatsPrefixes, "How all others are counted.", hidden=True)
 
 
 @section
@@ -533,6 +534,7 @@ class Settings:
     journals: tuple[JournalService, ...] = key(
         (),
         "Journals that `zenlake router` records.",
+        hidden=True,
         honoured_by="zenlake.journal.service.recording",
     )
     plugins_loading: PluginsLoading = key(PluginsLoading, "Where plugins are found.")
