@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 try:
-    # The same sum, ten times as fast: it uses the instructions that processors have for it.
+    # The same sum, faster: it uses the instructions that processors have for it.
     from isal.isal_zlib import crc32
 except ImportError:  # not every machine has it
     from zlib import crc32
