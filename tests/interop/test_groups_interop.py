@@ -73,7 +73,7 @@ def test_a_real_member_that_leaves_is_forgotten(ours: Peer, theirs: Peer) -> Non
 
 
 def test_access_control_guards_groups_too(ours: Peer, theirs: Peer) -> None:
-    rule = {
+    rule: dict[str, object] = {
         "id": "no secrets",
         "messages": ["put", "delete"],
         "flows": ["ingress", "egress"],
