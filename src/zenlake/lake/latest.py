@@ -41,6 +41,7 @@ DEAD: Final = pa.schema(
         ("key", pa.string()),
         ("hlc", pa.int64()),
         ("stamp_id", pa.string()),
+        ("offset", pa.int64()),
         ("received", MERGED.field("received").type),
     ]
 )
