@@ -1,25 +1,7 @@
-"""One Spark for all tests of a process."""
+"""The Spark of the other tests, on a machine that has no Java of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from tests.spark.conftest import STATE, machine, no_java, spark
 
-import pytest
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# Kept from run to run: the second one starts in a third of the time.
-STATE = Path(__file__).resolve().parents[2] / "build" / "spark-tests"
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session on two cores."""
-    from zenlake.spark.session import spark_session, stop_spark
-
-    session = spark_session("tests", "local[2]", state=STATE)
-    yield session
-    stop_spark(session)
+__all__ = ["STATE", "machine", "no_java", "spark"]

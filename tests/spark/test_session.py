@@ -108,6 +108,7 @@ spark = spark_session(master="local[1]", state=Path(sys.argv[1]), progress=said.
 print(find_java().origin, spark.range(4).count(), len(said))
 process = spark.sparkContext._gateway.proc
 stop_spark(spark)
+stop_spark(spark)  # a second time does nothing
 print(process.returncode is not None)
 """
 

@@ -118,10 +118,15 @@ def spark_session(
 
 
 def stop_spark(spark: SparkSession) -> None:
-    """Stop Spark and wait until its Java has ended, so that no process is left behind."""
+    """Stop Spark and wait until its Java has ended, so that no process is left behind.
+
+    Sessions of one process share a Spark: who comes second finds it stopped, and does nothing.
+    """
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return
     spark.stop()
     process = getattr(gateway, "proc", None)
     if process is None:
