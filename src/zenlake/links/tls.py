@@ -8,7 +8,7 @@ import ipaddress
 import logging
 import ssl
 import time
-from typing import Final, final
+from typing import Final, cast, final
 
 from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LinkError
@@ -29,7 +29,8 @@ __all__ = ["TlsLink", "connect", "listen", "named_locators"]
 
 PIECE: Final = 131072
 """How much is encrypted at once, before the network takes it."""
-RECORD: Final = 65536
+ROOM: Final = 65536
+"""How much is decrypted before it is handed over: several records, each of at most 16 KiB."""
 LONGEST_SLEEP: Final = 600.0
 """A clock may be set while we wait for a certificate to expire: look again after this."""
 
@@ -109,6 +110,7 @@ class TlsLink(LayeredLink):
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, not host, host.partition("%")[0] or None
         )
+        self._room = memoryview(bytearray(ROOM))
         self._said = said
         self._expiry = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -146,28 +148,38 @@ class TlsLink(LayeredLink):
 
     def _begin(self) -> None:
         """Decrypt what has arrived."""
-        pieces: list[bytes] = []
+        while self._decrypt():
+            pass
+
+    def _decrypt(self) -> bool:
+        """Hand over as much as there is room for; whether there may be more."""
+        used = 0
+        left = True
         over = False
         error: LinkError | None = None
         with self._lock:
+            room = self._room
             try:
-                while True:
-                    piece = self._tls.read(RECORD)
-                    if not piece:
-                        over = True
-                        break
-                    pieces.append(piece)
+                while used < ROOM and left:
+                    # With a buffer it gives the number of bytes, whatever its annotation says.
+                    size = cast("int", self._tls.read(ROOM - used, room[used:]))
+                    used += size
+                    over = size == 0
+                    left = not over
             except ssl.SSLWantReadError:
-                pass
+                left = False
             except ssl.SSLZeroReturnError:
                 over = True
             except ssl.SSLError as fault:
                 error = LinkError(f"{self.dst}: the link broke: {tls_reason(fault)}")
             with contextlib.suppress(LinkError):  # reading will tell
                 self._say()
-        self._deliver(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+            data = bytes(room[:used])
+        self._deliver(data)
         if error is not None or over:
             self._lose(error)
+            return False
+        return left
 
     def _ended(self, error: Exception | None) -> None:
         if error is None:
