@@ -14,11 +14,11 @@ PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
 FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help up style format types layers fresh test interpreted compiled cover wire fuzz bench docs \
+.PHONY: help up style format types layers fresh test interpreted compiled cover wire fuzz bench bench-full docs \
 	wheels soak clean
 
 help: ## this page
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 up: $(READY) build/zenlake ## router, journal and lake on this machine, until you stop them
 	@ZENLAKE_COMMAND=build/zenlake build/zenlake up $(ARGS)
@@ -76,6 +76,12 @@ fuzz: $(READY) build/compiled ## search hostile bytes for longer, and both build
 
 bench: $(READY) build/compiled ## both builds beside each other, in build/bench.json
 	$(BIN)/python -m bench.micro --json build/bench.json $(ARGS)
+
+# Wants some 30 GB of disk and half an hour.
+bench-full: $(READY) build/compiled ## everything beside Eclipse and Spark, and a lake of 50 million rows
+	$(BIN)/python -m bench.macro --json build/macro.json
+	PYTHONPATH=build/compiled $(BIN)/python -m bench.lake all --sizes 1000000,10000000,50000000 \
+		--json build/lake.json
 
 docs: wire ## generate the reference pages and run the examples in the prose
 	$(INTERPRETED) $(PYTEST) tests/docs $(ARGS)
