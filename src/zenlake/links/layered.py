@@ -90,6 +90,10 @@ class LayeredLink(Link):
             self._on_writable = callback
             self._wait()
 
+    def wait_writable(self, seconds: float) -> None:
+        """Wait until the inner link may take bytes: those that are kept here go first."""
+        self._inner.wait_writable(seconds)
+
     def pause(self) -> None:
         """Read no more for now."""
         self._paused = True
