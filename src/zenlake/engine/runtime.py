@@ -36,6 +36,7 @@ from zenlake.node.guard import Papers
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.node.stamps import Stamps
+from zenlake.node.ways import find_publication_way
 from zenlake.scouting.scout import Found
 from zenlake.transport.outbox import Outbox
 from zenlake.values.locator import EndPoint
@@ -232,7 +233,7 @@ class Runtime:
         if not hasattr(self, "node"):
             self._early.append(link)
             return
-        if self.closed or self._pending() >= self.settings.transport.unicast.accept_pending:
+        if self.closed or not self.node.may_accept():
             link.close()
             return
         with self.lock:
@@ -240,10 +241,6 @@ class Runtime:
                 link.src, link.dst, link.stream, link.mtu, time.monotonic()
             )
         self._pump(link, neighbour)
-
-    def _pending(self) -> int:
-        """How many handshakes of others are under way."""
-        return sum(1 for n in self.node.neighbours if not n.attempt and n.face is None)
 
     def _pump(self, link: Link, neighbour: Neighbour) -> None:
         neighbour.papers = lambda: papers(link)
@@ -402,7 +399,7 @@ class Runtime:
     def _find_way(self, publication: Publication) -> None:
         """Find out where a publication goes; from any thread."""
         with self.lock:
-            self.node.find_publication_way(publication)
+            find_publication_way(self.node, publication)
 
     def on_loop(self) -> bool:
         """Whether the caller is the loop thread, which must not wait."""

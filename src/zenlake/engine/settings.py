@@ -94,6 +94,7 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         max_message=settings.transport.link.rx.max_message_size,
         open_timeout=unicast.open_timeout / 1000,
         accept_timeout=unicast.accept_timeout / 1000,
+        accept_pending=unicast.accept_pending,
         query_timeout=settings.queries_default_timeout / 1000,
         interest_timeout=settings.routing.interests.timeout / 1000,
         timestamping=settings.timestamping.enabled,

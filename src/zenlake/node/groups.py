@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from zenlake.clock import ZenohId
 from zenlake.node.forward import Relay
+from zenlake.node.guard import intercept
 from zenlake.node.neighbour import Neighbour
 from zenlake.routing.face import Face
 from zenlake.routing.policy.subject import Subject
@@ -46,7 +47,7 @@ class Member(Neighbour):
     def opened(self, terms: Terms, now: float) -> None:
         """It joined."""
         self.terms = terms
-        self.crowd.node.intercept(self, terms)
+        intercept(self, terms)
         self.crowd.members.append(self)
         self.crowd.node.member_changed(self, True)
 
@@ -113,7 +114,7 @@ class Crowd:
             self.face.egress = None if interceptors is None else interceptors.egress
         for member in self.members:
             if member.terms is not None:
-                self.node.intercept(member, member.terms)
+                intercept(member, member.terms)
 
     def _meet(self, zid: bytes, whatami: int, source: str) -> Listener | None:
         return Member(self, zid, whatami, source)

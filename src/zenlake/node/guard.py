@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.clock.zid import ZenohId
 from zenlake.routing.face import CONTROL_QOS, Face
-from zenlake.routing.policy.gate import Gate
-from zenlake.routing.policy.messages import Verdict
+from zenlake.routing.policy.gate import Gate, Interceptors
+from zenlake.routing.policy.messages import FLOWS, KINDS, Verdict
 from zenlake.routing.policy.subject import Subject
 from zenlake.wire.codec_declare import (
     DeclareFinal,
@@ -56,6 +56,30 @@ def subject_of(neighbour: Neighbour, terms: Terms) -> Subject:
         link_protocol=PROTOCOLS.get(protocol, protocol),
         zid=ZenohId(terms.zid),
     )
+
+
+def intercept(neighbour: Neighbour, terms: Terms) -> None:
+    """Have the policy look at what a neighbour says and hears."""
+    policy = neighbour.node.policy
+    interceptors: Interceptors | None = None
+    if not policy.is_idle():
+        interceptors = policy.for_neighbour(subject_of(neighbour, terms))
+    neighbour.intercept(interceptors)
+    if interceptors is not None:
+        _listen_to(neighbour, interceptors.ingress, FLOWS[0])
+        _listen_to(neighbour, interceptors.egress, FLOWS[1])
+
+
+def _listen_to(neighbour: Neighbour, gate: Gate | None, flow: str) -> None:
+    if gate is None:
+        return
+
+    def stopped(reason: str, kind: int, key: str) -> None:
+        tell = neighbour.node.on_stopped
+        if tell is not None:
+            tell(neighbour, flow, reason, KINDS[kind], key)
+
+    gate.stopped = stopped
 
 
 def admitted(neighbour: Neighbour, gate: Gate, message: Message, reliable: bool) -> bool:

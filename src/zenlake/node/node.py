@@ -17,47 +17,37 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.errors import RemoteError
-from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node import sessions
 from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.counts import Past
-from zenlake.node.entities import Publication, Remote
+from zenlake.node.entities import Publication
 from zenlake.node.forward import Inbound, Relay
 from zenlake.node.groups import Crowd, Member
-from zenlake.node.guard import subject_of
+from zenlake.node.guard import intercept
 from zenlake.node.local import Local
+from zenlake.node.meeting import meet, purpose_of
 from zenlake.node.neighbour import Neighbour, outbox_for
 from zenlake.node.settings import NodeSettings
-from zenlake.node.sink import FrameSink
 from zenlake.node.stamps import Stamps
 from zenlake.node.surroundings import Surroundings
 from zenlake.node.traffic import Traffic
+from zenlake.node.ways import find_publication_way, find_way
 from zenlake.routing.face import Face, InterestOut
 from zenlake.routing.home import Home
 from zenlake.routing.mesh import Mesh
-from zenlake.routing.policy.gate import Counters, Gate, Interceptors
-from zenlake.routing.policy.messages import FLOWS, KINDS, PUT
+from zenlake.routing.policy.gate import Counters
+from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.policy.policy import Policy
-from zenlake.routing.pubsub import destinations
 from zenlake.routing.queries import Branch, Questions
-from zenlake.routing.regions import CLIENT, LOCAL, PEER, ROUTER
+from zenlake.routing.regions import CLIENT, LOCAL, ROUTER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
 from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
-from zenlake.transport.handshake import (
-    CONNECTION_TO_SELF,
-    INVALID,
-    MAX_LINKS,
-    Offer,
-    Terms,
-)
+from zenlake.transport.handshake import Terms
 from zenlake.transport.multicast import GroupTerms
-from zenlake.transport.multilink import Purpose
-from zenlake.transport.outbox import Outbox, vle
+from zenlake.transport.outbox import Outbox
 from zenlake.transport.rsa import PrivateKey
-from zenlake.transport.unicast import Unicast
-from zenlake.values.locator import EndPoint
-from zenlake.wire.codec_declare import DeclareFinal
-from zenlake.wire.codec_network import Declare, Oam, Push, TimestampRecord, TimestampStack
+from zenlake.wire.codec_network import Oam, Push, TimestampRecord, TimestampStack
 from zenlake.wire.codec_zenoh import Query
 from zenlake.wire.cursor import Writer
 
@@ -274,7 +264,7 @@ class Node(Home):
         """A connection was made: say the first word."""
         patience = self.settings.open_timeout
         purpose = purpose_of(attempt.endpoint)
-        neighbour = self._neighbour(src, dst, stream, mtu, attempt.id, patience, purpose)
+        neighbour = meet(self, src, dst, stream, mtu, attempt.id, patience, purpose)
         self.now = now
         unicast = neighbour.unicast
         assert unicast is not None
@@ -284,7 +274,7 @@ class Node(Home):
 
     def accepted(self, src: str, dst: str, stream: bool, mtu: int, now: float) -> Neighbour:
         """Somebody connected to us."""
-        neighbour = self._neighbour(src, dst, stream, mtu, 0, self.settings.accept_timeout)
+        neighbour = meet(self, src, dst, stream, mtu, 0, self.settings.accept_timeout)
         self.now = now
         unicast = neighbour.unicast
         assert unicast is not None
@@ -299,45 +289,6 @@ class Node(Home):
             if not neighbour.attempt and neighbour.face is None:
                 pending += 1
         return pending < self.settings.accept_pending
-
-    def _neighbour(
-        self,
-        src: str,
-        dst: str,
-        stream: bool,
-        mtu: int,
-        attempt: int,
-        timeout: float,
-        purpose: int = 0,
-    ) -> Neighbour:
-        settings = self.settings
-        neighbour = Neighbour(self, src, dst, stream, mtu, attempt)
-        offer = Offer(
-            zid=self.zid,
-            whatami=self.mode,
-            resolution=settings.resolution,
-            batch_size=min(settings.batch_size, mtu),
-            lease=settings.lease,
-            qos=settings.qos,
-            low_latency=settings.low_latency,
-            compression=settings.compression,
-            credentials=settings.credentials,
-            region_name=settings.region_name.encode(),
-            link_key=self.link_key,
-            purpose=purpose,
-            random=self.chance,
-        )
-        neighbour.unicast = Unicast(
-            offer,
-            neighbour,
-            stream,
-            self.make_outbox(stream, settings.queue_depth),
-            settings.keep_alive,
-            settings.max_message,
-            timeout,
-        )
-        self.neighbours.append(neighbour)
-        return neighbour
 
     def receive(self, neighbour: Neighbour, data: bytes, now: float) -> None:
         """Bytes came over a neighbour's link; what is wrong with them ends its session."""
@@ -397,193 +348,19 @@ class Node(Home):
         if self.on_session is not None:
             self.on_session(member, joined)
 
-    # ------------------------------------------------------------------------------- sessions
+    # -------------------------------------------------------------------- told by neighbours
 
     def admit(self, neighbour: Neighbour, terms: Terms) -> int:
-        """Whether a neighbour may open: -1, or the reason why not."""
-        if terms.zid == self.zid:
-            return CONNECTION_TO_SELF
-        if self.closing:
-            return INVALID
-        if self.mode == CLIENT and terms.whatami == CLIENT:
-            return INVALID
-        first = self.by_zid.get(terms.zid)
-        if first is not None:
-            return -1 if self._may_join(first, terms) else MAX_LINKS
-        if (
-            not neighbour.attempt
-            and terms.link_key is None
-            and self._opening_to(terms.zid)
-            and self.zid > terms.zid
-        ):
-            # Both connected to each other at once: the link of the greater id stays.
-            return MAX_LINKS
-        if len(self.by_zid) >= self.settings.max_sessions:
-            return INVALID
-        return -1
-
-    def _may_join(self, first: Neighbour, terms: Terms) -> bool:
-        """Whether a link may be one more of the session that there is."""
-        session = None if first.unicast is None else first.unicast.terms
-        return (
-            session is not None
-            and terms.link_key is not None
-            and terms.link_key == session.link_key
-            and (terms.qos, terms.mask) == (session.qos, session.mask)
-            and len(first.links) < self.settings.max_links
-        )
-
-    def _opening_to(self, zid: bytes) -> bool:
-        for neighbour in self.neighbours:
-            unicast = neighbour.unicast
-            if neighbour.attempt and unicast is not None and not neighbour.is_open():
-                initiator = unicast.initiator
-                terms = None if initiator is None else initiator.terms
-                if terms is not None and terms.zid == zid:
-                    return True
-        return False
+        """Whether a neighbour may open a session: -1, or the reason why not."""
+        return sessions.admit(self, neighbour, terms)
 
     def opened(self, neighbour: Neighbour, terms: Terms, now: float) -> None:
-        """A session is open: tell it what it must know, ask what we must know."""
-        self.now = now
-        unicast = neighbour.unicast
-        assert unicast is not None
-        first = self.by_zid.get(terms.zid)
-        if first is not None:
-            self._joined(first, neighbour, terms)
-            return
-        face = Face(self.fresh_face(), terms.zid, terms.whatami, unicast.outbox)
-        # Only peers tell each other unasked when they have told all.
-        face.settled = not (self.mode == PEER and face.role == PEER)
-        neighbour.face = face
-        neighbour.links = [neighbour]
-        self.intercept(neighbour, terms)
-        self.by_zid[terms.zid] = neighbour
-        self.plan.opened(neighbour.attempt)
-        self.wake_by(unicast.deadline)
-        self.surroundings.greet(face)
-        self.wake_by(self.surroundings.deadline())
-        self.tables.add(face, now)
-        self.local.neighbour_added(face, now)
-        if self.mode == PEER and face.role == PEER:
-            face.send(Declare(interest_id=0, qos=0x08, body=DeclareFinal()))
-        if self.on_session is not None:
-            self.on_session(neighbour, True)
-
-    def obey(self, policy: Policy) -> None:
-        """Have another policy from now on; what was declared under the old one stays."""
-        self.policy = policy
-        for neighbour in self.neighbours:
-            unicast = neighbour.unicast
-            if unicast is not None and unicast.terms is not None and neighbour.face is not None:
-                self.intercept(neighbour, unicast.terms)
-        for crowd in self.crowds:
-            crowd.obey()
-        self.tables.version += 1
-
-    def intercept(self, neighbour: Neighbour, terms: Terms) -> None:
-        """Have the policy look at what a neighbour says and hears."""
-        policy = self.policy
-        interceptors: Interceptors | None = None
-        if not policy.is_idle():
-            interceptors = policy.for_neighbour(subject_of(neighbour, terms))
-        neighbour.intercept(interceptors)
-        if interceptors is not None:
-            self._listen_to(neighbour, interceptors.ingress, FLOWS[0])
-            self._listen_to(neighbour, interceptors.egress, FLOWS[1])
-
-    def _listen_to(self, neighbour: Neighbour, gate: Gate | None, flow: str) -> None:
-        if gate is None:
-            return
-
-        def stopped(reason: str, kind: int, key: str) -> None:
-            tell = self.on_stopped
-            if tell is not None:
-                tell(neighbour, flow, reason, KINDS[kind], key)
-
-        gate.stopped = stopped
-
-    def stops(self) -> dict[str, dict[str, int]]:
-        """How many messages the policy stopped and changed since the start, by flow and reason."""
-        ingress = Counters()
-        egress = Counters()
-        ingress.add(self.stopped_in)
-        egress.add(self.stopped_out)
-        for neighbour in self.neighbours:
-            ingress.add(neighbour.stopped_in)
-            egress.add(neighbour.stopped_out)
-        return {FLOWS[0]: ingress.to_dict(), FLOWS[1]: egress.to_dict()}
-
-    def _joined(self, first: Neighbour, neighbour: Neighbour, terms: Terms) -> None:
-        """A link joins the session of another."""
-        unicast = neighbour.unicast
-        face = first.face
-        assert unicast is not None
-        assert first.unicast is not None
-        assert face is not None
-        unicast.share(first.unicast)
-        neighbour.face = face
-        neighbour.links = first.links
-        neighbour.links.append(neighbour)
-        # What comes over a link is judged by what is known of that link.
-        egress = face.egress
-        self.intercept(neighbour, terms)
-        face.egress = egress
-        self.plan.opened(neighbour.attempt)
-        self.wake_by(unicast.deadline)
-        self._find_ways(first.links)
-        if self.on_session is not None:
-            self.on_session(neighbour, True)
-
-    def _find_ways(self, links: list[Neighbour]) -> None:
-        """Find out anew which link of a session is for what."""
-        face = links[0].face
-        assert face is not None
-        ways = [link.way() for link in links]
-        face.outbox = ways[0][1]
-        face.ways = ways if len(ways) > 1 else []
-        self.tables.version += 1
+        """A link is open, and with the first one to somebody a session."""
+        sessions.opened(self, neighbour, terms, now)
 
     def closed(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
         """A link is gone, and with its last one the session; or it never began."""
-        self.now = now
-        if neighbour in self.neighbours:
-            self.neighbours.remove(neighbour)
-        if neighbour in neighbour.links:
-            neighbour.links.remove(neighbour)
-        face = neighbour.face
-        neighbour.fold()
-        self.past.add(neighbour)
-        if face is not None:
-            self.stopped_in.add(neighbour.stopped_in)
-            self.stopped_out.add(neighbour.stopped_out)
-        if face is not None and neighbour.links:
-            # The session goes on over its other links.
-            self.by_zid[face.zid] = neighbour.links[0]
-            self._find_ways(neighbour.links)
-            if self.on_session is not None:
-                self.on_session(neighbour, False)
-        elif face is not None:
-            if self.by_zid.get(face.zid) is neighbour:
-                del self.by_zid[face.zid]
-                self.plan.released(face.zid, now)
-            face.closed = True
-            self.questions.remove(face)
-            self.tables.remove(face)
-            self.surroundings.part(face)
-            self.wake_by(self.surroundings.deadline())
-            if self.on_session is not None:
-                self.on_session(neighbour, False)
-        if neighbour.attempt:
-            unicast = neighbour.unicast
-            initiator = None if unicast is None else unicast.initiator
-            if face is None and initiator is not None and initiator.terms is not None:
-                zid = initiator.terms.zid
-                if zid in self.by_zid:
-                    self.plan.taken(neighbour.attempt, zid, now)
-            text = str(error) if error is not None else "closed"
-            self.plan.over(neighbour.attempt, face is not None, text, now)
-            self.wake_by(self.plan.deadline)
+        sessions.closed(self, neighbour, error, now)
 
     def maintained(self, neighbour: Neighbour, message: Oam) -> None:
         """A neighbour speaks of the network: who else is there."""
@@ -606,6 +383,30 @@ class Node(Home):
         del self.found[:-1024]
         self.wake_by(when)
 
+    # ------------------------------------------------------------------------------- policy
+
+    def obey(self, policy: Policy) -> None:
+        """Have another policy from now on; what was declared under the old one stays."""
+        self.policy = policy
+        for neighbour in self.neighbours:
+            unicast = neighbour.unicast
+            if unicast is not None and unicast.terms is not None and neighbour.face is not None:
+                intercept(neighbour, unicast.terms)
+        for crowd in self.crowds:
+            crowd.obey()
+        self.tables.version += 1
+
+    def stops(self) -> dict[str, dict[str, int]]:
+        """How many messages the policy stopped and changed since the start, by flow and reason."""
+        ingress = Counters()
+        egress = Counters()
+        ingress.add(self.stopped_in)
+        egress.add(self.stopped_out)
+        for neighbour in self.neighbours:
+            ingress.add(neighbour.stopped_in)
+            egress.add(neighbour.stopped_out)
+        return {FLOWS[0]: ingress.to_dict(), FLOWS[1]: egress.to_dict()}
+
     # ------------------------------------------------------------------------------------ data
 
     def renew(self, publication: Publication) -> None:
@@ -615,78 +416,13 @@ class Node(Home):
         """
         guard = self.guard
         if guard is None:
-            self.find_publication_way(publication)
+            find_publication_way(self, publication)
         else:
             guard(publication)
 
-    def find_publication_way(self, publication: Publication) -> None:
-        """Find out where a publication goes, alone with the tables."""
-        tables = self.tables
-        version = tables.version
-        key = self.local.outside(publication.key)
-        remotes: list[Remote] = []
-        if publication.destination != 0:
-            for face in destinations(tables, self.face, key, self.zid):
-                outbox = face.way(publication.priority, publication.reliable)
-                if outbox is not None:
-                    remote = Remote(face, outbox, key)
-                    remote.put_head = put_head(publication, remote)
-                    remotes.append(remote)
-            for crowd in self.crowds:
-                remote = Remote(crowd.face, crowd.group.outbox, key)
-                remote.put_head = put_head(publication, remote)
-                remotes.append(remote)
-        publication.remotes = remotes
-        publication.guarded = any(
-            remote.face.egress is not None and not remote.face.egress.is_free(PUT, key)
-            for remote in remotes
-        )
-        publication.locals = (
-            self.local.subscribers_of(publication.key, True) if publication.destination != 1 else []
-        )
-        publication.tally = self.traffic.tally(key)
-        if self.traffic.folded:
-            self.traffic.folded = False
-            tables.version += 1  # all who publish find their way, and their tally, anew
-        publication.version = version
-
     def find_way(self, neighbour: Neighbour, inbound: Inbound) -> None:
         """Find out anew who hears what a neighbour says under a key."""
-        face = neighbour.face
-        ingress = neighbour.ingress
-        inbound.free = ingress is None or ingress.is_free(PUT, inbound.key)
-        inbound.version = self.tables.version
-        inbound.subscribers = []
-        inbound.frames = []
-        name = self.local.inside(inbound.key)
-        if name is not None and name != inbound.name:
-            inbound.name = name
-            inbound.key_expr = KeyExpr.trusted(name)
-        for subscriber in self.local.heard_by(inbound.key):
-            sink = subscriber.sink
-            if isinstance(sink, FrameSink):
-                inbound.frames.append(sink)
-            else:
-                inbound.subscribers.append(subscriber)
-        root = b""
-        mesh = self.mesh
-        if mesh is not None and face is not None:
-            root = mesh.root(face, inbound.node_id)
-            inbound.number = mesh.number(root)
-            if not face.carried or (root == self.zid and face.role == ROUTER):
-                # Another router carries it, or it is our own that came back.
-                inbound.subscribers = []
-                inbound.frames = []
-                inbound.faces = []
-                return
-        inbound.faces = [] if face is None else destinations(self.tables, face, inbound.key, root)
-        if face is not None and face.role == CLIENT:
-            # What clients say reaches a group through us.
-            inbound.faces += [crowd.face for crowd in self.crowds]
-        inbound.guarded = any(
-            face.egress is not None and not face.egress.is_free(PUT, inbound.key)
-            for face in inbound.faces
-        )
+        find_way(self, neighbour, inbound)
 
     def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
         """Pass a sample on to other neighbours, written anew for each."""
@@ -748,40 +484,3 @@ class Node(Home):
     def matches(self, key: str) -> bool:
         """Whether a neighbour subscribes to something that meets `key`."""
         return bool(self.tables.holders(SUBSCRIBER, key, self.face))
-
-
-def purpose_of(endpoint: str) -> int:
-    """What an endpoint says that its link is for, as the number on the wire."""
-    metadata = dict(EndPoint.parse(endpoint).metadata)
-    first = last = -1
-    if "prio" in metadata:
-        low, _, high = metadata["prio"].partition("-")
-        first, last = int(low), int(high or low)
-    return Purpose(first, last, int(metadata.get("rel", "-1"))).number()
-
-
-def put_head(publication: Publication, remote: Remote) -> bytes:
-    """All of a put up to the length of its payload: it is the same for every sample."""
-    header = 0x1D
-    parts: list[bytes] = [b"", vle(remote.scope)]
-    if remote.suffix:
-        header |= 0x20
-        suffix = remote.suffix.encode("utf-8")
-        parts.append(vle(len(suffix)))
-        parts.append(suffix)
-    if remote.mine:
-        header |= 0x40
-    if publication.qos != 5:
-        header |= 0x80
-        parts.append(bytes((0x21, publication.qos)))
-    parts[0] = bytes((header,))
-    if publication.encoding or publication.schema:
-        schema = publication.schema
-        parts.append(b"\x41")
-        parts.append(vle((publication.encoding << 1) | (1 if schema else 0)))
-        if schema:
-            parts.append(vle(len(schema)))
-            parts.append(schema)
-    else:
-        parts.append(b"\x01")
-    return b"".join(parts)

@@ -1,0 +1,116 @@
+"""Where samples go: found once for each key, and anew when the tables have changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node.entities import Publication, Remote
+from zenlake.node.forward import Inbound
+from zenlake.node.sink import FrameSink
+from zenlake.routing.policy.messages import PUT
+from zenlake.routing.pubsub import destinations
+from zenlake.routing.regions import CLIENT, ROUTER
+from zenlake.transport.outbox import vle
+
+if TYPE_CHECKING:
+    from zenlake.node.neighbour import Neighbour
+    from zenlake.node.node import Node
+
+
+def find_publication_way(node: Node, publication: Publication) -> None:
+    """Find out where a publication goes, alone with the tables."""
+    tables = node.tables
+    version = tables.version
+    key = node.local.outside(publication.key)
+    remotes: list[Remote] = []
+    if publication.destination != 0:
+        for face in destinations(tables, node.face, key, node.zid):
+            outbox = face.way(publication.priority, publication.reliable)
+            if outbox is not None:
+                remote = Remote(face, outbox, key)
+                remote.put_head = put_head(publication, remote)
+                remotes.append(remote)
+        for crowd in node.crowds:
+            remote = Remote(crowd.face, crowd.group.outbox, key)
+            remote.put_head = put_head(publication, remote)
+            remotes.append(remote)
+    publication.remotes = remotes
+    publication.guarded = any(
+        remote.face.egress is not None and not remote.face.egress.is_free(PUT, key)
+        for remote in remotes
+    )
+    publication.locals = (
+        node.local.subscribers_of(publication.key, True) if publication.destination != 1 else []
+    )
+    publication.tally = node.traffic.tally(key)
+    if node.traffic.folded:
+        node.traffic.folded = False
+        tables.version += 1  # all who publish find their way, and their tally, anew
+    publication.version = version
+
+
+def find_way(node: Node, neighbour: Neighbour, inbound: Inbound) -> None:
+    """Find out anew who hears what a neighbour says under a key."""
+    face = neighbour.face
+    ingress = neighbour.ingress
+    inbound.free = ingress is None or ingress.is_free(PUT, inbound.key)
+    inbound.version = node.tables.version
+    inbound.subscribers = []
+    inbound.frames = []
+    name = node.local.inside(inbound.key)
+    if name is not None and name != inbound.name:
+        inbound.name = name
+        inbound.key_expr = KeyExpr.trusted(name)
+    for subscriber in node.local.heard_by(inbound.key):
+        sink = subscriber.sink
+        if isinstance(sink, FrameSink):
+            inbound.frames.append(sink)
+        else:
+            inbound.subscribers.append(subscriber)
+    root = b""
+    mesh = node.mesh
+    if mesh is not None and face is not None:
+        root = mesh.root(face, inbound.node_id)
+        inbound.number = mesh.number(root)
+        if not face.carried or (root == node.zid and face.role == ROUTER):
+            # Another router carries it, or it is our own that came back.
+            inbound.subscribers = []
+            inbound.frames = []
+            inbound.faces = []
+            return
+    inbound.faces = [] if face is None else destinations(node.tables, face, inbound.key, root)
+    if face is not None and face.role == CLIENT:
+        # What clients say reaches a group through us.
+        inbound.faces += [crowd.face for crowd in node.crowds]
+    inbound.guarded = any(
+        face.egress is not None and not face.egress.is_free(PUT, inbound.key)
+        for face in inbound.faces
+    )
+
+
+def put_head(publication: Publication, remote: Remote) -> bytes:
+    """All of a put up to the length of its payload: it is the same for every sample."""
+    header = 0x1D
+    parts: list[bytes] = [b"", vle(remote.scope)]
+    if remote.suffix:
+        header |= 0x20
+        suffix = remote.suffix.encode("utf-8")
+        parts.append(vle(len(suffix)))
+        parts.append(suffix)
+    if remote.mine:
+        header |= 0x40
+    if publication.qos != 5:
+        header |= 0x80
+        parts.append(bytes((0x21, publication.qos)))
+    parts[0] = bytes((header,))
+    if publication.encoding or publication.schema:
+        schema = publication.schema
+        parts.append(b"\x41")
+        parts.append(vle((publication.encoding << 1) | (1 if schema else 0)))
+        if schema:
+            parts.append(vle(len(schema)))
+            parts.append(schema)
+    else:
+        parts.append(b"\x01")
+    return b"".join(parts)
