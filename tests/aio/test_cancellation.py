@@ -156,7 +156,7 @@ async def cancelled_at(cancels: frozenset[int], seed: int) -> int:
                     await asyncio.sleep(0)
             node = neighbour._runtime.node
             assert list(node.neighbours) == []
-            assert node.local.alive("alive/*") == []
+            assert node.local.liveliness.alive("alive/*") == []
             news = [sample.kind.name for sample in iter(tokens.try_recv, None)]
             assert news in ([], ["PUT", "DELETE"])
         assert leftovers() == []

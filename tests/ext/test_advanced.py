@@ -352,7 +352,7 @@ def test_what_is_undeclared_refuses_and_is_not_found(here: zenlake.Session) -> N
     local = here._runtime.node.local
     assert not local.queryables
     assert not local.publications
-    assert not local.tokens
+    assert not local.liveliness.tokens
     assert not local.subscribers
 
 

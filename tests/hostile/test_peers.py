@@ -266,7 +266,7 @@ def test_trains_on_all_lanes_share_one_limit() -> None:
 
 def test_a_stranger_that_asks_and_never_reads_is_given_up(scene: Scene) -> None:
     for number in range(200):
-        scene.node.node.local.token(f"token/{number}/" + "x" * 1000)
+        scene.node.node.local.liveliness.token(f"token/{number}/" + "x" * 1000)
     stranger = scene.stranger(lease=1_000_000)
     stranger.link.conditions = type(stranger.link.conditions)(window=1000)
     neighbour = scene.node.node.by_zid[b"\x66"]

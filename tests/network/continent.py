@@ -67,7 +67,7 @@ class Continent:
             self._names += 1
             host = hosts[at % len(hosts)]
             key = f"alive/{self._names}"
-            self.tokens.append((host, key, host.node.local.token(key)))
+            self.tokens.append((host, key, host.node.local.liveliness.token(key)))
             self.network.flush()
 
     def leave(self, at: int, how: int) -> None:

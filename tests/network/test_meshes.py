@@ -234,8 +234,8 @@ def test_who_is_alive_is_known_everywhere_and_who_dies_is_missed() -> None:
     routers, clients = ring(network, 4)
     watcher = clients[0].watch_liveliness("alive/*")
     network.settle()
-    clients[2].node.local.token("alive/two")
-    routers[3].node.local.token("alive/three")
+    clients[2].node.local.liveliness.token("alive/two")
+    routers[3].node.local.liveliness.token("alive/three")
     network.settle()
     assert sorted(watcher.changes()) == [("put", "alive/three"), ("put", "alive/two")]
     answers = clients[1].liveliness_get("alive/**")
@@ -253,7 +253,7 @@ def test_who_is_alive_is_known_everywhere_and_who_dies_is_missed() -> None:
 def test_a_client_that_loses_nothing_hears_no_news_while_trees_change() -> None:
     network = Network(Random(11))
     routers, clients = ring(network, 4)
-    clients[2].node.local.token("alive")
+    clients[2].node.local.liveliness.token("alive")
     watcher = clients[0].watch_liveliness("alive", history=True)
     network.settle()
     for n in range(4):

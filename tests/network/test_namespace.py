@@ -72,15 +72,18 @@ def test_who_is_alive(mode: str) -> None:
     network, within, without = pair(mode)
     seen = within.watch_liveliness("**", history=True), without.watch_liveliness("**", history=True)
     network.settle()
-    inner, outer = within.node.local.token("inner"), without.node.local.token("site/a/outer")
-    without.node.local.token("other")
+    inner, outer = (
+        within.node.local.liveliness.token("inner"),
+        without.node.local.liveliness.token("site/a/outer"),
+    )
+    without.node.local.liveliness.token("other")
     network.settle()
     answers = within.liveliness_get("*"), without.liveliness_get("**")
     network.settle()
     assert answers[0].keys() == ["inner", "outer"]
     assert set(answers[1].keys()) == {"site/a/inner", "site/a/outer", "other"}
-    within.node.local.untoken(inner)
-    without.node.local.untoken(outer)
+    within.node.local.liveliness.untoken(inner)
+    without.node.local.liveliness.untoken(outer)
     network.settle()
     assert sorted(seen[0].changes()) == [
         ("delete", "inner"), ("delete", "outer"), ("put", "inner"), ("put", "outer"),
@@ -94,8 +97,8 @@ def test_publishers_and_queriers_match_inside_alone() -> None:
     publisher = local.publisher("p", 5, True, 0, b"", 1)
     querier = local.querier("q", 0, 1)
     statuses = [Statuses(), Statuses()]
-    local.watch(publisher, statuses[0])
-    local.watch(querier, statuses[1])
+    local.matching.watch(publisher, statuses[0])
+    local.matching.watch(querier, statuses[1])
     without.subscribe("p")
     without.queryable("q")
     network.settle()

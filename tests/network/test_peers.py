@@ -63,7 +63,7 @@ def test_nothing_is_relayed_between_peers() -> None:
     hosts = mesh(network, 3, gossip=False)  # a line: p1 - p0 - p2
     samples = hosts[1].subscribe("k")
     replier = hosts[1].queryable("q", b"answer")
-    token = hosts[1].node.local.token("t")
+    token = hosts[1].node.local.liveliness.token("t")
     network.settle()
     hosts[2].put("k", b"1")
     answers = hosts[2].get("q")
@@ -182,7 +182,7 @@ def test_a_silent_death_is_noticed_after_the_lease_and_takes_everything_with_it(
     two = network.node("two", connect=["one"], lease=2000)
     network.settle()
     deaths = one.watch_liveliness("**")
-    two.node.local.token("alive/two")
+    two.node.local.liveliness.token("alive/two")
     two.subscribe("k")
     two.queryable("q", b"x")
     network.settle()

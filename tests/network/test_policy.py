@@ -29,7 +29,7 @@ def seen(network: Network, near: Host, far: Host) -> dict[str, bool]:
     heard = {kind: far.subscribe(f"{kind}/k") for kind in ("put", "delete")}
     repliers = {kind: far.queryable(f"{kind}/k", b"answer") for kind in ("query", "reply")}
     for kind in ("liveliness_query", "declare_liveliness_subscriber"):
-        far.node.local.token(f"{kind}/k")
+        far.node.local.liveliness.token(f"{kind}/k")
     publisher = far.node.local.publisher("declare_subscriber/k", 5, True, 0, b"", 2)
     querier = far.node.local.querier("declare_queryable/k", 0, 2)
     network.settle()
@@ -39,7 +39,7 @@ def seen(network: Network, near: Host, far: Host) -> dict[str, bool]:
     answers = {kind: near.get(f"{kind}/k") for kind in ("query", "reply")}
     near.subscribe("declare_subscriber/k")
     near.queryable("declare_queryable/k")
-    near.node.local.token("liveliness_token/k")
+    near.node.local.liveliness.token("liveliness_token/k")
     alive = near.liveliness_get("liveliness_query/*")
     watcher = near.watch_liveliness("declare_liveliness_subscriber/*", history=True)
     network.settle()
@@ -49,8 +49,8 @@ def seen(network: Network, near: Host, far: Host) -> dict[str, bool]:
     found["delete"] = heard["delete"].changes() == [("delete", "delete/k")]
     found["query"] = len(repliers["query"].questions) == 1
     found["reply"] = answers["reply"].values() == [("reply/k", b"answer")]
-    found["declare_subscriber"] = far.node.local.publisher_matches(publisher)
-    found["declare_queryable"] = far.node.local.querier_matches(querier)
+    found["declare_subscriber"] = far.node.local.matching.of_publisher(publisher)
+    found["declare_queryable"] = far.node.local.matching.of_querier(querier)
     found["liveliness_token"] = token.keys() == ["liveliness_token/k"]
     found["liveliness_query"] = alive.keys() == ["liveliness_query/k"]
     found["declare_liveliness_subscriber"] = watcher.changes() == [
@@ -205,7 +205,7 @@ def test_what_is_declared_no_more_is_taken_back_only_where_it_was_told() -> None
         near.node.local.unsubscribe(one.subscriber)
     network.settle()
     assert link.face.declared[0] == {}
-    assert not far.node.local.publisher_matches(publisher)
+    assert not far.node.local.matching.of_publisher(publisher)
     assert router.node.stops()["egress"]["denied"] == 2
 
 

@@ -185,7 +185,7 @@ def test_a_publisher_that_nobody_hears_says_nothing(line: Line) -> None:
 def test_a_matching_listener_says_nothing(line: Line) -> None:
     publisher = line.client.node.local.publisher("demo/pub", 5, True, 0, b"", ANY)
     line.said()
-    line.client.node.local.watch(publisher, Statuses())
+    line.client.node.local.matching.watch(publisher, Statuses())
     assert line.said() == []
 
 
@@ -210,9 +210,9 @@ def test_a_queryable_becomes_complete_when_one_of_several_is(line: Line) -> None
 
 
 def test_a_token_and_its_end(line: Line) -> None:
-    token = line.client.node.local.token("live/tok")
+    token = line.client.node.local.liveliness.token("live/tok")
     assert line.said() == ["9e2108200100086c6976652f746f6b", "9e2108460101"]
-    line.client.node.local.untoken(token)
+    line.client.node.local.liveliness.untoken(token)
     assert line.said() == ["9e210887015f020000"]
 
 
@@ -238,7 +238,7 @@ def test_a_liveliness_subscriber_with_and_without_history(line: Line) -> None:
     )
     assert watcher.changes() == [("put", "live/tok")]
     assert watcher.watcher is not None
-    line.client.node.local.unwatch_liveliness(watcher.watcher)
+    line.client.node.local.liveliness.unwatch(watcher.watcher)
     assert line.said() == ["99012108"]
 
 

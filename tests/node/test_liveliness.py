@@ -44,12 +44,12 @@ def test_a_token_is_seen_while_it_lives(pair: tuple[Network, Host, Host]) -> Non
     network, one, two = pair
     watcher = two.watch_liveliness("group/**")
     network.settle()
-    token = one.node.local.token("group/a")
+    token = one.node.local.liveliness.token("group/a")
     network.settle()
     answers = two.liveliness_get("group/*")
     network.settle()
     assert (answers.keys(), answers.finals, answers.errors()) == (["group/a"], 1, [])
-    one.node.local.untoken(token)
+    one.node.local.liveliness.untoken(token)
     network.settle()
     answers = two.liveliness_get("group/*")
     network.settle()
@@ -59,11 +59,11 @@ def test_a_token_is_seen_while_it_lives(pair: tuple[Network, Host, Host]) -> Non
 
 def test_history_tells_who_is_alive_already(pair: tuple[Network, Host, Host]) -> None:
     network, one, two = pair
-    one.node.local.token("group/a")
+    one.node.local.liveliness.token("group/a")
     network.settle()
     with_history = two.watch_liveliness("group/**", history=True)
     network.settle()
-    one.node.local.token("group/b")
+    one.node.local.liveliness.token("group/b")
     network.settle()
     again = two.watch_liveliness("group/**", history=True)
     network.settle()
@@ -73,11 +73,11 @@ def test_history_tells_who_is_alive_already(pair: tuple[Network, Host, Host]) ->
 
 def test_without_history_only_what_is_new_is_told(pair: tuple[Network, Host, Host]) -> None:
     network, one, two = pair
-    one.node.local.token("group/a")
+    one.node.local.liveliness.token("group/a")
     network.settle()
     watcher = two.watch_liveliness("group/**")
     network.settle()
-    one.node.local.token("group/b")
+    one.node.local.liveliness.token("group/b")
     network.settle()
     assert watcher.changes() == [("put", "group/b")]
 
@@ -86,13 +86,13 @@ def test_several_tokens_under_a_key_are_one(pair: tuple[Network, Host, Host]) ->
     network, one, two = pair
     watcher = two.watch_liveliness("group/**", history=True)
     network.settle()
-    tokens = [one.node.local.token("group/a") for _ in range(3)]
+    tokens = [one.node.local.liveliness.token("group/a") for _ in range(3)]
     network.settle()
     for token in tokens[:2]:
-        one.node.local.untoken(token)
+        one.node.local.liveliness.untoken(token)
         network.settle()
     assert watcher.changes() == [("put", "group/a")]
-    one.node.local.untoken(tokens[2])
+    one.node.local.liveliness.untoken(tokens[2])
     network.settle()
     assert watcher.changes() == [("put", "group/a"), ("delete", "group/a")]
 
@@ -100,12 +100,12 @@ def test_several_tokens_under_a_key_are_one(pair: tuple[Network, Host, Host]) ->
 def test_ones_own_tokens_are_seen(pair: tuple[Network, Host, Host]) -> None:
     network, one, _ = pair
     watcher = one.watch_liveliness("group/**")
-    token = one.node.local.token("group/me")
+    token = one.node.local.liveliness.token("group/me")
     network.settle()
     history = one.watch_liveliness("group/**", history=True)
     answers = one.liveliness_get("**")
     network.settle()
-    one.node.local.untoken(token)
+    one.node.local.liveliness.untoken(token)
     network.settle()
     assert answers.keys() == ["group/me"]
     assert watcher.changes() == [("put", "group/me"), ("delete", "group/me")]
@@ -117,13 +117,13 @@ def test_the_same_token_on_two_nodes_lives_until_both_are_gone(
 ) -> None:
     network, one, two = pair
     watcher = two.watch_liveliness("group/**", history=True)
-    mine = two.node.local.token("group/a")
-    theirs = one.node.local.token("group/a")
+    mine = two.node.local.liveliness.token("group/a")
+    theirs = one.node.local.liveliness.token("group/a")
     network.settle()
-    two.node.local.untoken(mine)
+    two.node.local.liveliness.untoken(mine)
     network.settle()
     assert watcher.changes() == [("put", "group/a")]
-    one.node.local.untoken(theirs)
+    one.node.local.liveliness.untoken(theirs)
     network.settle()
     assert watcher.changes() == [("put", "group/a"), ("delete", "group/a")]
 
@@ -131,7 +131,7 @@ def test_the_same_token_on_two_nodes_lives_until_both_are_gone(
 def test_a_dead_node_takes_its_tokens_along(pair: tuple[Network, Host, Host]) -> None:
     network, one, two = pair
     watcher = two.watch_liveliness("group/**", history=True)
-    one.node.local.token("group/a")
+    one.node.local.liveliness.token("group/a")
     network.settle()
     network.crash(one)
     network.run(0.1)
@@ -143,9 +143,9 @@ def test_an_undeclared_watcher_hears_nothing_more(pair: tuple[Network, Host, Hos
     watcher = two.watch_liveliness("group/**")
     network.settle()
     assert watcher.watcher is not None
-    two.node.local.unwatch_liveliness(watcher.watcher)
+    two.node.local.liveliness.unwatch(watcher.watcher)
     network.settle()
-    one.node.local.token("group/a")
+    one.node.local.liveliness.token("group/a")
     network.settle()
     assert watcher.changes() == []
     assert watcher.ended
@@ -170,8 +170,8 @@ def test_a_cancelled_liveliness_get_ends_once() -> None:
     client = network.node("client", "client", connect=["peer"])
     network.settle()
     answers = client.liveliness_get("**")
-    [get] = client.node.local.liveliness_gets.values()
-    client.node.local.cancel_liveliness(get)
-    client.node.local.cancel_liveliness(get)
+    [get] = client.node.local.liveliness.gets.values()
+    client.node.local.liveliness.cancel(get)
+    client.node.local.liveliness.cancel(get)
     network.settle()
     assert answers.finals == 1

@@ -118,7 +118,7 @@ def test_a_publisher_is_told_when_somebody_listens(pair: tuple[Network, Host, Ho
     network, one, two = pair
     local = one.node.local
     publisher, statuses = local.publisher("k/a", 5, True, 0, b"", ANY), Statuses()
-    local.watch(publisher, statuses)
+    local.matching.watch(publisher, statuses)
     first, second = two.subscribe("k/*"), two.subscribe("k/**")
     network.settle()
     for recorder in (first, second):
@@ -128,9 +128,9 @@ def test_a_publisher_is_told_when_somebody_listens(pair: tuple[Network, Host, Ho
     assert statuses.changes == [True, False]
     third = Statuses()
     mine = one.subscribe("k/a")
-    local.watch(publisher, third)
+    local.matching.watch(publisher, third)
     assert third.changes == [True]
-    local.unwatch(publisher, third)
+    local.matching.unwatch(publisher, third)
     assert third.ended
     assert mine.subscriber is not None
     local.unsubscribe(mine.subscriber)

@@ -266,7 +266,7 @@ def test_a_querier_knows_whether_anybody_would_answer() -> None:
     local = hosts["asker"].node.local
     querier, statuses = local.querier("m/*", BEST, ANY), Statuses()
     strict = local.querier("m/*", ALL_COMPLETE, ANY)
-    local.watch(querier, statuses)
+    local.matching.watch(querier, statuses)
     network.settle()
     part = hosts["one"].queryable("m/x", b"part")
     network.settle()

@@ -70,7 +70,7 @@ def test_publishers_and_queriers_are_known_by_their_interests() -> None:
     village.c.node.local.publisher("demo/a", 5, True, 0, b"", 2)
     village.p.node.local.querier("q/**", 0, 2)
     village.a.queryable("q/a", b"x")
-    village.c.node.local.token("alive")
+    village.c.node.local.liveliness.token("alive")
     village.network.settle()
     a, c, p = name(village.a), name(village.c), name(village.p)
     node = village.a.node

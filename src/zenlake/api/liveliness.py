@@ -36,7 +36,7 @@ class LivelinessToken(Declared):
         self._entity: Token = entity
 
     def _withdraw(self, local: Local) -> None:
-        local.untoken(self._entity)
+        local.liveliness.untoken(self._entity)
 
     def __repr__(self) -> str:
         """What it is alive under."""
@@ -55,7 +55,7 @@ class Liveliness:
         """Be alive under a key."""
         key = KeyExpr.of(key_expr)
         with self._session._open().turn() as node:
-            return LivelinessToken(self._session, node.local.token(str(key)))
+            return LivelinessToken(self._session, node.local.liveliness.token(str(key)))
 
     @overload
     def get(
@@ -105,8 +105,8 @@ class Liveliness:
         receiver = receiver_of(session, handler, "Reply", key)
         sink = AnswerQueue(receiver.channel, Reply)
         with runtime.turn() as node:
-            get = node.local.liveliness_get(str(key), sink, patience)
-        watch(session, receiver, cancellation_token, lambda local: local.cancel_liveliness(get))
+            get = node.local.liveliness.get(str(key), sink, patience)
+        watch(session, receiver, cancellation_token, lambda local: local.liveliness.cancel(get))
         return receiver.handler
 
     @overload
@@ -141,7 +141,7 @@ class Liveliness:
         receiver = receiver_of(session, handler, "Sample", key)
         with runtime.turn() as node:
             sink = TokenQueue(receiver.channel)
-            entity = node.local.watch_liveliness(str(key), sink, bool(history))
+            entity = node.local.liveliness.watch(str(key), sink, bool(history))
             return Subscriber(session, receiver, entity)
 
     def __repr__(self) -> str:

@@ -78,7 +78,7 @@ class MatchingListener(Receiving[H]):
         sink = StatusQueue(receiver.channel, MatchingStatus)
         with session._runtime.turn() as node:
             listener: MatchingListener[Any] = cls(session, receiver, entity, sink)
-            node.local.watch(entity, sink)
+            node.local.matching.watch(entity, sink)
         return listener
 
     def recv(self, /) -> MatchingStatus:
@@ -96,7 +96,7 @@ class MatchingListener(Receiving[H]):
         return self._iterate()
 
     def _withdraw(self, local: Local) -> None:
-        local.unwatch(self._entity, self._sink)
+        local.matching.unwatch(self._entity, self._sink)
 
     def __repr__(self) -> str:
         """What it watches."""

@@ -134,7 +134,7 @@ class Publisher(Declared):
         """Whether anybody listens now."""
         self._check()
         with self._runtime.turn() as node:
-            return MatchingStatus(node.local.publisher_matches(self._publication))
+            return MatchingStatus(node.local.matching.of_publisher(self._publication))
 
     def __del__(self) -> None:
         """Undeclared with its last reference."""

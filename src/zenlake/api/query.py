@@ -284,7 +284,7 @@ class Querier(Declared):
         """Whether anybody would answer now."""
         self._check()
         with self._runtime.turn() as node:
-            return MatchingStatus(node.local.querier_matches(self._entity))
+            return MatchingStatus(node.local.matching.of_querier(self._entity))
 
     @overload
     def get(

@@ -69,7 +69,7 @@ class Subscriber(Receiving[H]):
         if isinstance(entity, LocalSubscriber):
             local.unsubscribe(entity)
         else:
-            local.unwatch_liveliness(entity)
+            local.liveliness.unwatch(entity)
 
     def __repr__(self) -> str:
         """What it subscribes to."""

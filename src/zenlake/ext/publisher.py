@@ -263,7 +263,7 @@ class AdvancedPublisher(Declared):
         if self._heart is not None:
             self._heart.stop()
         if token is not None:
-            local.untoken(token)
+            local.liveliness.untoken(token)
         if queryable is not None:
             local.unqueryable(queryable)
         if beats is not None:
@@ -324,7 +324,7 @@ def declare_advanced_publisher(
             beats = local.publisher(name, beat_qos, True, 0, b"", where)
             heart = Heart(runtime, beats, (sample_miss_detection.period, sporadic))
             heart.start()
-        token = local.token(name) if publisher_detection else None
+        token = local.liveliness.token(name) if publisher_detection else None
         return AdvancedPublisher(
             session,
             publication,

@@ -161,9 +161,9 @@ class AdvancedSubscriber(Receiving[H]):
 
     def _withdraw(self, local: Local) -> None:
         if self._token is not None:
-            local.untoken(self._token)
+            local.liveliness.untoken(self._token)
         if self._tokens is not None:
-            local.unwatch_liveliness(self._tokens)
+            local.liveliness.unwatch(self._tokens)
         if self._beats is not None:
             local.unsubscribe(self._beats)
         local.unsubscribe(self._entity)
@@ -241,9 +241,9 @@ def declare_advanced_subscriber(
         if recovery is not None and recovery.heartbeat:
             beats = local.subscribe(publishers_of(key), Beats(following), origin)
         if history is not None and history.detect_late_publishers:
-            tokens = local.watch_liveliness(publishers_of(key), Tokens(following), True)
+            tokens = local.liveliness.watch(publishers_of(key), Tokens(following), True)
         if subscriber_detection:
-            token = local.token(subscriber_key(key, runtime.zid, entity.eid))
+            token = local.liveliness.token(subscriber_key(key, runtime.zid, entity.eid))
         subscriber: AdvancedSubscriber[Any] = AdvancedSubscriber(
             session, receiver, entity, following, beats, tokens, token
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from zenlake.keys.keyexpr import KeyExpr
 from zenlake.keys.matching import includes, intersects
 from zenlake.keys.tree import KeyTree
 from zenlake.node.entities import (
@@ -13,33 +12,26 @@ from zenlake.node.entities import (
     SESSION_LOCAL,
     AnswerSink,
     Incoming,
-    LivelinessGet,
-    LivelinessSubscriber,
     LocalQuerier,
     LocalQueryable,
     LocalSubscriber,
     Publication,
     QuestionSink,
     SampleSink,
-    StatusSink,
-    Token,
 )
 from zenlake.node.gets import AUTO, LATEST, NONE, Get
-from zenlake.node.sample import Sample, sample_of
-from zenlake.routing.face import Face, InterestOut
+from zenlake.node.liveliness import Liveliness
+from zenlake.node.matching import Matching
+from zenlake.node.wishes import BOTH, QUERYABLES, SUBSCRIBERS, Wish, Wishes
+from zenlake.routing.face import Face
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND, Answer, Branch, Question
-from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
-from zenlake.wire.codec_network import Push, Request, Responder, TimestampStack
-from zenlake.wire.codec_zenoh import Del, Err, Put, Query, QueryBody, SourceInfo
+from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
+from zenlake.wire.codec_network import Request, Responder, TimestampStack
+from zenlake.wire.codec_zenoh import Query, QueryBody, SourceInfo
 
 if TYPE_CHECKING:
     from zenlake.node.node import Node
-
-CURRENT: Final = 1
-FUTURE: Final = 2
-BOTH: Final = 3
-
 
 #: What configurations call where samples may go.
 DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote": REMOTE, "any": ANY}
@@ -47,18 +39,6 @@ DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote":
 
 #: How many questions are remembered with those who were asked.
 QUESTIONS: Final = 1 << 10
-
-
-class Wish:
-    """What one of our programs wants neighbours to tell."""
-
-    __slots__ = ("key", "kinds", "mode")
-
-    def __init__(self, kinds: int, key: str, mode: int) -> None:
-        """`kinds`: bit 0 subscribers, 1 queryables, 2 tokens."""
-        self.kinds: int = kinds
-        self.key: str = key
-        self.mode: int = mode
 
 
 class Local:
@@ -80,19 +60,17 @@ class Local:
         self.queryables: dict[int, LocalQueryable] = {}
         self.publications: dict[int, Publication] = {}
         self.queriers: dict[int, LocalQuerier] = {}
-        self.tokens: dict[int, Token] = {}
-        self.liveliness: dict[int, LivelinessSubscriber] = {}
         self.gets: set[Get] = set()
         #: Who was asked about a key before, for one version of the tables.
         self._candidates_of: dict[tuple[str, int], list[Face]] = {}
         self._asked_version: int = -1
-        self.liveliness_gets: dict[int, LivelinessGet] = {}
-        #: Standing interests, by the entity that has them.
-        self.wishes: dict[int, Wish] = {}
         #: Keys that programs have declared: neighbours are told a number for each.
         self.keys: set[str] = set()
         #: Our queryables that still work on a branch.
         self._working: dict[Branch, int] = {}
+        self.wishes: Wishes = Wishes(self)
+        self.matching: Matching = Matching(self)
+        self.liveliness: Liveliness = Liveliness(self)
 
     def eid(self) -> int:
         """A number for a new entity."""
@@ -130,7 +108,7 @@ class Local:
         if origin != SESSION_LOCAL:
             name = self.outside(key)
             self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, name)
-        self._publishers_changed(key)
+        self.matching.subscribers_changed(key)
         return subscriber
 
     def unsubscribe(self, subscriber: LocalSubscriber) -> None:
@@ -146,7 +124,7 @@ class Local:
                 self._subscribers.remove(subscriber.key)
         self.node.tables.version += 1
         self.node.tables.undeclare(self.node.face, SUBSCRIBER, subscriber.eid)
-        self._publishers_changed(subscriber.key)
+        self.matching.subscribers_changed(subscriber.key)
         subscriber.sink.end()
 
     def subscribers_of(self, key: str, local: bool) -> list[LocalSubscriber]:
@@ -179,6 +157,12 @@ class Local:
                 face.wire_key(key, True)
         self.node.tables.version += 1  # publications learn of the number
 
+    def greet(self, face: Face, now: float) -> None:
+        """Tell a new neighbour our short names for keys, and show it what we wish."""
+        for key in self.keys:
+            face.wire_key(key, True)
+        self.wishes.greet(face, now)
+
     def undeclare_key(self, key: str) -> None:
         """Tell new neighbours no number for it; those of now keep theirs, which may be in use."""
         self.keys.discard(self.outside(key))
@@ -195,8 +179,8 @@ class Local:
         publication.interested = True
         self.publications[publication.eid] = publication
         if publication.destination != SESSION_LOCAL:
-            self._wish(publication.eid, Wish(1, key, BOTH))
-        publication.matching = self.publisher_matches(publication)
+            self.wishes.add(publication.eid, Wish(SUBSCRIBERS, key, BOTH))
+        publication.matching = self.matching.of_publisher(publication)
         return publication
 
     def publication(
@@ -225,76 +209,9 @@ class Local:
         """Undeclare a publisher."""
         if self.publications.pop(publication.eid, None) is None:
             return
-        self._unwish(publication.eid)
+        self.wishes.remove(publication.eid)
         for sink in publication.status_sinks:
             sink.end()
-
-    def publisher_matches(self, publication: Publication) -> bool:
-        """Whether anybody would hear it."""
-        node = self.node
-        if publication.destination != SESSION_LOCAL and node.matches(self.outside(publication.key)):
-            return True
-        if publication.destination != REMOTE:
-            return bool(self.subscribers_of(publication.key, True))
-        return False
-
-    def _publishers_changed(self, key: str) -> None:
-        for publication in list(self.publications.values()):
-            if intersects(publication.key, key):
-                matching = self.publisher_matches(publication)
-                if matching != publication.matching:
-                    publication.matching = matching
-                    for sink in list(publication.status_sinks):
-                        sink.push(matching)
-
-    def watch(self, entity: Publication | LocalQuerier, sink: StatusSink) -> None:
-        """Be told when the matching status changes; told at once if somebody matches already."""
-        entity.status_sinks.append(sink)
-        if entity.matching:
-            sink.push(True)
-
-    def unwatch(self, entity: Publication | LocalQuerier, sink: StatusSink) -> None:
-        """Be told no more."""
-        if sink in entity.status_sinks:
-            entity.status_sinks.remove(sink)
-            sink.end()
-
-    # --------------------------------------------------------------------------------- wishes
-
-    def _wish(self, eid: int, wish: Wish) -> list[tuple[Face, InterestOut]]:
-        """Show interest to those who tell only when asked."""
-        self.wishes[eid] = wish
-        tables = self.node.tables
-        asked: list[tuple[Face, InterestOut]] = []
-        for face in list(tables.faces.values()):
-            if tables.asks(face):
-                key = self.outside(wish.key)
-                out = tables.ask(face, wish.kinds, key, wish.mode, None, eid, self.node.now)
-                asked.append((face, out))
-        if asked:
-            self.node.wake_by(self.node.now + tables.interest_timeout)
-        return asked
-
-    def _unwish(self, eid: int) -> None:
-        if self.wishes.pop(eid, None) is None:
-            return
-        tables = self.node.tables
-        for face in list(tables.faces.values()):
-            for out in list(face.interests_out.values()):
-                if out.owner is None and out.owner_id == eid:
-                    tables.withdraw(face, out.id)
-
-    def neighbour_added(self, face: Face, now: float) -> None:
-        """Show a new neighbour all our interests, and tell it our short names for keys."""
-        for key in self.keys:
-            face.wire_key(key, True)
-        tables = self.node.tables
-        if tables.asks(face):
-            for eid, wish in list(self.wishes.items()):
-                if wish.mode != CURRENT:
-                    # After a reconnection the tokens of before are news again only if they are
-                    # new: the tables know which.
-                    tables.ask(face, wish.kinds, self.outside(wish.key), BOTH, None, eid, now)
 
     # ------------------------------------------------------------------------------- queryables
 
@@ -313,7 +230,7 @@ class Local:
             info = 1 if complete else 0
             name = key if whole else self.outside(key)
             self.node.tables.declare(self.node.face, QUERYABLE, queryable.eid, name, info)
-        self._queriers_changed(key)
+        self.matching.queryables_changed(key)
         return queryable
 
     def unqueryable(self, queryable: LocalQueryable) -> None:
@@ -321,10 +238,10 @@ class Local:
         if self.queryables.pop(queryable.eid, None) is None:
             return
         self.node.tables.undeclare(self.node.face, QUERYABLE, queryable.eid)
-        self._queriers_changed(queryable.key)
+        self.matching.queryables_changed(queryable.key)
         queryable.sink.end()
 
-    def _asked(self, whole: str, target: int, local: bool) -> list[LocalQueryable]:
+    def asked(self, whole: str, target: int, local: bool) -> list[LocalQueryable]:
         """The queryables that are asked about a whole key."""
         unwanted = REMOTE if local else SESSION_LOCAL
         name = self.inside(whole)
@@ -342,7 +259,7 @@ class Local:
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
         """A question for our queryables."""
         local = branch.question.source is self.node.face
-        asked = self._asked(key, target, local)
+        asked = self.asked(key, target, local)
         if not asked:
             self.node.questions.close(branch)
             return
@@ -390,47 +307,17 @@ class Local:
         querier = LocalQuerier(self.eid(), key, target, destination)
         self.queriers[querier.eid] = querier
         if destination != SESSION_LOCAL:
-            self._wish(querier.eid, Wish(2, key, BOTH))
-        querier.matching = self.querier_matches(querier)
+            self.wishes.add(querier.eid, Wish(QUERYABLES, key, BOTH))
+        querier.matching = self.matching.of_querier(querier)
         return querier
 
     def unquerier(self, querier: LocalQuerier) -> None:
         """Undeclare a querier."""
         if self.queriers.pop(querier.eid, None) is None:
             return
-        self._unwish(querier.eid)
+        self.wishes.remove(querier.eid)
         for sink in querier.status_sinks:
             sink.end()
-
-    def querier_matches(self, querier: LocalQuerier) -> bool:
-        """Whether anybody would answer.
-
-        A neighbour's queryable counts only if it covers the whole of what is asked.
-        """
-        tables = self.node.tables
-        if querier.destination != SESSION_LOCAL:
-            key = self.outside(querier.key)
-            for entry in tables.tree.intersecting(key):
-                resource = entry.value
-                if not includes(resource.key, key):
-                    continue
-                for face, infos in resource.holders[QUERYABLE].items():
-                    if face is self.node.face:
-                        continue
-                    if querier.target != 2 or any(info & 1 for info in infos.values()):
-                        return True
-        if querier.destination != REMOTE:
-            return bool(self._asked(self.outside(querier.key), querier.target, True))
-        return False
-
-    def _queriers_changed(self, key: str) -> None:
-        for querier in list(self.queriers.values()):
-            if intersects(querier.key, key):
-                matching = self.querier_matches(querier)
-                if matching != querier.matching:
-                    querier.matching = matching
-                    for sink in list(querier.status_sinks):
-                        sink.push(matching)
 
     def get(
         self,
@@ -478,7 +365,7 @@ class Local:
         targets: list[Face] = []
         if destination != SESSION_LOCAL:
             targets = list(self._candidates(whole, target))
-        if destination != REMOTE and self._asked(whole, target, True):
+        if destination != REMOTE and self.asked(whole, target, True):
             targets.append(node.face)
         self.gets.add(get)
         node.wake_by(get.deadline)
@@ -509,76 +396,6 @@ class Local:
             get.over = True
             get.sink.end()
 
-    # ------------------------------------------------------------------------------ liveliness
-
-    def token(self, key: str) -> Token:
-        """Be alive under a key."""
-        token = Token(self.eid(), key)
-        self.tokens[token.eid] = token
-        self.node.tables.declare(self.node.face, TOKEN, token.eid, self.outside(key))
-        return token
-
-    def untoken(self, token: Token) -> None:
-        """Be alive no more."""
-        if self.tokens.pop(token.eid, None) is not None:
-            self.node.tables.undeclare(self.node.face, TOKEN, token.eid)
-
-    def watch_liveliness(self, key: str, sink: SampleSink, history: bool) -> LivelinessSubscriber:
-        """Be told who comes alive and who dies; with `history`, who is alive already."""
-        subscriber = LivelinessSubscriber(self.eid(), key, sink)
-        self.liveliness[subscriber.eid] = subscriber
-        if history:
-            for alive in self.alive(key):
-                sink.push(token_sample(alive, True))
-        self._wish(subscriber.eid, Wish(4, key, BOTH if history else FUTURE))
-        return subscriber
-
-    def unwatch_liveliness(self, subscriber: LivelinessSubscriber) -> None:
-        """Be told no more."""
-        if self.liveliness.pop(subscriber.eid, None) is not None:
-            self._unwish(subscriber.eid)
-            subscriber.sink.end()
-
-    def alive(self, key: str) -> list[str]:
-        """The tokens under a key that we know of."""
-        found: list[str] = []
-        for entry in self.node.tables.tree.intersecting(self.outside(key)):
-            if entry.value.holders[TOKEN]:
-                name = self.inside(entry.value.key)
-                if name is not None:
-                    found.append(name)
-        return found
-
-    def liveliness_get(self, key: str, sink: AnswerSink, timeout: float) -> LivelinessGet:
-        """Ask who is alive now."""
-        get = LivelinessGet(self.eid(), key, sink, self.node.now + timeout)
-        for alive in self.alive(key):
-            get.seen.add(alive)
-            sink.push(alive, Put(), None, 5)
-        self.liveliness_gets[get.eid] = get
-        for face, out in self._wish(get.eid, Wish(4, key, CURRENT)):
-            if not out.final:
-                get.waiting.add((face.id, out.id))
-        self.node.wake_by(get.deadline)
-        if not get.waiting:
-            self._liveliness_over(get)
-        return get
-
-    def cancel_liveliness(self, get: LivelinessGet) -> None:
-        """Ask no more."""
-        if get.eid in self.liveliness_gets:
-            self._liveliness_over(get)
-
-    def _liveliness_over(self, get: LivelinessGet) -> None:
-        self.liveliness_gets.pop(get.eid, None)
-        self.wishes.pop(get.eid, None)
-        for face in self.node.tables.faces.values():
-            for out in list(face.interests_out.values()):
-                if out.owner is None and out.owner_id == get.eid:
-                    del face.interests_out[out.id]
-                    self.node.tables.unanswered.over(out)
-        get.sink.end()
-
     # ------------------------------------------------------------------------ told by the tables
 
     def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
@@ -587,48 +404,11 @@ class Local:
         if name is None:
             return
         if kind == SUBSCRIBER:
-            self._publishers_changed(name)
+            self.matching.subscribers_changed(name)
         elif kind == QUERYABLE:
-            self._queriers_changed(name)
-        elif self.liveliness:
-            self._token_changed(key, name, face, added)
-
-    def _token_changed(self, key: str, name: str, face: Face, added: bool) -> None:
-        resource = self.node.tables.tree.get(key)
-        others = 0
-        if resource is not None:
-            others = len(resource.holders[TOKEN]) - (1 if face in resource.holders[TOKEN] else 0)
-        if others:
-            return  # one of several under this key came or went: it is still alive
-        for subscriber in list(self.liveliness.values()):
-            if intersects(subscriber.key, name):
-                subscriber.sink.push(token_sample(name, added))
-
-    def token_present(self, interest: InterestOut, key: str) -> None:
-        """A token is alive now, says an answer."""
-        get = self.liveliness_gets.get(interest.owner_id)
-        name = self.inside(key)
-        if get is not None and name is not None and name not in get.seen:
-            get.seen.add(name)
-            get.sink.push(name, Put(), None, 5)
-
-    def interest_final(self, interest: InterestOut) -> None:
-        """An interest of ours has been answered."""
-        get = self.liveliness_gets.get(interest.owner_id)
-        if get is None:
-            return
-        if not self._still_waiting(get):
-            self._liveliness_over(get)
-
-    def _still_waiting(self, get: LivelinessGet) -> bool:
-        faces = self.node.tables.faces
-        for face_id, id in get.waiting:
-            face = faces.get(face_id)
-            if face is not None:
-                out = face.interests_out.get(id)
-                if out is not None and not out.final and out.deadline != float("inf"):
-                    return True
-        return False
+            self.matching.queryables_changed(name)
+        else:
+            self.liveliness.changed(key, name, face, added)
 
     # ---------------------------------------------------------------------------- time and end
 
@@ -642,19 +422,14 @@ class Local:
             if get.question is not None:
                 self.node.questions.cancel(get.question)
             get.finish(True)
-        for liveliness in [g for g in self.liveliness_gets.values() if g.deadline <= now]:
-            liveliness.sink.push(liveliness.key, Err(encoding=1, payload=b"Timeout"), None, 5)
-            self._liveliness_over(liveliness)
+        self.liveliness.expire(now)
 
     def deadline(self) -> float:
         """When `expire` has something to do."""
-        found = float("inf")
+        found = self.liveliness.deadline()
         for get in self.gets:
             if not get.over and get.deadline < found:
                 found = get.deadline
-        for liveliness in self.liveliness_gets.values():
-            if liveliness.deadline < found:
-                found = liveliness.deadline
         return found
 
     def end(self) -> None:
@@ -667,17 +442,6 @@ class Local:
             self.unpublish(publication)
         for querier in list(self.queriers.values()):
             self.unquerier(querier)
-        for token in list(self.tokens.values()):
-            self.untoken(token)
-        for watcher in list(self.liveliness.values()):
-            self.unwatch_liveliness(watcher)
-        for liveliness in list(self.liveliness_gets.values()):
-            self._liveliness_over(liveliness)
+        self.liveliness.end()
         for get in list(self.gets):
             self.cancel(get)
-
-
-def token_sample(key: str, alive: bool) -> Sample:
-    """The news that a token came alive or died."""
-    body: Put | Del = Put() if alive else Del()
-    return sample_of(KeyExpr.trusted(key), Push(scope=0, suffix=key, body=body), True)

@@ -463,11 +463,11 @@ class Node(Home):
 
     def interest_final(self, interest: InterestOut) -> None:
         """An interest of one of our programs has been answered."""
-        self.local.interest_final(interest)
+        self.local.liveliness.interest_final(interest)
 
     def token_present(self, interest: InterestOut, key: str) -> None:
         """A token is alive now."""
-        self.local.token_present(interest, key)
+        self.local.liveliness.token_present(interest, key)
 
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
         """A question for our own queryables."""

@@ -84,7 +84,7 @@ def opened(node: Node, neighbour: Neighbour, terms: Terms, now: float) -> None:
     node.surroundings.greet(face)
     node.wake_by(node.surroundings.deadline())
     node.tables.add(face, now)
-    node.local.neighbour_added(face, now)
+    node.local.greet(face, now)
     if node.mode == PEER and face.role == PEER:
         face.send(Declare(interest_id=0, qos=0x08, body=DeclareFinal()))
     if node.on_session is not None:

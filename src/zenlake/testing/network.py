@@ -104,13 +104,13 @@ class Host:
     def liveliness_get(self, key: str, timeout: float = 10.0) -> Answers:
         """Ask who is alive; the answers are recorded."""
         answers = Answers()
-        self.node.local.liveliness_get(key, answers, timeout)
+        self.node.local.liveliness.get(key, answers, timeout)
         return answers
 
     def watch_liveliness(self, key: str, history: bool = False) -> Recorder:
         """Record who comes alive and who dies."""
         recorder = Recorder()
-        recorder.watcher = self.node.local.watch_liveliness(key, recorder, history)
+        recorder.watcher = self.node.local.liveliness.watch(key, recorder, history)
         return recorder
 
     # ------------------------------------------------------------------------------- edges

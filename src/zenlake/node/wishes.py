@@ -1,0 +1,85 @@
+"""What our programs want to be told by those who tell only when asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from zenlake.routing.face import Face, InterestOut
+
+if TYPE_CHECKING:
+    from zenlake.node.local import Local
+    from zenlake.node.node import Node
+
+#: Of what: flags, as interests have them.
+SUBSCRIBERS: Final = 1
+QUERYABLES: Final = 2
+TOKENS: Final = 4
+#: Of when.
+CURRENT: Final = 1
+FUTURE: Final = 2
+BOTH: Final = 3
+
+
+class Wish:
+    """What one of our programs wants neighbours to tell."""
+
+    __slots__ = ("key", "kinds", "mode")
+
+    def __init__(self, kinds: int, key: str, mode: int) -> None:
+        """`kinds`: of subscribers, queryables, tokens; `mode`: of now, of what comes, of both."""
+        self.kinds: int = kinds
+        self.key: str = key
+        self.mode: int = mode
+
+
+class Wishes:
+    """All that is wished, by the entity that wishes it."""
+
+    def __init__(self, local: Local) -> None:
+        """Nothing yet."""
+        self.local: Local = local
+        self.node: Node = local.node
+        self.open: dict[int, Wish] = {}
+
+    def add(self, eid: int, wish: Wish) -> list[tuple[Face, InterestOut]]:
+        """Show interest to those who tell only when asked."""
+        self.open[eid] = wish
+        tables = self.node.tables
+        asked: list[tuple[Face, InterestOut]] = []
+        for face in list(tables.faces.values()):
+            if tables.asks(face):
+                key = self.local.outside(wish.key)
+                out = tables.ask(face, wish.kinds, key, wish.mode, None, eid, self.node.now)
+                asked.append((face, out))
+        if asked:
+            self.node.wake_by(self.node.now + tables.interest_timeout)
+        return asked
+
+    def remove(self, eid: int) -> None:
+        """Want it no more, and say so to those who were asked."""
+        if self.open.pop(eid, None) is None:
+            return
+        tables = self.node.tables
+        for face in list(tables.faces.values()):
+            for out in list(face.interests_out.values()):
+                if out.owner is None and out.owner_id == eid:
+                    tables.withdraw(face, out.id)
+
+    def greet(self, face: Face, now: float) -> None:
+        """Show a new neighbour all that is wished."""
+        tables = self.node.tables
+        if tables.asks(face):
+            for eid, wish in list(self.open.items()):
+                if wish.mode != CURRENT:
+                    # After a reconnection the tokens of before are news again only if they are
+                    # new: the tables know which.
+                    tables.ask(face, wish.kinds, self.local.outside(wish.key), BOTH, None, eid, now)
+
+    def forget(self, eid: int) -> None:
+        """It has been answered: nobody need be told that it is wanted no more."""
+        self.open.pop(eid, None)
+        for face in self.node.tables.faces.values():
+            for out in list(face.interests_out.values()):
+                if out.owner is None and out.owner_id == eid:
+                    del face.interests_out[out.id]
+                    self.node.tables.unanswered.over(out)
