@@ -14,8 +14,8 @@ from zenlake.node.entities import (
     Token,
 )
 from zenlake.node.sample import Sample, sample_of
-from zenlake.node.wishes import BOTH, CURRENT, FUTURE, TOKENS, Wish
-from zenlake.routing.face import Face, InterestOut
+from zenlake.node.wishes import TOKENS, Wish
+from zenlake.routing.face import BOTH, CURRENT, FUTURE, Face, InterestOut
 from zenlake.routing.resources import TOKEN
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Del, Err, Put

@@ -22,8 +22,8 @@ from zenlake.node.entities import (
 from zenlake.node.gets import AUTO, LATEST, NONE, Get
 from zenlake.node.liveliness import Liveliness
 from zenlake.node.matching import Matching
-from zenlake.node.wishes import BOTH, QUERYABLES, SUBSCRIBERS, Wish, Wishes
-from zenlake.routing.face import Face
+from zenlake.node.wishes import QUERYABLES, SUBSCRIBERS, Wish, Wishes
+from zenlake.routing.face import BOTH, Face
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND, Answer, Branch, Question
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from zenlake.routing.face import Face, InterestOut
+from zenlake.routing.face import BOTH, CURRENT, Face, InterestOut
 
 if TYPE_CHECKING:
     from zenlake.node.local import Local
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 SUBSCRIBERS: Final = 1
 QUERYABLES: Final = 2
 TOKENS: Final = 4
-#: Of when.
-CURRENT: Final = 1
-FUTURE: Final = 2
-BOTH: Final = 3
 
 
 class Wish:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 CONTROL_QOS: Final = 0x08
 
+#: What an interest is about: nothing any more, what there is, what comes; or both of these.
+FINAL: Final = 0
+CURRENT: Final = 1
+FUTURE: Final = 2
+BOTH: Final = 3
+
 #: All the keys that one neighbour may declare numbers for, in bytes, and all that it may declare
 #: entities and interests on.
 KEY_BYTES: Final = 64 << 20

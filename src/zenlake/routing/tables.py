@@ -8,17 +8,27 @@ many hold it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from zenlake.errors import KeyExprError, RemoteError
-from zenlake.keys.matching import check, includes
+from zenlake.keys.matching import check
 from zenlake.keys.tree import KeyTree
+from zenlake.routing.announce import announce, retract
 from zenlake.routing.deadlines import NEVER, Deadlines
-from zenlake.routing.face import CONTROL_QOS, ENTITIES, Face, InterestIn, InterestOut
+from zenlake.routing.face import (
+    BOTH,
+    CONTROL_QOS,
+    CURRENT,
+    ENTITIES,
+    FINAL,
+    FUTURE,
+    Face,
+    InterestOut,
+)
 from zenlake.routing.home import Home
+from zenlake.routing.interests import aggregates, finish, shown, withdrawn
 from zenlake.routing.policy.messages import (
     DECLARE_LIVELINESS_SUBSCRIBER,
-    DECLARE_SUBSCRIBER,
     LIVELINESS_QUERY,
 )
 from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_pushed, is_south, may_flow
@@ -29,23 +39,14 @@ from zenlake.wire.codec_declare import (
     DeclareQueryable,
     DeclareSubscriber,
     DeclareToken,
-    KeyExt,
     UndeclareKeyExpr,
     UndeclareQueryable,
     UndeclareSubscriber,
-    UndeclareToken,
 )
 from zenlake.wire.codec_network import Declare, Interest
 
 if TYPE_CHECKING:
     from zenlake.routing.mesh import Mesh
-
-FINAL: Final = 0
-CURRENT: Final = 1
-FUTURE: Final = 2
-
-#: How many interests one neighbour may have open.
-INTERESTS: Final = 1 << 17
 
 
 class Tables:
@@ -173,7 +174,8 @@ class Tables:
         for face in list(self.listeners.values()):
             self._update(face, kind, resource, added)
 
-    def _visible(self, face: Face, kind: int, resource: Resource) -> bool:
+    def is_visible(self, face: Face, kind: int, resource: Resource) -> bool:
+        """Whether `face` should know that somebody has something under a key."""
         return any(self.flows(holder, face) for holder in resource.holders[kind])
 
     def info(self, face: Face, resource: Resource) -> int:
@@ -187,27 +189,27 @@ class Tables:
     def _update(self, face: Face, kind: int, resource: Resource, added: bool) -> None:
         key = resource.key
         told = face.told[kind]
-        visible = self._visible(face, kind, resource)
+        visible = self.is_visible(face, kind, resource)
         if key in told:
             if not visible:
                 id = told.pop(key)
                 face.told_info.pop(key, None) if kind == QUERYABLE else None
-                self._retract(face, kind, id, key)
+                retract(face, kind, id, key)
             elif kind == QUERYABLE:
                 info = self.info(face, resource)
                 if face.told_info.get(key, 0) != info:
                     face.told_info[key] = info
-                    self._announce(face, kind, told[key], key, info, None)
+                    announce(self.mode, face, kind, told[key], key, info, None)
         elif (
             added  # an interest in the future alone is not told of a key by its loss
             and visible
             and (is_pushed(self.mode, face.role) or face.wants_told(kind, key))
         ):
-            self._tell(face, kind, resource, None)
+            self.tell(face, kind, resource, None)
         if face.interests_in:
-            self._aggregates(face, kind, key)
+            aggregates(self, face, kind, key)
 
-    def _tell(self, face: Face, kind: int, resource: Resource, interest: int | None) -> None:
+    def tell(self, face: Face, kind: int, resource: Resource, interest: int | None) -> None:
         """Announce a key that the face will be kept informed about."""
         key = resource.key
         info = self.info(face, resource) if kind == QUERYABLE else 0
@@ -218,194 +220,19 @@ class Tables:
             told[key] = id
         if kind == QUERYABLE:
             face.told_info[key] = info
-        self._announce(face, kind, id, key, info, interest)
-
-    def _announce(
-        self, face: Face, kind: int, id: int, key: str, info: int, interest: int | None
-    ) -> None:
-        # The policy counts the kinds of declarations in the same order.
-        if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
-            return
-        may_declare = is_pushed(self.mode, face.role) or (face.wants_keys and id != 0)
-        scope, mine, suffix = face.wire_key(key, may_declare)
-        body: DeclareSubscriber | DeclareQueryable | DeclareToken
-        if kind == SUBSCRIBER:
-            body = DeclareSubscriber(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
-        elif kind == QUERYABLE:
-            body = DeclareQueryable(
-                id=id, scope=scope, suffix=suffix, sender_mapping=mine, info=info
-            )
-        else:
-            body = DeclareToken(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
-        face.send(Declare(interest_id=interest, qos=CONTROL_QOS, body=body))
-
-    def _retract(self, face: Face, kind: int, id: int, key: str) -> None:
-        if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
-            return
-        body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
-        null = KeyExt(scope=0)
-        if kind == SUBSCRIBER:
-            body = UndeclareSubscriber(id=id)
-        elif kind == QUERYABLE:
-            body = UndeclareQueryable(id=id, key=null)
-        else:
-            body = UndeclareToken(id=id, key=null)
-        face.send(Declare(qos=CONTROL_QOS, body=body))
+        announce(self.mode, face, kind, id, key, info, interest)
 
     # ------------------------------------------------------------------- what a neighbour wants
 
-    def _aggregates(self, face: Face, kind: int, key: str) -> None:
-        """Bring the aggregate interests of a face that meet `key` up to date."""
-        for entry in face.wants[kind].intersecting(key):
-            for interest in entry.value:
-                if interest.aggregate:
-                    self._aggregate(face, kind, interest, None)
-
-    def _aggregate(self, face: Face, kind: int, interest: InterestIn, answer: int | None) -> None:
-        """One announcement, under the interest's own key, for all that matches it."""
-        matching = False
-        complete = 0
-        for entry in self.tree.intersecting(interest.key):
-            resource = entry.value
-            if self._visible(face, kind, resource):
-                matching = True
-                if kind == QUERYABLE and includes(resource.key, interest.key):
-                    complete |= self.info(face, resource) & 1
-        id = interest.told[kind]
-        if matching and not id:
-            id = face.fresh_id()
-            interest.told[kind] = id
-            interest.told_info = complete
-            self._announce(face, kind, id, interest.key, complete, answer)
-        elif id and not matching:
-            interest.told[kind] = 0
-            self._retract(face, kind, id, interest.key)
-        elif id and kind == QUERYABLE and interest.told_info != complete:
-            interest.told_info = complete
-            self._announce(face, kind, id, interest.key, complete, None)
-
     def interest(self, face: Face, message: Interest, now: float) -> None:
         """A neighbour says what it wants to know, or no longer wants to."""
-        if message.mode == FINAL:
-            self._forget(face, message.id)
-            return
-        kinds = 0
-        if message.subscribers:
-            kinds |= 1
-        if message.queryables:
-            kinds |= 2
-        if message.tokens:
-            kinds |= 4
-        if self.mode == ROUTER and face.role == ROUTER:
-            face.ignored += 1  # routers tell each other everything, unasked
-            return
-        if message.mode == CURRENT and (kinds & 3 or not kinds):
-            face.ignored += 1  # no current-only interests in subscribers and queryables
-            return
-        if message.id in face.interests_in:
-            face.ignored += 1
-            return
-        key = ""
-        if message.restricted:
-            found = face.keys.resolve(message.scope, message.sender_mapping, message.suffix)
-            if found is None or not is_key(found):
-                face.ignored += 1
-                return
-            key = found
-        if len(face.interests_in) >= INTERESTS or not face.charge(key):
-            raise RemoteError("one neighbour has more interests than it may")
-        aggregate = message.aggregate and not message.tokens and bool(key) and face.role != PEER
-        if message.key_exprs:
-            face.wants_keys = True
-        future = bool(message.mode & FUTURE)
-        interest = InterestIn(message.id, kinds, key, future, aggregate)
-        face.interests_in[message.id] = interest
-        self.listeners[face.id] = face
-        if future:
-            for kind in KINDS:
-                if kinds & (1 << kind):
-                    self._want(face, kind, interest)
-        if message.mode & CURRENT:
-            self._answer(face, interest)
-        self._ask_north(face, interest, message, now)
-        if not interest.waiting:
-            self._finish(face, interest)
-
-    def _want(self, face: Face, kind: int, interest: InterestIn) -> None:
-        if not interest.key:
-            face.wants_all[kind] += 1
-            return
-        row = face.wants[kind].get(interest.key)
-        if row is None:
-            face.wants[kind].insert(interest.key, [interest])
-        else:
-            row.append(interest)
-
-    def _forget(self, face: Face, id: int) -> None:
-        interest = face.interests_in.pop(id, None)
-        if interest is None:
-            return
-        face.refund(interest.key)
-        for kind in KINDS:
-            if not interest.future or not interest.kinds & (1 << kind):
-                continue
-            if not interest.key:
-                face.wants_all[kind] -= 1
-                continue
-            row = face.wants[kind].get(interest.key)
-            if row is not None and interest in row:
-                row.remove(interest)
-                if not row:
-                    face.wants[kind].remove(interest.key)
-        for north in list(self.faces.values()):
-            for out in list(north.interests_out.values()):
-                if out.owner is face and out.owner_id == id:
-                    self.withdraw(north, out.id)
-
-    def _answer(self, face: Face, interest: InterestIn) -> None:
-        """Tell what there is now."""
-        entries = self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
-        for kind in KINDS:
-            if not interest.kinds & (1 << kind):
-                continue
-            if interest.aggregate:
-                self._aggregate(face, kind, interest, interest.id)
-                continue
-            for entry in entries:
-                resource = entry.value
-                visible = self._visible(face, kind, resource)
-                if not visible and not (kind == TOKEN and face in resource.holders[kind]):
-                    continue
-                if interest.future and visible:
-                    self._tell(face, kind, resource, interest.id)
-                else:
-                    # Of the present alone, or its own token, whose end it will know itself.
-                    info = self.info(face, resource) if kind == QUERYABLE else 0
-                    self._announce(face, kind, 0, resource.key, info, interest.id)
-
-    def _ask_north(self, face: Face, interest: InterestIn, message: Interest, now: float) -> None:
-        """Ask those who know more than we do, on behalf of a neighbour that we serve."""
-        if not is_south(self.mode, face.role) or self.mode == ROUTER:
-            return
-        for north in list(self.faces.values()):
-            if self.asks(north):
-                out = self.ask(
-                    north, interest.kinds, interest.key, message.mode, face, interest.id, now
-                )
-                if not out.final:
-                    interest.waiting.add((north.id, out.id))
+        shown(self, face, message, now)
 
     def asks(self, face: Face) -> bool:
         """Whether a neighbour tells us things only when asked."""
         if self.mode == ROUTER or face.role == LOCAL or is_south(self.mode, face.role):
             return False
         return face.role == ROUTER or self.mode == 2  # a client asks whoever it is connected to
-
-    def _finish(self, face: Face, interest: InterestIn) -> None:
-        """Say that all has been told."""
-        face.send(Declare(interest_id=interest.id, qos=CONTROL_QOS, body=DeclareFinal()))
-        if not interest.future and face.interests_in.pop(interest.id, None) is not None:
-            face.refund(interest.key)
 
     # --------------------------------------------------------------------------- what we want
 
@@ -483,7 +310,7 @@ class Tables:
         if interest is not None:
             interest.waiting.discard((face.id, id))
             if not interest.waiting:
-                self._finish(owner, interest)
+                finish(owner, interest)
 
     def expire(self, now: float) -> None:
         """Give up waiting for neighbours that do not answer interests."""
@@ -504,7 +331,7 @@ class Tables:
         if interest is not None and (face.id, out.id) in interest.waiting:
             interest.waiting.discard((face.id, out.id))
             if not interest.waiting:
-                self._finish(owner, interest)
+                finish(owner, interest)
 
     def deadline(self) -> float:
         """When `expire` has something to do."""
@@ -526,7 +353,7 @@ class Tables:
             for south in list(self.faces.values()):
                 for interest in list(south.interests_in.values()):
                     if interest.future and is_south(self.mode, south.role):
-                        self.ask(face, interest.kinds, interest.key, 3, south, interest.id, now)
+                        self.ask(face, interest.kinds, interest.key, BOTH, south, interest.id, now)
 
     def remove(self, face: Face) -> None:
         """A neighbour has gone: all it had goes with it."""
@@ -544,7 +371,7 @@ class Tables:
                 self._unanswered(face, out)
         face.interests_out.clear()
         for id in list(face.interests_in):
-            self._forget(face, id)
+            withdrawn(self, face, id)
 
     # ----------------------------------------------------------------------------- what is heard
 
@@ -584,19 +411,24 @@ class Tables:
         else:
             self.undeclare(face, TOKEN, body.id)
 
+    def key_of(self, face: Face, scope: int, mine: bool, suffix: str) -> str | None:
+        """The key that a neighbour names; None, which is counted, if it makes no sense."""
+        key = face.keys.resolve(scope, mine, suffix)
+        if key is None or not is_key(key):
+            face.ignored += 1
+            return None
+        return key
+
     def _heard_entity(
         self, face: Face, kind: int, id: int, scope: int, suffix: str, mapping: bool, info: int
     ) -> None:
-        key = face.keys.resolve(scope, mapping, suffix)
-        if key is None or not is_key(key):
-            face.ignored += 1
-            return
-        self.declare(face, kind, id, key, info)
+        key = self.key_of(face, scope, mapping, suffix)
+        if key is not None:
+            self.declare(face, kind, id, key, info)
 
     def _heard_token(self, face: Face, body: DeclareToken, interest: int | None) -> None:
-        key = face.keys.resolve(body.scope, body.sender_mapping, body.suffix)
-        if key is None or not is_key(key):
-            face.ignored += 1
+        key = self.key_of(face, body.scope, body.sender_mapping, body.suffix)
+        if key is None:
             return
         if body.id == 0 and interest is not None:
             # An answer to a question about the present: it is not kept.
@@ -614,7 +446,7 @@ class Tables:
             return
         interest = owner.interests_in.get(out.owner_id)
         if interest is not None:
-            self._announce(owner, TOKEN, 0, key, 0, interest.id)
+            announce(self.mode, owner, TOKEN, 0, key, 0, interest.id)
 
 
 def is_key(text: str) -> bool:
