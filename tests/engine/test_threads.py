@@ -165,13 +165,13 @@ def test_no_neighbour_is_forgotten_when_threads_ask_for_several_at_the_same_mome
 
         def ask(number: int) -> None:
             for _ in range(2000):
-                runtime._flush_soon(outboxes[number])
+                runtime.flushing.soon(outboxes[number])
 
         crowd(ask)()
         heard = threading.Event()
         runtime.loop.soon(heard.set)
         assert heard.wait(DEADLINE)
-        assert runtime._dirty == []
+        assert runtime.flushing.is_idle()
 
 
 def test_many_threads_ask_at_once_and_each_gets_its_own_answers(pair: Pair) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from zenlake.clock import Hlc, Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.config.model import Settings
+from zenlake.engine.changes import Changes
+from zenlake.engine.flushing import Flushing
 from zenlake.engine.groups import GroupPump, is_group
 from zenlake.engine.help import Helpers, possible
 from zenlake.engine.here import HereLoop, ended
@@ -68,12 +70,6 @@ class Runtime:
         self.closed = False
         self.started = time.monotonic()
         self._marked: list[ChannelSink] = []
-        self._dirty: list[SharedOutbox] = []
-        #: Outboxes that somebody looks at soon anyway.
-        self._later: list[SharedOutbox] = []
-        #: Whether the loop was asked to flush them.
-        self._flushing = False
-        self._by_outbox: dict[int, Pump | GroupPump] = {}
         self._groups: list[GroupPump] = []
         #: Where it listens.
         self.places = Listeners(self._accepted)
@@ -85,9 +81,7 @@ class Runtime:
         #: When the timer ought to ring.
         self._due = float("inf")
         self._listeners: list[Callable[[Neighbour, bool], None]] = []
-        self._changed = threading.Condition(self.lock)
-        #: Those who wait for a change on the loop.
-        self._hearers: list[asyncio.Event] = []
+        self._changes = Changes(self.lock, loop)
         self._stopped = False
         self._scouts: Scouts | None = None
         #: Whether somebody still waits for the node to be open.
@@ -98,6 +92,8 @@ class Runtime:
         if isinstance(loop, LoopThread) and possible():
             self._helpers = Helpers(self)
             self.helper = self._helpers.help
+        #: Outboxes that threads have left to the loop.
+        self.flushing = Flushing(loop, self._helpers)
 
     # ------------------------------------------------------------------------------- opening
 
@@ -168,7 +164,7 @@ class Runtime:
                 log.warning("not in the group %s: %s", shown(endpoint), error)
                 continue
             self._groups.append(group)
-            self._by_outbox[id(group.outbox)] = group
+            self.flushing.add(group.outbox, group)
 
     def _stamps(self) -> Stamps | None:
         """Who gives times to values that pass, if the configuration wants it."""
@@ -182,45 +178,28 @@ class Runtime:
         outbox = SharedOutbox(
             stream,
             depth,
-            self._flush_soon,
+            self.flushing.soon,
             self.loop.is_current,
             control.drop.wait_before_drop / 1e6,
             control.block.wait_before_close / 1e6,
         )
         if self._helpers is not None:
-            outbox.look_later = self._look_later
+            outbox.look_later = self.flushing.later
         return outbox
 
     def _wait_until_open(self) -> None:
         """Wait for what the configuration says an open session is."""
         opening = Opening(self)
-        with self._changed:
-            self._changed.wait_for(opening.ready, opening.patience)
+        with self.lock:
+            self._changes.wait(opening.ready, opening.patience)
             opening.check()
 
     async def _until_open(self) -> None:
         """The same, on the loop."""
         opening = Opening(self)
-        await self._until(opening.ready, opening.patience)
+        await self._changes.until(opening.ready, opening.patience)
         with self.lock:
             opening.check()
-
-    async def _until(self, ready: Callable[[], bool], patience: float | None) -> None:
-        """Wait on the loop until something is so, but not for ever."""
-        heard = asyncio.Event()
-        self._hearers.append(heard)
-        try:
-            async with asyncio.timeout(patience):
-                while True:
-                    with self.lock:
-                        if ready():
-                            return
-                    heard.clear()
-                    await heard.wait()
-        except TimeoutError:
-            return
-        finally:
-            self._hearers.remove(heard)
 
     def scouting(self) -> bool:
         """Whether it looks for others by multicast."""
@@ -246,7 +225,7 @@ class Runtime:
         neighbour.papers = lambda: papers(link)
         pump = Pump(self, link, neighbour)
         self.pumps.append(pump)
-        self._by_outbox[id(pump.outbox)] = pump
+        self.flushing.add(pump.outbox, pump)
         pump.start()
         if self._helpers is not None and not pump.closed:
             self._helpers.add(pump)
@@ -258,9 +237,9 @@ class Runtime:
             self._helpers.remove(pump)
         if pump in self.pumps:
             self.pumps.remove(pump)
-        self._by_outbox.pop(id(pump.outbox), None)
-        with self._changed:
-            self._tell()
+        self.flushing.remove(pump.outbox)
+        with self.lock:
+            self._changes.tell()
 
     async def _connect(self, attempt: Attempt) -> None:
         """Make a connection that the node wants."""
@@ -273,9 +252,9 @@ class Runtime:
             )
         except ZError as error:
             log.info("%s", named(attempt.endpoint, str(error)))
-            with self._changed:
+            with self.lock:
                 self.node.failed(attempt, str(error), time.monotonic())
-                self._tell()
+                self._changes.tell()
             self.arm()
             return
         if self.closed:
@@ -292,7 +271,7 @@ class Runtime:
         face = neighbour.face
         unicast = neighbour.unicast
         if opened and unicast is not None:
-            pump = self._by_outbox.get(id(unicast.outbox))
+            pump = self.flushing.pump_of(unicast.outbox)
             if isinstance(pump, Pump):
                 pump.link.admit()
         if face is not None:
@@ -310,7 +289,7 @@ class Runtime:
                 self._scouts.disconnected(client)
         for listener in list(self._listeners):
             listener(neighbour, opened)
-        self._tell()
+        self._changes.tell()
 
     def _stopped_by_policy(
         self, neighbour: Neighbour, flow: str, reason: str, kind: str, key: str
@@ -329,14 +308,8 @@ class Runtime:
 
     def progress(self) -> None:
         """Something was heard: whoever waits for the node to open looks again."""
-        with self._changed:
-            self._tell()
-
-    def _tell(self) -> None:
-        """Have those who wait for a change look again; the lock is held."""
-        self._changed.notify_all()
-        for heard in self._hearers:
-            self.loop.soon(heard.set)
+        with self.lock:
+            self._changes.tell()
 
     # ---------------------------------------------------------------------------------- time
 
@@ -376,13 +349,13 @@ class Runtime:
             self._timer = self.loop.loop.call_later(STALL / 10, self._tick)
             return
         self._armed_for = float("inf")
-        with self._changed:
+        with self.lock:
             for pump in self.pumps:
                 if pump.pauses:
                     pump.unicast.last_heard = now
             self.node.tick(now)
             attempts = self.node.attempts(now)
-            self._tell()
+            self._changes.tell()
         for attempt in attempts:
             task = self.loop.loop.create_task(self._connect(attempt))
             self._tasks.add(task)
@@ -447,43 +420,9 @@ class Runtime:
         for sink in marked:
             sink.commit()
 
-    # ------------------------------------------------------------------------------ flushing
-
-    def _flush_soon(self, outbox: SharedOutbox) -> None:
-        """Have an outbox flushed by the loop; from any thread."""
-        self._dirty.append(outbox)
-        # First appended, then looked: whoever clears the flag looks at the list after that.
-        if not self._flushing:
-            self._flushing = True
-            if self.loop.is_current():
-                self.loop.loop.call_soon(self._flush_dirty)
-            else:
-                self.loop.soon(self._flush_dirty)
-
-    def _flush_dirty(self) -> None:
-        self._flushing = False
-        while self._dirty:
-            pump = self._by_outbox.get(id(self._dirty.pop()))
-            if pump is not None:
-                pump.flush()
-
-    def _look_later(self, outbox: SharedOutbox) -> bool:
-        """Have an outbox flushed within a millisecond, if the loop looks as often; any thread."""
-        helpers = self._helpers
-        if helpers is None or not helpers.hot:
-            return False
-        self._later.append(outbox)
-        # Looked at again: when the loop no longer looks, it has looked at the list after that.
-        return helpers.hot
-
     def flush_later(self) -> None:
         """Flush what was left for later; on the loop thread."""
-        while self._later:
-            outbox = self._later.pop()
-            outbox.later = False
-            pump = self._by_outbox.get(id(outbox))
-            if pump is not None:
-                pump.flush()
+        self.flushing.flush_later()
 
     # -------------------------------------------------------------------------------- ending
 
@@ -504,7 +443,7 @@ class Runtime:
         if self._leave():
             await self._stop()
         else:
-            await self._until(lambda: self._stopped, LAST_WORDS)
+            await self._changes.until(lambda: self._stopped, LAST_WORDS)
 
     def _leave(self) -> bool:
         """Say goodbye to everybody; False if that has been done."""
@@ -514,7 +453,7 @@ class Runtime:
             if hasattr(self, "node"):
                 self.node.close(time.monotonic())
             self.closed = True
-            self._tell()
+            self._changes.tell()
         self.commit_all()
         return True
 
@@ -522,7 +461,7 @@ class Runtime:
         """Wait for the last words, on the loop, and end all that is under way."""
         try:
             # Each pump closes itself when it has said all.
-            await self._until(lambda: not self.pumps, LAST_WORDS)
+            await self._changes.until(lambda: not self.pumps, LAST_WORDS)
         finally:
             tasks = list(self._tasks)
             self._stop_now()
@@ -546,7 +485,7 @@ class Runtime:
             task.cancel()
         with self.lock:
             self._stopped = True
-            self._tell()
+            self._changes.tell()
 
 
 def papers(link: Link) -> Papers:
