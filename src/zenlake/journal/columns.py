@@ -6,7 +6,7 @@
             for partition, batch in sink.take():
                 ...
 
-The thread of the node writes words (`zenlake.journal.kernel`); the thread that takes makes columns
+The thread of the node writes words (`zenlake.journal.table`); the thread that takes makes columns
 of them, all rows at once. Between the two is a channel, as any subscriber has one: when bytes pile
 up, the links that bring them are read no more until they are taken.
 """
@@ -25,9 +25,10 @@ import pyarrow as pa
 from zenlake.clock import Hlc
 from zenlake.engine.channel import END, Channel, live
 from zenlake.errors import ZError
-from zenlake.journal.kernel import DELETED, RELIABLE, UNSTAMPED, Rows, Table
+from zenlake.journal.kernel import Rows
 from zenlake.journal.rows import hlc_nanos
 from zenlake.journal.schema import HEARD, INSTANT, UNNUMBERED
+from zenlake.journal.table import DELETED, RELIABLE, UNSTAMPED, Table
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import ANY, LocalSubscriber
 from zenlake.values import QoS
