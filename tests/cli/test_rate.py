@@ -5,8 +5,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.cli.bw import scaled
 from zenlake.cli.rate import Spread, Window
+from zenlake.cli.show import scaled
 from zenlake.cli.top import Look, Row, rates
 
 numbers = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)

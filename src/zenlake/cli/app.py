@@ -49,6 +49,9 @@ COMMANDS = (
 )
 """The sub-commands in the order of the help page; `check-config` is `check_config.check_config`."""
 
+SHARED = {"hz": "measure", "bw": "measure"}
+"""The files of sub-commands that share one."""
+
 
 def application(asked: Sequence[str] = ()) -> typer.Typer:
     """The command line, holding the sub-command that `asked` starts with, or else all of them."""
@@ -83,7 +86,7 @@ def main() -> None:
 def _function(name: str) -> Callable[..., None] | typer.Typer:
     word = name.replace("-", "_")
     found: Callable[..., None] | typer.Typer
-    found = getattr(importlib.import_module(f"zenlake.cli.{word}"), word)
+    found = getattr(importlib.import_module(f"zenlake.cli.{SHARED.get(name, word)}"), word)
     return found
 
 

@@ -93,6 +93,10 @@ Count = Annotated[
     int | None,
     typer.Option("-n", "--iter", metavar="COUNT", min=1, help="Stop after so many."),
 ]
+Every = Annotated[
+    float,
+    typer.Option("-i", "--interval", metavar="SECONDS", min=0.05, help="How often it is told."),
+]
 Timeout = Annotated[
     float,
     typer.Option("-o", "--timeout", metavar="SECONDS", min=0, help="How long to wait for answers."),

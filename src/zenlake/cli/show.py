@@ -142,6 +142,15 @@ def size_of(data: bytes) -> str:
     return f"{len(data)} B"
 
 
+def scaled(size: float) -> str:
+    """A number of bytes that people can read."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.2f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"
+
+
 def aside(about: list[str]) -> str:
     """What is told beside the matter."""
     return paint(f"  [{', '.join(about)}]", "bright_black") if about else ""

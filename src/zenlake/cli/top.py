@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli.connection import NOBODY, Connection, networked, note, until_interrupted
-from zenlake.cli.hz import Every
 from zenlake.cli.ls import KeyArgument
+from zenlake.cli.options import Every
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -210,8 +210,7 @@ def _drawn(before: Look, after: Look, rows: int) -> RenderableType:
     from rich.markup import escape
     from rich.table import Table
 
-    from zenlake.cli.bw import scaled
-    from zenlake.cli.show import escaped
+    from zenlake.cli.show import escaped, scaled
 
     keys = Table(box=None, pad_edge=False)
     keys.add_column("KEY", style="cyan", overflow="fold")
