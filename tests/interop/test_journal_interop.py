@@ -112,3 +112,39 @@ def test_gaps_of_a_lossy_line_are_shown_and_then_healed(
     verdict = verify(Journal.open(tmp_path))
     assert (verdict.sound, verdict.ledger, verdict.rows) == (True, "agrees", 62)
     assert Journal.open(tmp_path).watermark().sources == {f"{zid}:{eid}": 61}
+
+
+@pytest.mark.parametrize("heartbeat", ["heartbeat", "sporadic_heartbeat"])
+def test_what_is_lost_at_the_very_end_is_shown_and_then_healed(
+    tmp_path: Path, ours: Peer, theirs: Advanced, heartbeat: str
+) -> None:
+    place = listen(ours, "peer", "udp")
+    with LossyLine(place) as line, recorder(ours, tmp_path) as recording:
+        connect(theirs, line.place, "client")
+        zid, eid = theirs.advanced_publisher("pub", "r/a", cache=1000, numbered={heartbeat: 0.3})
+        theirs.publisher("probe", "r/a")
+        theirs.until("probe")
+        theirs.say("pub", "first" * 40)
+        until_rows(recording, 1)
+        line.SMALL, line.one_in = 256, 1  # heartbeats pass
+        for number in range(7):
+            theirs.say("pub", f"{number}" * 400)
+        until(lambda: line.lost == 7, f"{line.lost} of 7 lost")
+        line.one_in = 0
+        # Nothing more is published; only the heartbeat tells of what is missing.
+        shown: list[tuple[int, int]] = []
+
+        def healed() -> bool:
+            totals = recording.totals()
+            shown.append((totals["expected"], totals["missing"]))
+            return totals["expected"] == 8 and totals["missing"] == 0
+
+        until(healed, str(recording.report()))
+        assert (8, 7) in shown
+        assert recording.totals()["healed"] == 7
+        until(lambda: recording.watermark().sources == {f"{zid}:{eid}": 7})
+    rows = [row for batch in Journal.open(tmp_path).scan() for row in batch.to_pylist()]
+    assert [row["source_sn"] for row in rows] == list(range(8))
+    verdict = verify(Journal.open(tmp_path))
+    assert (verdict.sound, verdict.ledger, verdict.rows) == (True, "agrees", 8)
+    assert verdict.heartbeats >= 1

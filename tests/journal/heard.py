@@ -22,7 +22,7 @@ class Row:
     key: str = "a"
     sn: int | None = None
     zid: bytes | None = ZID
-    eid: int = 7
+    eid: int | None = 7
     hlc: int = 0
     stamp_id: bytes = ZID
     stamped: bool = False
@@ -71,3 +71,8 @@ def ros(number: int, gid: bytes = bytes(range(16)), time: int = 0) -> bytes:
     """The attachment of a ROS 2 publisher."""
     head = number.to_bytes(8, "little", signed=True) + time.to_bytes(8, "little")
     return head + bytes([len(gid)]) + gid
+
+
+def beat(number: int, key: str = "a", zid: str = "b0a", eid: int = 7) -> Row:
+    """What a publisher on `key` says: that this is the last number it used."""
+    return Row(f"{key}/@adv/pub/{zid}/{eid}/_", sn=number, zid=None, eid=None, origin=3)

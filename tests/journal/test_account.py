@@ -223,3 +223,136 @@ def test_an_account_that_was_kept_without_times_of_gaps_is_taken_up() -> None:
     assert taken.sent_before(3) is None
     enter(taken, [2], healed=[True])
     assert taken.gaps == [(1, 1), (3, 4)]
+
+
+# ------------------------------------------------------------------------------- heartbeats
+
+
+def test_a_heartbeat_shows_what_was_lost_at_the_end() -> None:
+    account = entered([0, 1, 2])
+    assert account.heartbeat(5, 9) == [(3, 5)]
+    assert counts(account) == (6, 3, 3, 0, 0, 0)
+    assert account.open_gaps == [(3, 5)]
+    assert [account.lacks(number) for number in (2, 3, 5, 6)] == [False, True, True, False]
+    assert account.heartbeat(7, 9) == [(6, 7)]
+    assert account.open_gaps == [(3, 7)]
+
+
+def test_a_heartbeat_that_tells_nothing_new_changes_nothing() -> None:
+    account = entered([0, 1, 2])
+    before = account.state()
+    for number in (2, 1, 0, 2**32 - 1):
+        assert not account.is_news(number)
+        assert account.heartbeat(number, 9) == []
+    assert account.state() == before
+
+
+def test_a_sample_that_a_heartbeat_overtook_is_not_out_of_order() -> None:
+    account = entered([0])
+    account.heartbeat(2, 9)
+    enter(account, [1, 2])
+    assert counts(account) == (3, 3, 0, 0, 0, 0)
+    assert account.open_gaps == []
+
+
+def test_what_a_heartbeat_told_of_is_healed_like_any_gap() -> None:
+    account = entered([0])
+    account.heartbeat(3, 9)
+    enter(account, [2, 3], healed=[True, True])
+    assert account.open_gaps == [(1, 1)]
+    enter(account, [1], healed=[True])
+    assert counts(account) == (4, 4, 0, 0, 0, 3)
+
+
+def test_a_source_known_by_its_heartbeat_has_lost_only_what_it_sent_since() -> None:
+    account = Account("k", 32)
+    assert account.heartbeat(99, 9) == []
+    assert counts(account) == (0, 0, 0, 0, 0, 0)
+    assert account.heartbeat(101, 9) == [(100, 101)]
+    assert counts(account) == (2, 0, 2, 0, 0, 0)
+    assert enter(account, [103]) == [(100, 102)]
+    assert counts(account) == (4, 1, 3, 0, 0, 0)
+    # One that was under way when the first heartbeat came.
+    early = Account("k", 32)
+    early.heartbeat(99, 9)
+    enter(early, [99, 100])
+    assert counts(early) == (2, 2, 0, 0, 0, 0)
+
+
+def test_numbers_told_before_a_source_began_again_are_not_expected_of_it_now() -> None:
+    account = Account("k", 32)
+    enter(account, [0, 1], [10, 11])
+    account.heartbeat(3, 12)
+    enter(account, [0, 1], [20, 21])
+    assert (account.restarts, account.lost) == (1, 2)
+    assert counts(account) == (6, 4, 2, 0, 0, 0)
+    only_told = Account("k", 32)
+    only_told.heartbeat(500, 9)
+    enter(only_told, [0, 1])
+    assert (only_told.restarts, counts(only_told)) == (1, (2, 2, 0, 0, 0, 0))
+
+
+def test_heartbeats_are_understood_where_numbers_begin_again() -> None:
+    top = 2**32
+    account = entered([top - 2])
+    assert account.heartbeat(1, 9) == [(top - 1, top + 1)]
+    assert account.missing == 3
+
+
+def test_what_nothing_followed_was_sent_after_all_that_came_and_before_its_heartbeat() -> None:
+    account = Account("k", 32)
+    enter(account, [0, 1], [1000, 2000])
+    account.heartbeat(3, 5000)
+    assert [account.sent_before(number) for number in (2, 3)] == [4998, 4999]
+    # A publisher's clock may be ahead of ours.
+    ahead = Account("k", 32)
+    enter(ahead, [0, 1], [1000, 9000])
+    ahead.heartbeat(3, 5000)
+    assert [ahead.sent_before(number) for number in (2, 3)] == [9001, 9002]
+
+
+def test_an_account_that_was_kept_before_heartbeats_were_heard_is_taken_up() -> None:
+    account = entered([0, 5])
+    later = ("claimed", "told", "based")
+    state = {name: value for name, value in account.state().items() if name not in later}
+    assert Account.from_state(state) == account
+
+
+said = st.lists(st.tuples(st.integers(0, 30), st.sampled_from("rhb")), min_size=1, max_size=40)
+
+
+@given(said, st.sampled_from([0, 2**32 - 15]))
+def test_with_heartbeats_the_account_agrees_with_a_tally(
+    found: list[tuple[int, str]], start: int
+) -> None:
+    """`r` came, `h` was healed, `b` was told of."""
+    tally = Tally()
+    account = Account("k", 32)
+    told: list[int] = []
+    for number, what in found:
+        wire = (number + start) % 2**32
+        if what == "b":
+            known = tally.came or told
+            opened = account.heartbeat(wire, 0)
+            if known and number > max([*tally.came, *told]):
+                assert sum(last - first + 1 for first, last in opened) == number - max(
+                    [*tally.came, *told]
+                )
+            told.append(number)
+        else:
+            tally.row(number, what == "h")
+            enter(account, [wire], healed=[what == "h"])
+        account = Account.from_state(json.loads(json.dumps(account.state())))
+    # The first word says where to begin, if it is a heartbeat: after the number it tells.
+    begins = {*tally.came}
+    if found[0][1] == "b":
+        begins.add(found[0][0] + 1)
+    low, high = min(begins), max([*tally.came, *told])
+    expected = high - low + 1
+    assert account.expected == expected
+    assert account.received == len(tally.came)
+    assert account.missing == expected - len(tally.came)
+    assert (account.duplicates, account.healed) == (tally.duplicates, tally.healed)
+    missing = {n for first, last in account.open_gaps for n in range(first, last + 1)}
+    shift = low - account.first
+    assert {n + shift for n in missing} == set(range(low, high + 1)) - tally.came

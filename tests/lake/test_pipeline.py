@@ -11,6 +11,8 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
+from tests.journal import heard
+from tests.journal.written import write_rows
 from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.rowsof import START, Row
 from zenlake.journal import Journal
@@ -163,6 +165,22 @@ def test_the_ledger_is_a_table(folders: tuple[Path, Path]) -> None:
     assert (page["expected"], page["received"], page["missing"]) == (8, 4, 4)
     assert page["gaps"] == [[2, 3], [5, 6]]
     assert [(row["key"], row["rows"]) for row in pages if row["source"] is None] == [("b", 1)]
+
+
+def test_heartbeats_are_no_samples_and_show_in_gaps_what_was_lost_last(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    beat = heard.beat(4, "a")
+    write_rows(journal, [heard.Row("a", sn=0), beat, heard.Row("a", sn=1)], [beat])
+    run(lake, journal)
+    write_rows(journal, [heard.Row("a", sn=2)])
+    run(lake, journal)
+    samples = rows_of(lake, "samples")
+    assert sorted((row["offset"], row["source_sn"]) for row in samples) == [(0, 0), (2, 1), (4, 2)]
+    assert [row["key"] for row in rows_of(lake, "latest")] == ["a"]
+    (page,) = rows_of(lake, "gaps")
+    assert (page["expected"], page["received"], page["gaps"]) == (5, 3, [[3, 4]])
 
 
 def test_a_deleted_key_that_comes_back_is_back_and_late_data_changes_nothing(

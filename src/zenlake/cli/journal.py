@@ -102,6 +102,7 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
                     {
                         "sound": verdict.sound,
                         "rows": verdict.rows,
+                        "heartbeats": verdict.heartbeats,
                         "segments": verdict.segments,
                         "bytes": verdict.bytes,
                         "ledger": verdict.ledger,
@@ -111,8 +112,9 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
                 )
             )
         else:
+            beats = f" and {verdict.heartbeats} heartbeats" if verdict.heartbeats else ""
             typer.echo(
-                f"{verdict.rows} rows in {verdict.segments} segments, {verdict.bytes} B: "
+                f"{verdict.rows} rows{beats} in {verdict.segments} segments, {verdict.bytes} B: "
                 f"{'sound' if verdict.sound else 'NOT SOUND'}"
             )
             totals = verdict.totals

@@ -6,6 +6,7 @@ A source numbers its samples one after the other. What comes is entered in the o
     5                      came late: the gap is 4, 6 now
     4 (healed)             asked for again and got: the gap is 6
     8                      a duplicate
+    "I used 11 last"       a heartbeat: 10, 11 are missing too, though nothing came after them
 
 Numbers of Zenoh's publishers have 32 bits and begin again at zero; they are unrolled here, so that
 4294967295 and 0 are neighbours. A source that starts over (its own clock says later, its number
@@ -44,8 +45,10 @@ class Account:
     """What came of one source, in one partition."""
 
     __slots__ = (
+        "based",
         "begun",
         "bits",
+        "claimed",
         "duplicates",
         "first",
         "gaps",
@@ -59,6 +62,7 @@ class Account:
         "runs",
         "since",
         "time",
+        "told",
         "unlisted",
     )
 
@@ -87,16 +91,33 @@ class Account:
         #: The time of the first number, and the latest time in this run.
         self.begun = NO_TIME
         self.time = NO_TIME
+        #: The one after the highest number of this run that a heartbeat told; when that was.
+        self.claimed = 0
+        self.told = NO_TIME
+        #: Whether this run began with a heartbeat, and not with a sample.
+        self.based = False
+
+    @property
+    def end(self) -> int:
+        """The one after the highest number of this run, whether it came or was only told of."""
+        return max(self.next, self.claimed)
+
+    @property
+    def open_gaps(self) -> list[Gap]:
+        """The numbers of this run that did not come, those that nothing followed too."""
+        return (
+            [*self.gaps, (self.next, self.claimed - 1)] if self.claimed > self.next else self.gaps
+        )
 
     @property
     def expected(self) -> int:
         """How many samples the source sent, as far as its numbers tell."""
-        return self.runs + self.next - self.first
+        return self.runs + self.end - self.first
 
     @property
     def missing(self) -> int:
         """How many of them did not come."""
-        return self.lost + self.unlisted + sum([last - first + 1 for first, last in self.gaps])
+        return self.lost + self.unlisted + sum([last - first + 1 for first, last in self.open_gaps])
 
     @property
     def received(self) -> int:
@@ -105,18 +126,23 @@ class Account:
 
     def lacks(self, number: int) -> bool:
         """Whether a number, as its source tells it, lies in a gap."""
-        return self._gap_of(number) >= 0
+        return self._gap_of(number) >= 0 or self.next <= self._unrolled(number) < self.claimed
 
     def sent_before(self, number: int) -> int | None:
         """A time for a number that lies in a gap: before what followed it, in order.
 
         Such a sample comes when it is asked for; that says nothing about when it was sent.
         """
+        unrolled = self._unrolled(number)
+        if self.next <= unrolled < self.claimed:
+            # Nothing followed it but a heartbeat; it is later than all that came.
+            return (
+                max(self.told, self.time + self.claimed - self.next + 1) - self.claimed + unrolled
+            )
         at = self._gap_of(number)
         if at < 0 or self.since[at] == NO_TIME:
             return None
-        after = self.gaps[at][1] + 1 - self._unrolled(number)
-        return max(self.since[at] - after, NO_TIME + 1)
+        return max(self.since[at] - (self.gaps[at][1] + 1 - unrolled), NO_TIME + 1)
 
     def _gap_of(self, number: int) -> int:
         """Which gap a number lies in, as its source tells it; -1 if in none."""
@@ -160,13 +186,34 @@ class Account:
             )
         return opened
 
+    def is_news(self, number: int) -> bool:
+        """Whether a heartbeat with this number would change anything."""
+        return not (self.rows or self.based) or self._unrolled(number) >= self.end
+
+    def heartbeat(self, number: int, time: int) -> list[Gap]:
+        """Its source says which number it used last; gives the gap which that opens.
+
+        Where nothing came before, this is where the account begins: what was sent earlier was
+        sent to others.
+        """
+        if not self.is_news(number):
+            return []
+        end = self.end
+        self.told = time
+        self.claimed = self._unrolled(number) + 1
+        if self.rows or self.based:
+            return [(end, self.claimed - 1)]
+        self.first = self.next = self.claimed
+        self.based = True
+        return []
+
     def _follows(self, number: int) -> bool:
         mask = (1 << self.bits) - 1
         return self.rows > 0 and number == self.next & mask
 
     def _unrolled(self, number: int) -> int:
         """The number nearest to the next one whose low bits are these."""
-        if not self.rows:
+        if not (self.rows or self.based):
             return number
         size = 1 << self.bits
         return self.next + (number - self.next + (size >> 1)) % size - (size >> 1)
@@ -182,7 +229,11 @@ class Account:
         """Enter consecutive numbers from `number` on, as many as there are times."""
         first = self._unrolled(number)
         after = first + len(times)
-        if self.rows and first < self.next and not again:
+        if self.based and self.next == self.first and first + CLOSE < self.first:
+            # All that is known are numbers told before the source began again.
+            self._begin_again()
+            first, after = number, number + len(times)
+        elif self.rows and first < self.next and not again:
             known = min(after, self.next) - first
             begun = self._beginning(number, first, times[:known], own_clock)
             if begun >= 0:
@@ -228,8 +279,9 @@ class Account:
         self.since = []
         self.unlisted = 0
         self.restarts += 1
-        self.first = self.next = 0
-        self.time = NO_TIME
+        self.first = self.next = self.claimed = 0
+        self.time = self.told = NO_TIME
+        self.based = False
 
     def _enter_range(
         self, first: int, after: int, time: int, again: bool, opened: list[Gap]
@@ -238,7 +290,9 @@ class Account:
         fresh = self.next == self.first
         self.rows += after - first
         if fresh:
-            self.first, self.next, self.begun = first, after, time
+            self.begun = time
+        if fresh and not (self.based and first >= self.first):
+            self.first, self.next = first, after
             self.healed += after - first if again else 0
             return
         if first < self.first:
@@ -317,6 +371,9 @@ class Account:
             gaps = state["gaps"]
             assert isinstance(gaps, list)
             state = state | {"since": [NO_TIME] * len(gaps), "begun": NO_TIME}
+        if "claimed" not in state:
+            # Put aside before heartbeats were heard.
+            state = state | {"claimed": 0, "told": NO_TIME, "based": False}
         for name in cls.__slots__:
             setattr(account, name, state[name])
         account.gaps = [(first, last) for first, last in account.gaps]

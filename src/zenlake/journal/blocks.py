@@ -38,14 +38,20 @@ def _wanted(
 
 
 def _give(
-    batch: pa.RecordBatch, block: Block, start: int, end: int, chosen: Filter, choice: KeyChoice
+    batch: pa.RecordBatch,
+    block: Block,
+    start: int,
+    end: int,
+    chosen: Filter,
+    choice: KeyChoice,
+    hide: bool,
 ) -> pa.RecordBatch | None:
     """The wanted rows of a block's batch."""
     low, high = max(start - block.first, 0), min(end - block.first, block.rows)
     if low > 0 or high < block.rows:
         batch = batch.slice(low, high - low)
     timed = chosen.timed and not chosen.within_time(block.min_time, block.max_time)
-    return chosen.apply(batch, choice, timed=timed)
+    return chosen.apply(batch, choice, timed=timed, hide=hide)
 
 
 class SealedFile:
@@ -67,7 +73,7 @@ class SealedFile:
         return Segment.of(self.blocks, keys, path=self.path, size=self._file.size(), sealed=True)
 
     def read(
-        self, start: int, end: int, chosen: Filter, choice: KeyChoice
+        self, start: int, end: int, chosen: Filter, choice: KeyChoice, hide: bool
     ) -> Iterator[pa.RecordBatch]:
         """The wanted rows between two offsets.
 
@@ -77,19 +83,20 @@ class SealedFile:
         wanted = list(_wanted(self.blocks, start, end, chosen))
         if not wanted:
             return
-        reader = self._reader(["key"] if chosen.check else chosen.needed)
-        schema = _schema(chosen.needed)
+        names = chosen.reading(hide)
+        reader = self._reader(["key"] if chosen.check else names)
+        schema = _schema(names)
         dictionary = self._dictionary(reader, wanted) if chosen.check else None
         for number, block in wanted:
             with self._damage(number, block):
                 if chosen.check:
                     batch = _batch(self._whole(block)[block.keys :], schema, dictionary)
                 else:
-                    batch = reader.get_batch(number).select(chosen.needed)
+                    batch = reader.get_batch(number).select(names)
                     batch.validate(full=True)
                 if len(batch) != block.rows:
                     raise Torn(f"it has {len(batch)} rows, and its header says {block.rows}")
-            found = _give(batch, block, start, end, chosen, choice)
+            found = _give(batch, block, start, end, chosen, choice, hide)
             if found is not None:
                 yield found
 
@@ -225,18 +232,18 @@ class TailFile:
         )
 
     def read(
-        self, start: int, end: int, chosen: Filter, choice: KeyChoice
+        self, start: int, end: int, chosen: Filter, choice: KeyChoice, hide: bool
     ) -> Iterator[pa.RecordBatch]:
         """The wanted rows between two offsets, of what `advance` has walked."""
         wanted = list(_wanted(self.blocks, start, end, chosen))
         if not wanted:
             return
-        schema = _schema(chosen.needed)
+        schema = _schema(chosen.reading(hide))
         for _, block in wanted:
             with self._reading:
                 self._file.seek(block.position + HEADER.size + block.keys)
                 message = self._file.read_buffer(block.length - block.keys)
             batch = _batch(message, schema, self._dictionary)
-            found = _give(batch, block, start, end, chosen, choice)
+            found = _give(batch, block, start, end, chosen, choice, hide)
             if found is not None:
                 yield found

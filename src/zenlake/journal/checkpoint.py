@@ -72,6 +72,6 @@ def caught_up(journal: Journal, ledger: Ledger | None) -> Ledger:
 def _enter_rest(ledger: Ledger, journal: Journal) -> Ledger:
     for partition in range(journal.partitions):
         start = {partition: ledger.offsets[partition]}
-        for batch in journal.scan(start, partition=partition, columns=COLUMNS):
+        for batch in journal.scan(start, partition=partition, columns=COLUMNS, heartbeats=True):
             ledger.enter(partition, batch)
     return ledger

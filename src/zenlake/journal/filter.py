@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
-from zenlake.journal.schema import INSTANT, SCHEMA
+from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, INSTANT, SCHEMA
 from zenlake.journal.segment import Segment
 from zenlake.keys import IntoKeyExpr, KeyExpr
 
@@ -54,8 +54,11 @@ class Filter:
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
         check: bool = False,
+        heartbeats: bool = True,
     ) -> None:
         """Read what a caller said."""
+        #: Whether heartbeats are wanted too, which are no samples.
+        self.heartbeats = heartbeats
         #: Whether checksums are checked.
         self.check = check
         self.keys: tuple[KeyExpr, ...] | None = None
@@ -80,6 +83,18 @@ class Filter:
             names.add("time")
         #: The columns that have to be read, in the order of the file.
         self.needed = [name for name in SCHEMA.names if name in names]
+
+    def hides(self, segment: Segment) -> bool:
+        """Whether heartbeats have to be sorted out of a segment; its keys tell if there are any."""
+        if self.heartbeats:
+            return False
+        return segment.keys is None or any(HEARTBEAT_MARK in key for key in segment.keys)
+
+    def reading(self, hide: bool) -> list[str]:
+        """The columns to read where heartbeats have to be told from samples, or need not be."""
+        if not hide or "origin" in self.needed:
+            return self.needed
+        return [name for name in SCHEMA.names if name in self.needed or name == "origin"]
 
     def meets_time(self, least: int, greatest: int) -> bool:
         """Whether a row between these times may be wanted."""
@@ -106,15 +121,18 @@ class Filter:
         return any(choice.wants(key) for key in segment.keys)
 
     def apply(
-        self, batch: pa.RecordBatch, choice: KeyChoice, *, timed: bool
+        self, batch: pa.RecordBatch, choice: KeyChoice, *, timed: bool, hide: bool
     ) -> pa.RecordBatch | None:
         """The wanted rows and columns of a batch; None when there is no row."""
         mask = None
+        if hide:
+            mask = np.asarray(batch.column("origin")) != HEARTBEAT
         if self.keys is not None:
             column = batch.column("key")
             wanted = choice.of(column.dictionary)
             if not wanted.all():
-                mask = wanted[np.asarray(column.indices)]
+                fits = wanted[np.asarray(column.indices)]
+                mask = fits if mask is None else mask & fits
         if timed:
             time = batch.column("time")
             for bound, compare in ((self.after, pc.greater_equal), (self.before, pc.less)):

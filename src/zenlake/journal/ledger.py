@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from zenlake.errors import LocalError
 from zenlake.journal.account import Account, Gap
-from zenlake.journal.senders import COLUMNS, senders_in
+from zenlake.journal.heartbeats import Heartbeat, pieces
+from zenlake.journal.senders import COLUMNS, ZENOH_BITS, senders_in
 
 __all__ = ["COLUMNS", "Ledger", "Opened", "Page"]
 
@@ -72,6 +73,8 @@ class Ledger:
         self.drops: dict[str, int] = {}
         #: Rows of sources, or under keys, too many to list.
         self.unlisted_rows = 0
+        #: Rows that are heartbeats, and no samples.
+        self.heartbeats = 0
         self._accounts: dict[int, dict[str, Account]] = {}
         self._unprovable: dict[int, dict[str, int]] = {}
 
@@ -82,10 +85,38 @@ class Ledger:
         self.offsets[partition] = offset
 
     def enter(self, partition: int, batch: Any) -> list[Opened]:
-        """Enter the next rows of a partition; gives the gaps that they opened."""
-        if not batch.num_rows:
-            return []
+        """Enter the next rows of a partition, heartbeats too; gives the gaps that they opened."""
         self.offsets[partition] = self.offsets.get(partition, 0) + batch.num_rows
+        opened: list[Opened] = []
+        self.heartbeats += batch.num_rows
+        for samples, beat in pieces(batch):
+            if samples.num_rows:
+                self.heartbeats -= samples.num_rows
+                opened += self._enter_samples(partition, samples)
+            if beat is not None:
+                opened += self._enter_heartbeat(partition, beat)
+        return opened
+
+    def is_news(self, partition: int, beat: Heartbeat) -> bool:
+        """Whether a heartbeat tells something that the rows up to now do not."""
+        account = self.account(partition, beat.source)
+        if account is None:
+            return len(self._accounts.get(partition, {})) < MOST_SOURCES
+        return account.is_news(beat.number)
+
+    def _enter_heartbeat(self, partition: int, beat: Heartbeat) -> list[Opened]:
+        if not self.is_news(partition, beat):
+            return []
+        accounts = self._accounts.setdefault(partition, {})
+        account = accounts.get(beat.source)
+        if account is None:
+            account = accounts[beat.source] = Account(beat.key, ZENOH_BITS)
+        return [
+            Opened(partition, beat.source, account.key, first, last)
+            for first, last in account.heartbeat(beat.number, beat.time)
+        ]
+
+    def _enter_samples(self, partition: int, batch: Any) -> list[Opened]:
         accounts = self._accounts.setdefault(partition, {})
         opened: list[Opened] = []
         numbered, unnumbered = senders_in(batch)
@@ -128,6 +159,11 @@ class Ledger:
         found = [held[source] for held in self._accounts.values() if source in held]
         return _page(source, found) if found else None
 
+    def last_came(self, source: str) -> int | None:
+        """The last number of a source that came, whatever heartbeats tell."""
+        found = [held[source] for held in self._accounts.values() if source in held]
+        return max([one.next for one in found]) - 1 & (1 << found[0].bits) - 1 if found else None
+
     def unprovable(self) -> dict[str, int]:
         """How many rows without a number came under each key."""
         total: dict[str, int] = {}
@@ -146,7 +182,7 @@ class Ledger:
             Opened(partition, source, account.key, first, last)
             for partition, accounts in self._accounts.items()
             for source, account in accounts.items()
-            for first, last in account.gaps
+            for first, last in account.open_gaps
         ]
 
     def totals(self) -> dict[str, int]:
@@ -163,6 +199,7 @@ class Ledger:
             "rows": sum([page.rows for page in pages])
             + sum(unprovable.values())
             + self.unlisted_rows,
+            "heartbeats": self.heartbeats,
             "drops": sum(self.drops.values()),
         }
 
@@ -185,6 +222,7 @@ class Ledger:
             "offsets": {str(p): offset for p, offset in self.offsets.items()},
             "drops": dict(self.drops),
             "unlisted_rows": self.unlisted_rows,
+            "heartbeats": self.heartbeats,
             "accounts": {
                 str(p): {source: account.state() for source, account in accounts.items()}
                 for p, accounts in self._accounts.items()
@@ -204,6 +242,7 @@ class Ledger:
         ledger.offsets = {int(p): offset for p, offset in state["offsets"].items()}
         ledger.drops = dict(state["drops"])
         ledger.unlisted_rows = state["unlisted_rows"]
+        ledger.heartbeats = state.get("heartbeats", 0)
         ledger._accounts = {
             int(p): {source: Account.from_state(one) for source, one in accounts.items()}
             for p, accounts in state["accounts"].items()
@@ -225,7 +264,7 @@ def _page(source: str, accounts: list[Account]) -> Page:
     if len(accounts) == 1:
         (one,) = accounts
         expected, missing = one.expected, one.missing
-        first, last, gaps = one.first, one.next - 1, one.gaps
+        first, last, gaps = one.first, one.end - 1, one.open_gaps
     else:
         first, last, gaps = _together(accounts)
         lost = sum([account.lost for account in accounts])
@@ -268,9 +307,13 @@ def _together(accounts: list[Account]) -> tuple[int, int, list[Gap]]:
             came.append((start, account.next - 1))
     came.sort()
     gaps: list[Gap] = []
-    end = came[0][0] - 1
+    lowest = min([account.first for account in accounts])
+    end = lowest - 1
     for first, last in came:
         if first > end + 1:
             gaps.append((end + 1, first - 1))
         end = max(end, last)
-    return came[0][0], end, gaps
+    told = max([account.claimed for account in accounts]) - 1
+    if told > end:
+        gaps.append((end + 1, told))
+    return lowest, max(end, told), gaps

@@ -129,6 +129,7 @@ class Journal:
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
         check: bool = False,
+        heartbeats: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows between two offsets, never past the durable watermark.
 
@@ -138,10 +139,12 @@ class Journal:
         None, `columns` are names. Batches have the journal's schema, or what `columns` chose of
         it. Rows come in the order of their offsets, partition by partition. With `check` every
         block is read whole and its checksum compared, also of sealed segments; rows of the
-        write-ahead file are always checked. Raises `JournalGap` when `start` is no longer kept,
+        write-ahead file are always checked. With `heartbeats` there are also the rows that are
+        none, but what publishers said of their numbers; without it their offsets are passed over.
+        Raises `JournalGap` when `start` is no longer kept,
         and `JournalCorrupt` when rows are damaged.
         """
-        chosen = Filter(keys, time, columns, check)
+        chosen = Filter(keys, time, columns, check, heartbeats)
         durable = self.watermark().offsets
         ranges = []
         for number in self._numbers(partition):
@@ -162,13 +165,14 @@ class Journal:
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
         check: bool = False,
+        heartbeats: bool = False,
         poll: float = 0.02,
     ) -> Iterator[pa.RecordBatch]:
         """The rows from `start` on, and those to come, until `close`.
 
         Looks at the watermark every `poll` seconds when there is nothing to give.
         """
-        chosen = Filter(keys, time, columns, check)
+        chosen = Filter(keys, time, columns, check, heartbeats)
         places: dict[int, int | None] = {}
         for number in self._numbers(partition):
             first = _offset(start, number)
@@ -265,7 +269,7 @@ class Journal:
                     file = self._open(number, segment, explicit=first is not None)
                     if file is None:
                         continue
-                yield from file.read(start, due, chosen, choice)
+                yield from file.read(start, due, chosen, choice, chosen.hides(segment))
 
     def _open(self, partition: int, segment: Segment, *, explicit: bool) -> SealedFile | None:
         """A listed segment; None when it was let go, and nobody asked for its rows by number."""

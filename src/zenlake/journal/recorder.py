@@ -1,8 +1,9 @@
 """The recorder: hears keys, writes them to a journal, keeps the ledger, answers for them.
 
     session ─► columns ─► writer ─► durable watermark ─► told on the bus
-                  ├─────► ledger ─► gaps ─► healer ─► writer
-                  └─────► latest values ─► answers
+       │          ├─────► ledger ─► gaps ─► healer ─► writer
+       │          └─────► latest values ─► answers
+       └─► heartbeats ─► ledger, and writer if they tell something new
 
 One thread for each key expression takes what came and hands it on; nothing here touches a sample.
 """
@@ -23,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.errors import KeyExprError, LocalError, ZError
-from zenlake.journal import checkpoint
+from zenlake.journal import checkpoint, heartbeats
 from zenlake.journal.account import Gap
 from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
 from zenlake.journal.heal import Healer, Patient
 from zenlake.journal.latest import COLUMNS, Latest
+from zenlake.journal.layout import partition_of
 from zenlake.journal.reader import Journal
 from zenlake.journal.rows import batches_of, timestamp_of
 from zenlake.journal.schema import HEALED, HLC_BIAS
@@ -35,10 +37,14 @@ from zenlake.journal.serve import Answers, Documents
 from zenlake.journal.watermark import Watermark
 from zenlake.journal.writer import JournalWriter
 from zenlake.keys import KeyExpr, includes, intersects, is_wild
+from zenlake.node.advanced_keys import publishers_of
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
+    from zenlake.api.subscribe import Subscriber
     from zenlake.clock import Timestamp
+    from zenlake.journal.heartbeats import Heartbeat
+    from zenlake.journal.ledger import Opened
     from zenlake.node.sample import Sample
 
 __all__ = ["Options", "Recorder"]
@@ -131,6 +137,9 @@ class Recorder:
         self._subscribers: list[ColumnSubscriber] = []
         self._healer: Healer | None = None
         self._answers: Answers | None = None
+        #: What publishers say of their numbers, and who hears it.
+        self._beats = heartbeats.Inbox()
+        self._beating: list[Subscriber[None]] = []
         self._hearing: list[threading.Thread] = []
         self._others: list[threading.Thread] = []
         try:
@@ -149,6 +158,12 @@ class Recorder:
             self._hearing.append(
                 self._thread("recorder", lambda s=sink, n=number: self._hear(s, n))  # type: ignore[misc]
             )
+        for expr in self._exprs:
+            # `@adv` is verbatim: the expressions themselves never mean these keys.
+            self._beating.append(
+                self._session.declare_subscriber(publishers_of(expr), self._beats.push)
+            )
+        self._hearing.append(self._thread("heartbeats", self._hear_beats))
         self._others.append(self._thread("watermark", self._tell))
         self._others.append(self._thread("memory", self._remember))
         self._answers = Answers(
@@ -210,6 +225,7 @@ class Recorder:
             "queued_bytes": writer.queued_bytes,
             "dropped": self.dropped,
             "disk_full": writer.full,
+            "heartbeats": {"heard": self._beats.heard, "refused": self._beats.refused},
             "latest": self._latest.counts,
             "healing": {} if self._healer is None else self._healer.counts,
         }
@@ -257,12 +273,44 @@ class Recorder:
         if opened and self._healer is not None:
             self._healer.opened(opened)
 
+    def _hear_beats(self) -> None:
+        try:
+            while found := self._beats.take():
+                # A number whose sample came before the heartbeat is not missing.
+                self._take_all()
+                self._heed(found)
+        except ZError as error:
+            log.error("heartbeats are no longer heard for %s: %s", self.journal.path, error)
+            self._failure = error
+
+    def _heed(self, found: list[Heartbeat]) -> None:
+        """Write down what heartbeats tell that the rows do not."""
+        partitions = self._writer.partitions
+        opened: list[Opened] = []
+        with self._order:
+            with self._lock:
+                news = [
+                    beat
+                    for beat in found
+                    if self._ledger.is_news(partition_of(beat.key, partitions), beat)
+                ]
+            if not news:
+                return
+            now = time.time_ns() // 1000
+            stamp = self._session.new_timestamp()
+            for partition, batch in heartbeats.batches_of(news, partitions, now, stamp):
+                self._writer.append(partition, batch)
+                with self._lock:
+                    opened += self._ledger.enter(partition, batch)
+        if opened and self._healer is not None:
+            self._healer.opened(opened)
+
     # -------------------------------------------------------------------------------- healing
 
     def _gaps_of(self, partition: int, source: str) -> list[Gap]:
         with self._lock:
             account = self._ledger.account(partition, source)
-            return [] if account is None else list(account.gaps)
+            return [] if account is None else list(account.open_gaps)
 
     def _heal(self, patient: Patient, samples: list[Sample]) -> None:
         """Write what was asked for, if it did not come by itself meanwhile."""
@@ -413,6 +461,10 @@ class Recorder:
         self._closed = True
         for subscriber in self._subscribers:
             subscriber.undeclare()
+        if not self._session.is_closed():
+            for beating in self._beating:
+                beating.undeclare()
+        self._beats.close()
         for sink in self._sinks:
             sink.close()
         for thread in self._hearing:

@@ -20,6 +20,10 @@ DELETE: Final = 1
 HEARD: Final = 0
 HEALED: Final = 1
 IMPORTED: Final = 2
+#: No sample: a publisher tells which number it used last. Only those who ask for it are given it.
+HEARTBEAT: Final = 3
+#: What the key of every heartbeat has in it, after the key that it is about.
+HEARTBEAT_MARK: Final = "/@adv/pub/"
 
 #: What is added to `hlc` to get the 64 bits of the time as they were on the wire. A signed long
 #: that is shifted keeps the order of all 64 bits; a cast would turn 2038 into the past.

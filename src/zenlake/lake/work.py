@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from zenlake.errors import JournalError
 from zenlake.journal import Journal
+from zenlake.journal.heartbeats import samples_in
 from zenlake.journal.ledger import COLUMNS, Ledger
 from zenlake.lake import latest
 from zenlake.lake.files import DataFile, read_noted, write_file, write_partitioned
@@ -113,10 +114,12 @@ class Ingest:
         journal = Journal.open(self.journal)
         for stretch in self.stretches:
             due = stretch.end - stretch.first
-            for batch in journal.scan(stretch.first, stretch.end, partition=stretch.partition):
+            for batch in journal.scan(
+                stretch.first, stretch.end, partition=stretch.partition, heartbeats=True
+            ):
                 due -= batch.num_rows
-                if batch.num_rows:
-                    yield stretch, batch
+                for samples in samples_in(batch):
+                    yield stretch, samples
             if due:
                 raise JournalError(
                     f"partition {stretch.partition} of {self.journal} lacks {due} rows before "
@@ -194,7 +197,9 @@ class Fold:
         for partition, (start, end) in self.ranges.items():
             if ledger.offsets.get(partition, 0) != start:
                 ledger.begin(partition, start)
-            for batch in journal.scan(start, end, partition=partition, columns=list(COLUMNS)):
+            for batch in journal.scan(
+                start, end, partition=partition, columns=list(COLUMNS), heartbeats=True
+            ):
                 ledger.enter(partition, batch)
         state = zlib.compress(json.dumps(ledger.state()).encode(), 1)
         file = write_file(

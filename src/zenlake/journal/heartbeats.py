@@ -1,0 +1,170 @@
+"""Heartbeats: what advanced publishers say of their numbers when they have nothing else to say.
+
+A publisher that beats puts the number it used last under a key of its own:
+
+    robot/7/pose/@adv/pub/<zid>/<eid>/_     four bytes, little-endian
+
+What is lost at the very end of a stream is noticed by nothing else. So a heartbeat that tells of
+numbers which did not come is written down, as a row between the rows that came before and after
+it: whoever folds the journal again hears it at the same moment. It lies in the partition of the
+key that it is about.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from zenlake.clock import NTP64
+from zenlake.clock.zid import id_text
+from zenlake.journal.layout import partition_of
+from zenlake.journal.rows import hlc_of, unnumbered_batch
+from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, PUT
+from zenlake.keys import is_wild
+from zenlake.node.advanced_keys import SERIALS, SourceId, publisher_named
+
+if TYPE_CHECKING:
+    from zenlake.clock import Timestamp
+    from zenlake.node.sample import Sample
+
+__all__ = ["Heartbeat", "Inbox", "batches_of", "pieces", "samples_in"]
+
+MOST_HELD: Final = 10_000
+"""How many publishers' heartbeats may wait to be looked at."""
+
+SIZE: Final = 4
+
+
+class Heartbeat(NamedTuple):
+    """A publisher's word that `number` is the last it used."""
+
+    #: Where it was said.
+    place: str
+    source: str
+    #: What it publishes on.
+    key: str
+    number: int
+    #: When it was heard, as the column `hlc` has it; 0 where that is not known yet.
+    time: int = 0
+
+    @classmethod
+    def read(cls, place: str, number: int, time: int = 0) -> Heartbeat | None:
+        """What is said under a key; None where no publisher of samples with numbers says it."""
+        found = publisher_named(place)
+        key = place.rpartition(HEARTBEAT_MARK)[0]
+        if not isinstance(found, SourceId) or not key or is_wild(key):
+            return None
+        if not 0 <= number < SERIALS:
+            return None
+        return cls(place, f"{id_text(found.zid)}:{found.eid}", key, number, time)
+
+
+# ----------------------------------------------------------------------------------- as rows
+
+
+def batches_of(
+    heartbeats: Iterable[Heartbeat], partitions: int, received: int, stamp: Timestamp
+) -> list[tuple[int, Any]]:
+    """Heartbeats as rows, by partition; `received` is in microseconds since 1970.
+
+    Their number is told and their source is not: it is in the key, and a number with a source is
+    that of a sample that came.
+    """
+    found: dict[int, list[dict[str, object]]] = {}
+    for beat in heartbeats:
+        row: dict[str, object] = {
+            "key": beat.place,
+            "value": beat.number.to_bytes(SIZE, "little"),
+            "kind": PUT,
+            "encoding_id": 0,
+            "encoding_schema": None,
+            "hlc": hlc_of(stamp),
+            "time": NTP64.as_nanos(stamp.get_time_as_ntp64()) // 1000,
+            "stamp_id": stamp.id_bytes,
+            "stamped": True,
+            "attachment": None,
+            "source_zid": None,
+            "source_eid": None,
+            "source_sn": beat.number,
+            "priority": 5,
+            "congestion": 0,
+            "express": False,
+            "reliable": True,
+            "received": received,
+            "origin": HEARTBEAT,
+        }
+        found.setdefault(partition_of(beat.key, partitions), []).append(row)
+    return [(partition, unnumbered_batch(rows)) for partition, rows in sorted(found.items())]
+
+
+def pieces(batch: Any) -> Iterator[tuple[Any, Heartbeat | None]]:
+    """A batch cut at its heartbeats: rows, and what was told after them if that can be read."""
+    origin = batch.column("origin").to_numpy(zero_copy_only=False)
+    start = 0
+    for row in np.flatnonzero(origin == HEARTBEAT).tolist():
+        place, number, time = [
+            batch.column(name)[row].as_py() for name in ("key", "source_sn", "hlc")
+        ]
+        said = None if number is None else Heartbeat.read(place, number, time)
+        yield batch.slice(start, row - start), said
+        start = row + 1
+    if start < batch.num_rows:
+        yield (batch.slice(start) if start else batch), None
+
+
+def samples_in(batch: Any) -> Iterator[Any]:
+    """The samples of a batch, in pieces whose offsets have no gaps."""
+    for piece, _ in pieces(batch):
+        if piece.num_rows:
+            yield piece
+
+
+# ------------------------------------------------------------------------------------ hearing
+
+
+class Inbox:
+    """What publishers said last, until somebody looks; a newer word takes the place of an older.
+
+    Nobody is held up here, and no stranger can fill more than there is room for.
+    """
+
+    def __init__(self, most: int = MOST_HELD) -> None:
+        """Empty."""
+        self._most = most
+        self._state = threading.Condition()
+        self._held: dict[str, Heartbeat] = {}
+        self._closed = False
+        self.heard = 0
+        #: Heartbeats that could not be read, or found no room.
+        self.refused = 0
+
+    def push(self, sample: Sample) -> None:
+        """Hear a sample under the key of a publisher; any thread."""
+        payload = sample.payload.to_bytes()
+        beat = None
+        if len(payload) == SIZE:
+            beat = Heartbeat.read(str(sample.key_expr), int.from_bytes(payload, "little"))
+        with self._state:
+            self.heard += 1
+            if beat is None or (beat.place not in self._held and len(self._held) >= self._most):
+                self.refused += 1
+                return
+            self._held[beat.place] = beat
+            self._state.notify()
+
+    def take(self) -> list[Heartbeat]:
+        """Wait for what was said, and take it; nothing means that there will be no more."""
+        with self._state:
+            self._state.wait_for(lambda: self._held or self._closed)
+            found = list(self._held.values())
+            self._held.clear()
+            return found
+
+    def close(self) -> None:
+        """Hear no more; what was heard can still be taken."""
+        with self._state:
+            self._closed = True
+            self._state.notify_all()
