@@ -16,7 +16,8 @@ from tests.journal.written import write_rows
 from zenlake.clock import Timestamp
 from zenlake.ext import CacheConfig, MissDetectionConfig, declare_advanced_publisher
 from zenlake.journal import Journal, checkpoint
-from zenlake.journal.heartbeats import Heartbeat, Inbox, batches_of, pieces, samples_in
+from zenlake.journal.heartbeats import Heartbeat, batches_of, pieces, samples_in
+from zenlake.journal.inbox import Inbox
 from zenlake.journal.layout import partition_of
 from zenlake.journal.ledger import Ledger
 from zenlake.journal.recorder import Options, Recorder

@@ -28,6 +28,7 @@ from zenlake.journal import checkpoint, heartbeats
 from zenlake.journal.account import Gap
 from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
 from zenlake.journal.heal import Healer, Patient
+from zenlake.journal.inbox import Inbox
 from zenlake.journal.latest import COLUMNS, Latest
 from zenlake.journal.layout import partition_of
 from zenlake.journal.reader import Journal
@@ -138,7 +139,7 @@ class Recorder:
         self._healer: Healer | None = None
         self._answers: Answers | None = None
         #: What publishers say of their numbers, and who hears it.
-        self._beats = heartbeats.Inbox()
+        self._beats = Inbox()
         self._beating: list[Subscriber[None]] = []
         self._hearing: list[threading.Thread] = []
         self._others: list[threading.Thread] = []
