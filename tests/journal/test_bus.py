@@ -10,7 +10,7 @@ import pytest
 import zenlake
 from tests.api.sessions import joined
 from tests.journal.recording import recording, until, until_heard, until_rows
-from zenlake.errors import JournalError, JournalGap, SelectorError, Timeout
+from zenlake.errors import JournalError, JournalGap, LocalError, SelectorError, Timeout
 from zenlake.journal import SCHEMA, Journal
 from zenlake.journal.bus import RemoteJournal
 from zenlake.journal.request import RowRequest
@@ -119,6 +119,15 @@ def test_rows_that_are_no_longer_kept_are_a_gap(tmp_path: Path) -> None:
         (reply,) = other.get("@journal/j/rows/**?start=0")
         assert reply.err is not None
         assert b'"earliest"' in reply.err.payload.to_bytes()
+
+
+def test_a_partition_that_there_is_not_is_refused_here_as_there(tmp_path: Path) -> None:
+    with recording(tmp_path) as (_, other):
+        for journal in (Journal.open(tmp_path), RemoteJournal.open(other, "j")):
+            with pytest.raises(LocalError, match="has no partition 9"):
+                journal.scan(partition=9)
+            with pytest.raises(LocalError, match="has no partition -1"):
+                journal.follow(partition=-1)
 
 
 def test_nobody_of_that_name_is_told_in_time() -> None:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from zenlake.errors import DecodeError, JournalError, JournalGap, Timeout
 from zenlake.journal.parts import batches_in
-from zenlake.journal.reader import Keys, Offsets
+from zenlake.journal.reading import Keys, Offsets, Range, Readable
 from zenlake.journal.request import RowRequest
 from zenlake.journal.segment import Segment
 from zenlake.journal.serve import root_of
@@ -37,7 +39,7 @@ PATIENCE: Final = 10.0
 """How long an answer may take, in seconds."""
 
 
-class RemoteJournal:
+class RemoteJournal(Readable):
     """A journal somewhere in the network."""
 
     def __init__(self, session: Session, name: str, timeout: float = PATIENCE) -> None:
@@ -45,29 +47,17 @@ class RemoteJournal:
         self._session = session
         self._root = root_of(name)
         self._timeout = timeout
-        self._closed = threading.Event()
         page = self._document("manifest")
-        self.id = str(page["id"])
-        self.name = str(page["name"])
-        self.partitions = int(page["partitions"])
+        called = str(page["name"])
+        super().__init__(called, str(page["id"]), called, int(page["partitions"]))
 
     @classmethod
     def open(cls, session: Session, name: str, timeout: float = PATIENCE) -> RemoteJournal:
         """The journal of this name, wherever it is recorded."""
         return cls(session, name, timeout)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<RemoteJournal {self.name} {self.id}>"
-
-    def close(self) -> None:
-        """End every `follow`; the session stays open."""
-        self._closed.set()
 
     # ---------------------------------------------------------------------------------- facts
 
@@ -76,9 +66,9 @@ class RemoteJournal:
         page = self._document("watermark")
         return Watermark(tuple(page["offsets"]), page["sources"], page["synced"])
 
-    def earliest(self) -> tuple[int, ...]:
-        """The first offset of each partition that is still kept."""
-        return tuple(self._document("manifest")["earliest"])
+    def _kept(self, partitions: Iterable[int]) -> dict[int, int]:
+        kept = self._document("manifest")["earliest"]
+        return {number: kept[number] for number in partitions}
 
     def segments(self, partition: int) -> list[Segment]:
         """What a partition consists of; paths are those of the machine where it lies."""
@@ -115,25 +105,9 @@ class RemoteJournal:
         keys: Keys = None,
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.RecordBatch]:
         """The rows between two offsets, never past the durable watermark, as `Journal.scan`."""
-        durable = self.watermark().offsets
-        earliest = self.earliest()
-        numbers = range(self.partitions) if partition is None else (partition,)
-        ranges: list[tuple[int, int, int]] = []
-        for number in numbers:
-            first = start if start is None or isinstance(start, int) else start.get(number)
-            last = end if end is None or isinstance(end, int) else end.get(number)
-            if first is not None and first < earliest[number]:
-                raise JournalGap(
-                    f"offset {first} of partition {number} is no longer kept by {self.name}; it "
-                    f"begins with {earliest[number]}",
-                    number,
-                    earliest[number],
-                )
-            until = durable[number] if last is None else min(last, durable[number])
-            ranges.append((number, earliest[number] if first is None else first, until))
-        return self._scan(ranges, _texts(keys), time, columns)
+        return self._scan(self._ranges(start, end, partition), _texts(keys), time, columns)
 
     def follow(
         self,
@@ -144,39 +118,42 @@ class RemoteJournal:
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
         poll: float = 0.1,
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.RecordBatch]:
         """The rows from `start` on, and those to come, until `close`."""
-        numbers = range(self.partitions) if partition is None else (partition,)
-        earliest = self.earliest()
-        places = {}
-        for number in numbers:
-            first = start if start is None or isinstance(start, int) else start.get(number)
-            places[number] = earliest[number] if first is None else first
         texts = _texts(keys)
+
+        def read(ranges: list[Range]) -> Iterator[pa.RecordBatch]:
+            return self._scan(ranges, texts, time, columns)
+
+        return self._woken(self._places(start, partition), read, poll)
+
+    def _woken(
+        self,
+        places: dict[int, int | None],
+        read: Callable[[list[Range]], Iterator[pa.RecordBatch]],
+        poll: float,
+    ) -> Iterator[pa.RecordBatch]:
         # The watermark is published as it moves: it wakes whoever waits for rows.
         moved = threading.Event()
+
+        def pause() -> None:
+            moved.wait(poll)
+            moved.clear()
+
         with self._session.declare_subscriber(f"{self._root}/watermark", lambda _: moved.set()):
-            while not self._closed.is_set():
-                moved.clear()
-                durable = self.watermark().offsets
-                behind = [number for number in places if places[number] < durable[number]]
-                for number in behind:
-                    reach = [(number, places[number], durable[number])]
-                    yield from self._scan(reach, texts, time, columns)
-                    places[number] = durable[number]
-                if not behind:
-                    moved.wait(poll)
+            yield from self._following(places, read, pause)
 
     def _scan(
         self,
-        ranges: list[tuple[int, int, int]],
+        ranges: list[Range],
         keys: tuple[str, ...],
         time: tuple[int | None, int | None] | None,
         columns: Sequence[str] | None,
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.RecordBatch]:
         named = None if columns is None else tuple(columns)
+        kept = self.earliest() if any(first is None for _, first, _ in ranges) else ()
         for number, first, end in ranges:
-            start = first
+            start = kept[number] if first is None else first
             while start < end and not self._closed.is_set():
                 request = RowRequest(number, start, end, keys, time, named, self.id)
                 before = start
@@ -189,7 +166,7 @@ class RemoteJournal:
                         "ask again when its recorder is back"
                     )
 
-    def _parts(self, request: RowRequest) -> Iterator[tuple[list[Any], int]]:
+    def _parts(self, request: RowRequest) -> Iterator[tuple[list[pa.RecordBatch], int]]:
         """The replies to one question: their batches, and how far each got."""
         for reply in self._ask(f"rows/{request.partition}/**", request.to_json()):
             sample = reply.ok

@@ -5,37 +5,33 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from zenlake.errors import JournalCorrupt, JournalError, JournalGap, LocalError
+from zenlake.errors import JournalCorrupt, JournalError
 from zenlake.journal.blocks import SealedFile, TailFile
 from zenlake.journal.files import LocalFiles, Shelf
 from zenlake.journal.filter import Filter, KeyChoice
 from zenlake.journal.layout import INFO, JournalInfo, manifest_path, open_path, sealed_path
 from zenlake.journal.manifest import Manifest
+from zenlake.journal.reading import Keys, Offsets, Range, Readable
 from zenlake.journal.remote import RemoteFiles, is_uri, parted
 from zenlake.journal.segment import Segment
 from zenlake.journal.watermark import WATERMARK, Watermark
-from zenlake.keys import IntoKeyExpr
 
 __all__ = ["Journal"]
 
-Offsets = Mapping[int, int] | int | None
-Keys = IntoKeyExpr | Iterable[IntoKeyExpr] | None
 #: How often names are looked up anew while a writer changes them; each change takes it moments.
 _PATIENCE = 20
 
 
-class Journal:
+class Journal(Readable):
     """A journal to read from; cheap to open, and safe beside a running recorder."""
 
     def __init__(self, shelf: Shelf, where: str) -> None:
         """For a shelf of your own; everybody else calls `Journal.open`."""
         self._shelf = shelf
-        self._where = where
-        self._closed = threading.Event()
         self._tails: dict[int, TailFile] = {}
         self._manifests: dict[int, tuple[bytes, Manifest]] = {}
         self._lock = threading.Lock()
@@ -46,7 +42,8 @@ class Journal:
                 f"{where} is not a journal: it has no {INFO}; record into it first, or name the "
                 "folder that `zenlake record --to` was given"
             ) from error
-        self._info = JournalInfo.from_json(page, where)
+        info = JournalInfo.from_json(page, where)
+        super().__init__(where, info.id, info.name, info.partitions)
 
     @classmethod
     def open(cls, where: str | os.PathLike[str]) -> Journal:
@@ -62,27 +59,6 @@ class Journal:
 
     def __repr__(self) -> str:
         return f"Journal.open({self._where!r})"
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def id(self) -> str:
-        """What distinguishes this journal from all others."""
-        return self._info.id
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return self._info.name
-
-    @property
-    def partitions(self) -> int:
-        """How many partitions it has."""
-        return self._info.partitions
 
     @property
     def path(self) -> str:
@@ -102,10 +78,6 @@ class Journal:
                 f"{self.partitions} partitions"
             )
         return watermark
-
-    def earliest(self) -> tuple[int, ...]:
-        """The first offset of each partition that is still kept."""
-        return tuple(self._manifest(number).earliest for number in range(self.partitions))
 
     def segments(self, partition: int) -> list[Segment]:
         """What a partition consists of; the last may still be growing."""
@@ -141,20 +113,11 @@ class Journal:
         block is read whole and its checksum compared, also of sealed segments; rows of the
         write-ahead file are always checked. With `heartbeats` there are also the rows that are
         none, but what publishers said of their numbers; without it their offsets are passed over.
-        Raises `JournalGap` when `start` is no longer kept,
-        and `JournalCorrupt` when rows are damaged.
+        Raises `JournalGap` when `start` is no longer kept, and `JournalCorrupt` when rows are
+        damaged.
         """
         chosen = Filter(keys, time, columns, check, heartbeats)
-        durable = self.watermark().offsets
-        ranges = []
-        for number in self._numbers(partition):
-            first = _offset(start, number)
-            last = _offset(end, number)
-            if first is not None:
-                self._check_kept(number, first)
-            until = durable[number] if last is None else min(last, durable[number])
-            ranges.append((number, first, until))
-        return self._scan(ranges, chosen)
+        return self._scan(self._ranges(start, end, partition), chosen)
 
     def follow(
         self,
@@ -173,13 +136,11 @@ class Journal:
         Looks at the watermark every `poll` seconds when there is nothing to give.
         """
         chosen = Filter(keys, time, columns, check, heartbeats)
-        places: dict[int, int | None] = {}
-        for number in self._numbers(partition):
-            first = _offset(start, number)
-            if first is not None:
-                self._check_kept(number, first)
-            places[number] = first
-        return self._follow(places, chosen, poll)
+        return self._following(
+            self._places(start, partition),
+            lambda ranges: self._scan(ranges, chosen),
+            lambda: self._closed.wait(poll),
+        )
 
     def rows(
         self, partition: int, start: int, end: int, columns: Sequence[str]
@@ -194,21 +155,7 @@ class Journal:
             return RemoteFiles(folder).open(name)
         return self._shelf.open(segment.path)
 
-    def close(self) -> None:
-        """End every `follow`; what they gave stays valid."""
-        self._closed.set()
-
     # ------------------------------------------------------------------ inside
-
-    def _checked(self, partition: int) -> int:
-        if not 0 <= partition < self.partitions:
-            raise LocalError(
-                f"{self._where} has no partition {partition}; it has 0 to {self.partitions - 1}"
-            )
-        return partition
-
-    def _numbers(self, partition: int | None) -> Iterable[int]:
-        return range(self.partitions) if partition is None else (self._checked(partition),)
 
     def _manifest(self, partition: int) -> Manifest:
         path = manifest_path(partition)
@@ -222,36 +169,10 @@ class Journal:
             self._manifests[partition] = known
         return known[1]
 
-    def _check_kept(self, partition: int, first: int) -> None:
-        earliest = self._manifest(partition).earliest
-        if first < earliest:
-            raise JournalGap(
-                f"offset {first} of partition {partition} is no longer kept in {self._where}; it "
-                f"begins with {earliest}",
-                partition,
-                earliest,
-            )
+    def _kept(self, partitions: Iterable[int]) -> dict[int, int]:
+        return {number: self._manifest(number).earliest for number in partitions}
 
-    def _follow(
-        self, places: dict[int, int | None], chosen: Filter, poll: float
-    ) -> Iterator[pa.RecordBatch]:
-        while not self._closed.is_set():
-            durable = self.watermark().offsets
-            behind = {
-                number: first for number, first in places.items() if (first or 0) < durable[number]
-            }
-            for number, first in behind.items():
-                for batch in self._scan([(number, first, durable[number])], chosen):
-                    yield batch
-                    if self._closed.is_set():
-                        return
-                places[number] = durable[number]
-            if not behind:
-                self._closed.wait(poll)
-
-    def _scan(
-        self, ranges: list[tuple[int, int | None, int]], chosen: Filter
-    ) -> Iterator[pa.RecordBatch]:
+    def _scan(self, ranges: list[Range], chosen: Filter) -> Iterator[pa.RecordBatch]:
         choice = KeyChoice(chosen.keys or ())
         for number, first, end in ranges:
             due = first
@@ -259,7 +180,7 @@ class Journal:
                 if due is not None and segment.first > due:
                     # Retention was faster than this scan.
                     if first is not None:
-                        self._check_kept(number, due)
+                        self._check_kept(number, due, self._manifest(number).earliest)
                     due = segment.first
                 start = segment.first if due is None else due
                 due = max(start, min(segment.end, end))
@@ -284,7 +205,7 @@ class Journal:
                 manifest = self._manifest(partition)
                 if manifest.earliest > segment.first:
                     if explicit:
-                        self._check_kept(partition, segment.first)
+                        self._check_kept(partition, segment.first, manifest.earliest)
                     return None
                 segment = next((s for s in manifest.segments if s.first == segment.first), segment)
         raise JournalCorrupt(
@@ -349,9 +270,3 @@ class Journal:
             tail.advance(end)
             self._tails[partition] = tail
             return tail
-
-
-def _offset(offsets: Offsets, partition: int) -> int | None:
-    if offsets is None or isinstance(offsets, int):
-        return offsets
-    return offsets.get(partition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from zenlake.journal.recorder import Options, Recorder
@@ -15,24 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["options_of", "recording"]
 
+#: What a configuration and a recorder call by the same name.
+SAME = tuple(
+    field.name for field in fields(Options) if field.name not in ("key_exprs", "path", "name")
+)
+
 
 def options_of(service: JournalService) -> Options:
     """What a recorder is told of one entry of the configuration."""
+    keys = tuple(str(key) for key in service.key_exprs)
     return Options(
-        tuple(str(key) for key in service.key_exprs),
-        service.dir,
-        name=str(service.name),
-        partitions=service.partitions,
-        fsync=service.fsync,
-        segment_bytes=service.segment_bytes,
-        segment_age=service.segment_age,
-        retain_bytes=service.retain_bytes,
-        retain_age=service.retain_age,
-        on_full=service.on_full,
-        answer=service.answer,
-        answer_time=service.answer_time,
-        complete=service.complete,
-        heal=service.heal,
+        keys, service.dir, str(service.name), **{name: getattr(service, name) for name in SAME}
     )
 
 
