@@ -35,11 +35,21 @@ class Link(ABC):
     reliable: bool
     """Whether what was accepted arrives, in order, or the link breaks."""
     thread_safe: bool
-    """Whether `send` may be called from any thread."""
+    """Whether `send` may be called from any thread; then each class says how a thread waits."""
     mtu: int
     """The largest batch to offer, with its length prefix on a stream."""
     auth_identifier: str | None = None
     """The common name in the certificate that the other side proved to own, if it has one."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a class that any thread may write and none can wait for."""
+        super().__init_subclass__()
+        # What is not said of the class may be said of each link: it has to be ready for both.
+        if getattr(cls, "thread_safe", True) and cls.wait_writable is Link.wait_writable:
+            raise TypeError(
+                f"{cls.__name__} may be written by any thread, and has no wait_writable; "
+                "define it, or set thread_safe = False"
+            )
 
     def __init__(self, src: str, dst: str) -> None:
         self.src = src
@@ -76,7 +86,7 @@ class Link(ABC):
     def wait_writable(self, seconds: float) -> None:
         """Wait until `send` may take bytes, but not longer, on any thread that can wait.
 
-        Only for links that any thread may write.
+        Only for links that any thread may write, which must define it.
         """
         raise NotImplementedError(f"{type(self).__name__} is written by the loop alone")
 
