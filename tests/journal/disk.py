@@ -173,6 +173,9 @@ class Disk:
     def open(self, path: str) -> pa.NativeFile:
         return pa.BufferReader(self.read(path))
 
+    def mark(self, path: str) -> object:
+        return None
+
     def list(self, path: str) -> list[str]:
         prefix = path + "/" if path else ""
         found = {

@@ -23,6 +23,27 @@ __all__ = ["SealedFile", "TailFile"]
 
 _KEY: Final = SCHEMA.get_field_index("key")
 
+#: A scan that leaves values out compares no checksums where rows have more bytes than this: it
+#: would have to read all of them.
+NARROW: Final = 256
+
+#: For the segments that this process has read: which of their blocks were summed. A block is
+#: summed once; what a disk forgets after that, a process that starts anew will find.
+_known: dict[object, bytearray] = {}
+_MOST_KNOWN: Final = 10_000
+
+
+def _summed(mark: object, blocks: int) -> bytearray:
+    """What is known of the file with this mark; without one, nothing."""
+    known = _known.get(mark)
+    if known is None or len(known) != blocks:
+        known = bytearray(blocks)
+        if mark is not None:
+            if len(_known) >= _MOST_KNOWN:
+                _known.pop(next(iter(_known)), None)
+            _known[mark] = known
+    return known
+
 
 def _wanted(
     blocks: list[Block], start: int, end: int, chosen: Filter
@@ -59,9 +80,12 @@ class SealedFile:
 
     def __init__(self, shelf: Shelf, path: str) -> None:
         self.path = path
+        mark = shelf.mark(path)
         self._file = shelf.open(path)
         self._reading = threading.Lock()
         self.blocks = read_index(self._file, path)
+        #: For each block whether its checksum was compared.
+        self._summed = _summed(mark, len(self.blocks))
 
     def segment(self) -> Segment:
         """What the segment holds, from the file itself."""
@@ -77,45 +101,73 @@ class SealedFile:
     ) -> Iterator[pa.RecordBatch]:
         """The wanted rows between two offsets.
 
-        Unless checksums are asked for, only the wanted columns are read, and it is made sure
+        Where checksums are not compared, only the wanted columns are read, and it is made sure
         that nothing in them points elsewhere.
         """
         wanted = list(_wanted(self.blocks, start, end, chosen))
         if not wanted:
             return
         names = chosen.reading(hide)
-        reader = self._reader(["key"] if chosen.check else names)
-        schema = _schema(names)
-        dictionary = self._dictionary(reader, wanted) if chosen.check else None
-        for number, block in wanted:
-            with self._damage(number, block):
-                if chosen.check:
-                    batch = _batch(self._whole(block)[block.keys :], schema, dictionary)
-                else:
-                    batch = reader.get_batch(number).select(names)
-                    batch.validate(full=True)
-                if len(batch) != block.rows:
-                    raise Torn(f"it has {len(batch)} rows, and its header says {block.rows}")
+        summed = self._checks(chosen)
+        batches = self._whole_batches(wanted, names) if summed else self._batches(wanted, names)
+        for (_, block), batch in zip(wanted, batches, strict=True):
             found = _give(batch, block, start, end, chosen, choice, hide)
             if found is not None:
                 yield found
 
-    def _whole(self, block: Block) -> Any:
-        """The messages of a block, after their checksum was checked."""
+    def _checks(self, chosen: Filter) -> bool:
+        """Whether checksums are compared: as was asked, else where that is not too much to read."""
+        if chosen.check is not None:
+            return chosen.check
+        if not isinstance(self._file, pa.MemoryMappedFile | pa.BufferReader):
+            return False
+        rows = self.blocks[-1].end - self.blocks[0].first
+        return "value" in chosen.needed or sum([b.length for b in self.blocks]) <= NARROW * rows
+
+    def _batches(
+        self, wanted: list[tuple[int, Block]], names: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Columns as the footer finds them, whatever their bytes are."""
+        reader = self._reader(names)
+        for number, block in wanted:
+            with self._damage(number, block):
+                batch = reader.get_batch(number).select(names)
+                batch.validate(full=True)
+                _check_length(batch, block)
+            yield batch
+
+    def _whole_batches(
+        self, wanted: list[tuple[int, Block]], names: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Columns out of blocks whose checksums were compared; the footer is not needed for it."""
+        schema = _schema(names)
+        dictionary = self._dictionary(wanted[-1][0])
+        for number, block in wanted:
+            with self._damage(number, block):
+                batch = _batch(self._whole(number, block)[block.keys :], schema, dictionary)
+                _check_length(batch, block)
+            yield batch
+
+    def _whole(self, number: int, block: Block) -> Any:
+        """The messages of a block, after their checksum was compared, now or before."""
         with self._reading:
             self._file.seek(block.position)
             data = self._file.read_buffer(HEADER.size + block.length)
-        return whole(block, data)
+        if self._summed[number]:
+            return data[HEADER.size :]
+        body = whole(block, data)
+        self._summed[number] = 1
+        return body
 
-    def _dictionary(self, reader: Any, wanted: list[tuple[int, Block]]) -> Any:
-        """The keys of the segment; blocks that bring some are checked though nobody wants them."""
-        asked = {number for number, _ in wanted}
-        for number, block in enumerate(self.blocks):
-            if block.keys and number not in asked:
+    def _dictionary(self, last: int) -> Any:
+        """The keys that a block and those before it bring, wanted or not."""
+        found = pa.array([], pa.string())
+        for number, block in enumerate(self.blocks[: last + 1]):
+            if block.keys:
                 with self._damage(number, block):
-                    self._whole(block)
-        with self._damage(0, self.blocks[0]):
-            return reader.get_batch(0).column("key").dictionary
+                    message = self._whole(number, block)[: block.keys]
+                    found = pa.concat_arrays([found, keys_of(message, more=bool(len(found)))])
+        return found
 
     @contextlib.contextmanager
     def _damage(self, number: int, block: Block) -> Iterator[None]:
@@ -147,6 +199,11 @@ class SealedFile:
                 f"{self.path} is not a whole segment: {error}; restore it from a copy"
             ) from error
         return reader
+
+
+def _check_length(batch: pa.RecordBatch, block: Block) -> None:
+    if len(batch) != block.rows:
+        raise Torn(f"it has {len(batch)} rows, and its header says {block.rows}")
 
 
 def _schema(names: list[str]) -> pa.Schema:

@@ -50,6 +50,9 @@ class Shelf(Protocol):
     def open(self, path: str) -> pa.NativeFile:
         """A file to read from anywhere, without a copy where the system allows it."""
 
+    def mark(self, path: str) -> object:
+        """What is another when a file under this name is another; None where nobody can tell."""
+
     def list(self, path: str) -> list[str]:
         """The names in a folder, sorted; empty when there is none."""
 
@@ -218,6 +221,11 @@ class LocalFiles:
         where = self._at(path)
         # An empty file cannot be mapped.
         return pa.memory_map(where, "r") if os.path.getsize(where) else pa.BufferReader(b"")
+
+    def mark(self, path: str) -> object:
+        """Which file it is, and when it was written last."""
+        found = os.stat(self._at(path))
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     def list(self, path: str) -> list[str]:
         """The names in a folder, sorted; empty when there is none."""

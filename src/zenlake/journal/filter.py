@@ -53,13 +53,13 @@ class Filter:
         keys: IntoKeyExpr | Iterable[IntoKeyExpr] | None = None,
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
-        check: bool = False,
+        check: bool | None = None,
         heartbeats: bool = True,
     ) -> None:
         """Read what a caller said."""
         #: Whether heartbeats are wanted too, which are no samples.
         self.heartbeats = heartbeats
-        #: Whether checksums are checked.
+        #: Whether checksums are compared; None: where that costs little.
         self.check = check
         self.keys: tuple[KeyExpr, ...] | None = None
         if keys is not None:

@@ -100,7 +100,7 @@ class Journal(Readable):
         keys: Keys = None,
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
-        check: bool = False,
+        check: bool | None = None,
         heartbeats: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows between two offsets, never past the durable watermark.
@@ -109,10 +109,11 @@ class Journal(Readable):
         named; without them it is everything that is kept. `keys` are key expressions of which
         one has to match, `time` is a half-open range in microseconds of which either bound may be
         None, `columns` are names. Batches have the journal's schema, or what `columns` chose of
-        it. Rows come in the order of their offsets, partition by partition. With `check` every
-        block is read whole and its checksum compared, also of sealed segments; rows of the
-        write-ahead file are always checked. With `heartbeats` there are also the rows that are
-        none, but what publishers said of their numbers; without it their offsets are passed over.
+        it. Rows come in the order of their offsets, partition by partition. Checksums of the
+        write-ahead file are always compared, those of a sealed segment when its values are wanted
+        or its rows are small, once in a process; `check=True` compares all that is read, on other
+        filesystems too, and `check=False` none. With `heartbeats` there are also the rows that are
+        no samples, but what publishers said of their numbers; else their offsets are passed over.
         Raises `JournalGap` when `start` is no longer kept, and `JournalCorrupt` when rows are
         damaged.
         """
@@ -127,7 +128,7 @@ class Journal(Readable):
         keys: Keys = None,
         time: tuple[int | None, int | None] | None = None,
         columns: Sequence[str] | None = None,
-        check: bool = False,
+        check: bool | None = None,
         heartbeats: bool = False,
         poll: float = 0.02,
     ) -> Iterator[pa.RecordBatch]:
