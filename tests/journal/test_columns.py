@@ -16,8 +16,9 @@ from tests.api.sessions import config, connected, listening, until_matched
 from zenlake.clock import Hlc, ZenohId
 from zenlake.errors import ZError
 from zenlake.journal import columns as columns_module
-from zenlake.journal.columns import PIECE_BYTES, PIECE_ROWS, ColumnSink, cuts, declare, partition_of
+from zenlake.journal.columns import PIECE_BYTES, PIECE_ROWS, ColumnSink, cuts, declare
 from zenlake.journal.kernel import Rows
+from zenlake.journal.layout import partition_of
 from zenlake.journal.plain import PlainSink
 from zenlake.journal.schema import UNNUMBERED
 from zenlake.testing import spec

@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from zenlake.cli.connection import note
+import typer
+
+from zenlake.cli.connection import NOBODY, Connection, note
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -55,15 +57,20 @@ def nodes(session: Session, stats: bool = False) -> dict[str, Shown]:
     return found
 
 
-def need(shown: dict[str, Shown]) -> bool:
-    """Whether anybody shows itself; if not, say what to do."""
-    if shown:
-        return True
-    note(
-        "no node shows its admin space; start a `zenlake router` on this machine, or have a node "
-        'show it: adminspace/enabled, and adminspace/permissions/links "any" for other machines'
-    )
-    return False
+def shown_nodes(session: Session, connection: Connection) -> dict[str, Shown]:
+    """The nodes that show themselves; if there are none, say what to do and end with 3."""
+    from zenlake.cli.patience import neighboured
+
+    if neighboured(session, connection):
+        found = nodes(session)
+        if found:
+            return found
+        note(
+            "no node shows its admin space; start a `zenlake router` on this machine, or have a "
+            'node show it: adminspace/enabled, and adminspace/permissions/links "any" for other '
+            "machines"
+        )
+    raise typer.Exit(NOBODY)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from zenlake.cli.connection import NOBODY, Connection, networked
+from zenlake.cli.connection import Connection, networked
 
 KeyArgument = Annotated[str, typer.Argument(metavar="[KEYEXPR]", help="Only keys that meet it.")]
 
@@ -17,16 +17,11 @@ def ls(connection: Connection, key: KeyArgument = "**") -> None:
 
     Asks the admin spaces of all nodes that show themselves; ends with 3 if there are none.
     """
-    from zenlake.cli.admin_space import keyspace, need, nodes
-    from zenlake.cli.patience import neighboured
+    from zenlake.cli.admin_space import keyspace, shown_nodes
     from zenlake.cli.show import escaped, paint, print_json
 
     with connection.session() as session:
-        if not neighboured(session, connection):
-            raise typer.Exit(NOBODY)
-        shown = nodes(session)
-        if not need(shown):
-            raise typer.Exit(NOBODY)
+        shown = shown_nodes(session, connection)
         found = keyspace(session, shown, key)
     wide = max((len(facts.key) for facts in found), default=0)
     for facts in found:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zenlake.cli.connection import NOBODY, Connection, networked, note, until_interrupted
+from zenlake.cli.connection import Connection, networked, note, until_interrupted
 from zenlake.cli.ls import KeyArgument
 from zenlake.cli.options import Every
 
@@ -43,15 +43,10 @@ def top(
     Asks the admin spaces of all nodes that show themselves. Where none of them tells of traffic,
     it subscribes itself and counts what comes.
     """
-    from zenlake.cli.admin_space import need, nodes
-    from zenlake.cli.patience import neighboured
+    from zenlake.cli.admin_space import shown_nodes
 
     with connection.session() as session:
-        if not neighboured(session, connection):
-            raise typer.Exit(NOBODY)
-        shown = nodes(session)
-        if not need(shown):
-            raise typer.Exit(NOBODY)
+        shown = shown_nodes(session, connection)
         counted: Callable[[], dict[tuple[str, str], Row]] | None = None
         if not any(node.ours for node in shown.values()):
             note(f"no node tells of its traffic: subscribed to '{key}' to count it here")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from zenlake.cli.connection import NOBODY, Connection, networked
+from zenlake.cli.connection import Connection, networked
 from zenlake.cli.ls import KeyArgument
 
 if TYPE_CHECKING:
@@ -19,16 +19,11 @@ def tree(connection: Connection, key: KeyArgument = "**") -> None:
 
     With --json the tree is one object: each chunk leads to those below it.
     """
-    from zenlake.cli.admin_space import keyspace, need, nodes
-    from zenlake.cli.patience import neighboured
+    from zenlake.cli.admin_space import keyspace, shown_nodes
     from zenlake.cli.show import print_json
 
     with connection.session() as session:
-        if not neighboured(session, connection):
-            raise typer.Exit(NOBODY)
-        shown = nodes(session)
-        if not need(shown):
-            raise typer.Exit(NOBODY)
+        shown = shown_nodes(session, connection)
         found = keyspace(session, shown, key)
     grown = Branch()
     for facts in found:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from zenlake.cli.connection import FAILED, NOBODY, Connection, networked
+from zenlake.cli.connection import FAILED, Connection, networked
 
 Plain = dict[str, Any]
 
@@ -34,18 +34,13 @@ def why(
     where samples go from there, what access control and the other filters say, what was dropped.
     Ends with 0 if nothing stops them, 1 if something does, 3 if no node could be asked.
     """
-    from zenlake.cli.admin_space import asked, need, nodes
-    from zenlake.cli.patience import neighboured
+    from zenlake.cli.admin_space import asked, shown_nodes
     from zenlake.cli.show import paint, print_json
     from zenlake.keys import check
 
     check(key)
     with connection.session() as session:
-        if not neighboured(session, connection):
-            raise typer.Exit(NOBODY)
-        shown = nodes(session)
-        if not need(shown):
-            raise typer.Exit(NOBODY)
+        shown_nodes(session, connection)
         pages = {page["zid"]: page for _, page in asked(session, f"@/*/*/why/{key}")}
         hops = dict(asked(session, "@/*/router/route/successor/**"))
     told = Diagnosis(key, pages, hops).run()

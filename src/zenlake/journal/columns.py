@@ -14,7 +14,6 @@ up, the links that bring them are read no more until they are taken.
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +25,7 @@ from zenlake.clock import Hlc
 from zenlake.engine.channel import END, Channel, live
 from zenlake.errors import ZError
 from zenlake.journal.kernel import Rows
+from zenlake.journal.layout import partition_of
 from zenlake.journal.rows import hlc_nanos
 from zenlake.journal.schema import HEARD, INSTANT, UNNUMBERED
 from zenlake.journal.table import DELETED, RELIABLE, UNSTAMPED, Table
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.engine.runtime import Runtime
 
-__all__ = ["ColumnSink", "ColumnSubscriber", "declare", "partition_of"]
+__all__ = ["ColumnSink", "ColumnSubscriber", "declare"]
 
 #: How long rows may wait for company, in seconds: one batch of many costs less than many of few.
 LINGER: Final = 0.02
@@ -67,11 +67,6 @@ PIECE: Final = np.dtype([("row", "<i8"), ("view", "<i8", 2)])
 SOURCE: Final = np.dtype([("row", "<i8"), ("id", "<i8"), ("eid", "<i8"), ("sn", "<i8")])
 
 Numbers = npt.NDArray[Any]
-
-
-def partition_of(key: str, partitions: int) -> int:
-    """The partition that holds the rows of a key."""
-    return zlib.crc32(key.encode("utf-8")) % partitions
 
 
 class ColumnSink:

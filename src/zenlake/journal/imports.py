@@ -8,7 +8,6 @@ the columns `key` and `value`.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from zenlake.clock import NTP64
 from zenlake.errors import JournalError, KeyExprError
 from zenlake.journal.export import BESIDE, MCAP_NAMES
+from zenlake.journal.layout import partition_of
 from zenlake.journal.parts import batches_in
 from zenlake.journal.rows import unnumbered_batch
 from zenlake.journal.schema import HLC_BIAS, IMPORTED, SCHEMA, UNNUMBERED
@@ -90,7 +90,7 @@ def _append(writer: JournalWriter, batch: Any) -> int:
     """Hand rows to the partitions of their keys."""
     key = batch.column("key")
     names = key.dictionary.to_pylist()
-    of_name = np.array([zlib.crc32(name.encode()) % writer.partitions for name in names])
+    of_name = np.array([partition_of(name, writer.partitions) for name in names])
     parts = of_name[key.indices.to_numpy(zero_copy_only=False)]
     for partition in np.unique(parts).tolist():
         chosen = batch if len(names) == 1 else batch.filter(pa.array(parts == partition))

@@ -116,6 +116,25 @@ class JournalInfo:
         return info
 
 
+def page_bytes(name: str, page: dict[str, object]) -> bytes:
+    """A page that is replaced whole: JSON under its name, beside its checksum."""
+    body = json.dumps(page)
+    return f'{{"crc": {zlib.crc32(body.encode())}, "{name}": {body}}}\n'.encode()
+
+
+def read_page(name: str, data: bytes, where: str) -> dict[str, Any]:
+    """What `page_bytes` wrote under this name; damage names the file."""
+    outer = parse(data, where)
+    page = outer.get(name)
+    if not isinstance(page, dict) or "crc" not in outer:
+        raise JournalCorrupt(f"{where} is not a {name}: it holds {', '.join(outer) or 'nothing'}")
+    if zlib.crc32(json.dumps(page).encode()) != outer["crc"]:
+        raise JournalCorrupt(
+            f"{where} does not match its checksum; restore it from a copy of the journal"
+        )
+    return page
+
+
 def parse(data: bytes, where: str) -> dict[str, Any]:
     """The JSON object that a file holds; damage names the file."""
     try:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from dataclasses import dataclass, replace
 
 from zenlake.errors import JournalCorrupt
-from zenlake.journal.layout import parse
+from zenlake.journal.layout import page_bytes, read_page
 from zenlake.journal.segment import Segment
 
 __all__ = ["Manifest"]
@@ -45,23 +43,14 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The content of `manifest.json`."""
-        page = {
-            "earliest": self.earliest,
-            "segments": [segment.to_page() for segment in self.segments],
-        }
-        body = json.dumps(page)
-        return f'{{"crc": {zlib.crc32(body.encode())}, "manifest": {body}}}\n'.encode()
+        segments = [segment.to_page() for segment in self.segments]
+        return page_bytes("manifest", {"earliest": self.earliest, "segments": segments})
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> Manifest:
         """Read `manifest.json`."""
-        outer = parse(data, where)
+        page = read_page("manifest", data, where)
         try:
-            page = outer["manifest"]
-            if zlib.crc32(json.dumps(page).encode()) != outer["crc"]:
-                raise JournalCorrupt(
-                    f"{where} does not match its checksum; restore it from a copy of the journal"
-                )
             segments = tuple(Segment.from_page(entry) for entry in page["segments"])
             manifest = cls(int(page["earliest"]), segments)
         except (KeyError, TypeError, ValueError) as error:

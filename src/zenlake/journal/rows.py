@@ -6,7 +6,6 @@ or imported, and what is answered, comes and goes as samples.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zenlake.clock import NTP64, Timestamp
+from zenlake.journal.layout import partition_of
 from zenlake.journal.schema import HLC_BIAS, UNNUMBERED
 from zenlake.node.sample import Sample
 
@@ -59,7 +59,7 @@ def batches_of(
     for sample in samples:
         key = str(sample.key_expr)
         row = _row(sample, key, origin, received, stamp)
-        found.setdefault(zlib.crc32(key.encode()) % partitions, []).append(row)
+        found.setdefault(partition_of(key, partitions), []).append(row)
     return [(partition, unnumbered_batch(rows)) for partition, rows in sorted(found.items())]
 
 

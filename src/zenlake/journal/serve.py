@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
+from zenlake.journal.latest import COLUMNS, Value
 from zenlake.journal.parts import ARROW, chunks, stream_of
 from zenlake.journal.request import RowRequest
 from zenlake.journal.rows import hlc_nanos, timestamp_of
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from zenlake.api.queryable import Query, Queryable
     from zenlake.api.session import Session
     from zenlake.api.subscribe import Subscriber
-    from zenlake.journal.latest import Value
     from zenlake.journal.reader import Journal
     from zenlake.journal.watermark import Watermark
     from zenlake.node.sample import Sample
@@ -60,17 +60,6 @@ MOST_ANSWERED: Final = 64 << 20
 
 REPLY_BYTES: Final = 4 << 20
 """How many bytes one reply carries, as far as rows can be cut."""
-
-PAST: Final = [
-    "key",
-    "value",
-    "kind",
-    "encoding_id",
-    "encoding_schema",
-    "hlc",
-    "stamp_id",
-    "attachment",
-]
 
 Matching = Callable[[str], "list[tuple[str, int, bytes, Value]]"]
 
@@ -278,7 +267,7 @@ class Answers:
         range = found.resolve(clock.time_ns())
         self._settle()
         keys = str(query.key_expr)
-        for batch in self._journal.scan(keys=keys, time=_micros(range), columns=PAST):
+        for batch in self._journal.scan(keys=keys, time=_micros(range), columns=COLUMNS):
             for row in inside(batch, range).to_pylist():
                 if self._closed:
                     return

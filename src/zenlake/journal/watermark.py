@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from zenlake.errors import JournalCorrupt
-from zenlake.journal.layout import parse
+from zenlake.journal.layout import page_bytes, read_page
 
 __all__ = ["WATERMARK", "Watermark"]
 
@@ -31,21 +29,16 @@ class Watermark:
 
     def to_json(self) -> bytes:
         """The content of `watermark.json`."""
-        body = json.dumps(
-            {"offsets": self.offsets, "sources": dict(self.sources), "synced": self.synced}
+        return page_bytes(
+            "watermark",
+            {"offsets": self.offsets, "sources": dict(self.sources), "synced": self.synced},
         )
-        return f'{{"crc": {zlib.crc32(body.encode())}, "watermark": {body}}}\n'.encode()
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> Watermark:
         """Read `watermark.json`."""
-        outer = parse(data, where)
+        page = read_page("watermark", data, where)
         try:
-            page = outer["watermark"]
-            if zlib.crc32(json.dumps(page).encode()) != outer["crc"]:
-                raise JournalCorrupt(
-                    f"{where} does not match its checksum; restore it from a copy of the journal"
-                )
             return cls(
                 tuple(int(offset) for offset in page["offsets"]),
                 {str(source): int(sn) for source, sn in page["sources"].items()},

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from zenlake.errors import DecodeError
 
 Block = Callable[[bytes], bytes]
-Unblock = Callable[[bytes, int], bytes]
 
 
 class Lz4:
