@@ -16,15 +16,11 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.node.local import Local
 
-__all__ = ["Subscriber"]
+__all__ = ["Hearing", "Subscriber"]
 
 
-class Subscriber(Receiving[H]):
-    """A declared subscription: take its samples, iterate over them, or be called."""
-
-    def __del__(self) -> None:
-        """Undeclared with its last reference."""
-        forgotten(self)
+class Hearing(Receiving[H]):
+    """Something declared that hears the samples of a key expression."""
 
     WHAT: ClassVar[str] = "subscriber"
 
@@ -34,9 +30,13 @@ class Subscriber(Receiving[H]):
         receiver: Receiver,
         entity: LocalSubscriber | LivelinessSubscriber,
     ) -> None:
-        """Made by `declare_subscriber`."""
+        """`entity`: what it is to the node."""
         super().__init__(session, receiver)
         self._entity: LocalSubscriber | LivelinessSubscriber = entity
+
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     @property
     def id(self) -> EntityGlobalId:
@@ -64,6 +64,11 @@ class Subscriber(Receiving[H]):
         """All samples, until it is undeclared."""
         return self._iterate()
 
+    def __repr__(self) -> str:
+        """What it subscribes to."""
+        self._check()
+        return f"<{type(self).__name__} {self._entity.key}>"
+
     def _withdraw(self, local: Local) -> None:
         entity = self._entity
         if isinstance(entity, LocalSubscriber):
@@ -71,7 +76,6 @@ class Subscriber(Receiving[H]):
         else:
             local.liveliness.unwatch(entity)
 
-    def __repr__(self) -> str:
-        """What it subscribes to."""
-        self._check()
-        return f"<Subscriber {self._entity.key}>"
+
+class Subscriber(Hearing[H]):
+    """A declared subscription: take its samples, iterate over them, or be called."""

@@ -12,13 +12,12 @@ from zenlake.api.entity import (
     Handler,
     Queued,
     Receiving,
-    entity_id,
     forgotten,
     receiver_of,
 )
 from zenlake.api.options import locality
 from zenlake.api.session import Session
-from zenlake.api.subscribe import Subscriber
+from zenlake.api.subscribe import Hearing, Subscriber
 from zenlake.engine.handlers import Receiver
 from zenlake.ext.config import HistoryConfig, Miss, RecoveryConfig
 from zenlake.ext.following import Beats, Following, Tokens
@@ -28,7 +27,7 @@ from zenlake.node.advanced_keys import publishers_of, subscriber_key
 from zenlake.node.entities import LivelinessSubscriber, LocalSubscriber, Token
 from zenlake.node.local import Local
 from zenlake.node.sample import Sample
-from zenlake.values import EntityGlobalId, Locality
+from zenlake.values import Locality
 
 __all__ = ["AdvancedSubscriber", "SampleMissListener", "declare_advanced_subscriber"]
 
@@ -69,14 +68,8 @@ class SampleMissListener(Receiving[H]):
         channel.end()
 
 
-class AdvancedSubscriber(Receiving[H]):
+class AdvancedSubscriber(Hearing[H]):
     """A subscriber that asks for what it missed, and delivers everything once and in order."""
-
-    def __del__(self) -> None:
-        """Undeclared with its last reference."""
-        forgotten(self)
-
-    WHAT: ClassVar[str] = "subscriber"
 
     def __init__(
         self,
@@ -89,38 +82,11 @@ class AdvancedSubscriber(Receiving[H]):
         token: Token | None,
     ) -> None:
         """Made by `declare_advanced_subscriber`."""
-        super().__init__(session, receiver)
-        self._entity = entity
+        super().__init__(session, receiver, entity)
         self._following = following
         self._beats = beats
         self._tokens = tokens
         self._token = token
-
-    @property
-    def id(self) -> EntityGlobalId:
-        """Its id, which no other entity has."""
-        self._check()
-        return entity_id(self._runtime.zid, self._entity.eid)
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """What it subscribes to."""
-        self._check()
-        return KeyExpr.trusted(self._entity.key)
-
-    def recv(self, /) -> Sample:
-        """The next sample; waits for it, and raises `ZError` when there will be none."""
-        sample: Sample = self._handler().recv()
-        return sample
-
-    def try_recv(self, /) -> Sample | None:
-        """The next sample if it is here, else None."""
-        sample: Sample | None = self._handler().try_recv()
-        return sample
-
-    def __iter__(self) -> Iterator[Sample]:
-        """All samples, until it is undeclared."""
-        return self._iterate()
 
     @overload
     def sample_miss_listener(
@@ -166,13 +132,8 @@ class AdvancedSubscriber(Receiving[H]):
             local.liveliness.unwatch(self._tokens)
         if self._beats is not None:
             local.unsubscribe(self._beats)
-        local.unsubscribe(self._entity)
+        super()._withdraw(local)
         self._following.withdraw(local)
-
-    def __repr__(self) -> str:
-        """What it subscribes to."""
-        self._check()
-        return f"<AdvancedSubscriber {self._entity.key}>"
 
 
 @overload
