@@ -1,1 +1,1 @@
-"""The `zenlake` command: one file a sub-command, listed in `app`."""
+"""The `zenlake` command: a file for each sub-command, or for two of a kind, listed in `app`."""
