@@ -204,7 +204,7 @@ class Publication:
 
     __slots__ = (
         "congestion", "destination", "dropped", "eid", "encoding", "express", "guarded",
-        "interested", "key", "key_expr", "locals", "matching", "node", "priority", "qos",
+        "key", "key_expr", "locals", "matching", "node", "priority", "qos",
         "reliable", "remotes", "schema", "sent", "status_sinks", "tally", "version",
     )  # fmt: skip
 
@@ -237,7 +237,6 @@ class Publication:
         #: Whether the policy has a say about one of them.
         self.guarded: bool = False
         self.locals: list[LocalSubscriber] = []
-        self.interested: bool = False
         self.matching: bool = False
         self.status_sinks: list[StatusSink] = []
         self.sent: int = 0

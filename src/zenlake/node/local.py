@@ -176,7 +176,6 @@ class Local:
         publication = self.publication(
             self.eid(), key, qos, reliable, encoding, schema, destination
         )
-        publication.interested = True
         self.publications[publication.eid] = publication
         if publication.destination != SESSION_LOCAL:
             self.wishes.add(publication.eid, Wish(SUBSCRIBERS, key, BOTH))
