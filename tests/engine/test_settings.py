@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.routing.policies import settings_of
 from zenlake.engine.settings import node_settings
-from zenlake.errors import ConfigError
+from zenlake.routing.regions import PEER, Traits
 
 
-def test_regions_of_ones_own_are_refused_by_name() -> None:
-    south = [{"filters": [{"modes": ["peer"]}]}]
-    with pytest.raises(ConfigError, match="gateway/south"):
-        node_settings(settings_of(gateway={"south": south}), b"\x01", ())
+def test_regions_of_ones_own_are_filters_of_neighbours() -> None:
+    south = [
+        {"filters": [{"modes": ["peer"], "zids": ["a1"], "negated": True}]},
+        {"filters": [{"region_names": ["yard"], "interfaces": ["lo"]}]},
+        {"filters": None},
+    ]
+    found = node_settings(settings_of(gateway={"south": south}), b"\x01", ()).south
+    assert found is not None
+    assert [part.filters is None for part in found] == [False, False, True]
+    stranger = Traits(b"\x02", PEER, "yard", ("lo",))
+    assert [part.holds(stranger) for part in found] == [True, True, True]
+    assert [part.holds(Traits(b"\xa1", PEER, "", ("eth0",))) for part in found] == [
+        False, False, True
+    ]  # fmt: skip
+
+
+def test_without_a_list_the_modes_decide() -> None:
+    assert node_settings(settings_of(), b"\x01", ()).south is None
+    assert node_settings(settings_of(gateway={"south": []}), b"\x01", ()).south == ()
 
 
 def test_the_policy_is_that_of_the_file() -> None:

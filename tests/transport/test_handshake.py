@@ -16,6 +16,7 @@ from zenlake.transport.handshake import (
     Acceptor,
     Initiator,
     Offer,
+    Terms,
 )
 from zenlake.transport.unicast import CLOSED, OPEN, OPENING
 from zenlake.wire import (
@@ -282,3 +283,35 @@ def test_an_acceptor_that_was_closed_says_nothing_more() -> None:
     acceptor = Acceptor(Offer(ROUTER_ZID, ROUTER), COOKIE)
     with pytest.raises(ClosedError):
         acceptor.receive(Close(reason=0))
+
+
+def test_each_side_hears_the_others_region_and_where_it_was_put() -> None:
+    seen: list[tuple[bytes, bytes]] = []
+
+    def south(terms: Terms) -> int:
+        seen.append((terms.zid, terms.region_name))
+        return 1
+
+    one = side(Offer(CLIENT_ZID, PEER, region_name=b"hall"))
+    other = side(Offer(ROUTER_ZID, PEER, region_name=b"main", bound=south))
+    other.listen(0.0, COOKIE)
+    one.connect(0.0)
+    exchange(one, other)
+    mine, theirs = one.terms, other.terms
+    assert mine is not None
+    assert theirs is not None
+    assert (mine.region_name, mine.told) == (b"main", 1)
+    assert (theirs.region_name, theirs.told) == (b"hall", -1)
+    assert seen == [(CLIENT_ZID, b"hall")]
+
+
+def test_who_connects_says_where_it_puts_the_other_before_it_opens() -> None:
+    initiator = Initiator(Offer(CLIENT_ZID, PEER, bound=lambda terms: 0))
+    initiator.start()
+    said = initiator.receive(InitAck(version=9, whatami=ROUTER, zid=ROUTER_ZID, cookie=COOKIE))
+    assert isinstance(said, OpenSyn)
+    assert said.remote_bound == 0
+    assert initiator.terms is not None
+    assert initiator.terms.told == -2
+    initiator.receive(OpenAck(lease=10_000, initial_sn=1))
+    assert initiator.terms.told == -1

@@ -367,7 +367,7 @@ class Gateway:
 
     south: Literal["auto"] | tuple[SouthRegion, ...] = key(
         "auto",
-        "The regions it serves; only auto is taken, which decides by the modes of both nodes.",
+        "The regions it serves; auto: those that follow from the modes of both nodes.",
         null=True,
         honoured_by="zenlake.engine.settings.node_settings",
     )

@@ -7,11 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from zenlake.config.model import EndpointGroup, Settings
+from zenlake.config.model import EndpointGroup, GatewayFilter, Settings
 from zenlake.config.model_transport import PublicKey
 from zenlake.errors import ConfigError
 from zenlake.node.settings import MODES, NodeSettings
 from zenlake.routing.policy import Policy
+from zenlake.routing.regions import Filter, Subregion
 from zenlake.transport.auth import Credentials, read_dictionary
 from zenlake.transport.pem import private_key, public_keys
 from zenlake.transport.rsa import PrivateKey
@@ -65,11 +66,6 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
             "transport/unicast/compression/enabled: needs the package lz4; "
             "run: pip install 'zenlake[lz4]'"
         )
-    if settings.gateway.south != "auto":
-        raise ConfigError(
-            "gateway/south: this node serves the regions that follow from the modes of both "
-            "sides, and no others; leave it 'auto'"
-        )
     strategy = gossip.autoconnect_strategy
     return NodeSettings(
         mode=MODES[settings.mode],
@@ -109,6 +105,7 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         credentials=credentials(settings),
         locators=locators,
         region_name=settings.region_name or "",
+        south=subregions(settings),
         brokering=bool(settings.routing.router.peers_failover_brokering),
         policy=Policy.of(settings),
         link_weights=tuple(
@@ -118,6 +115,28 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         prefix_depth=settings.stats.prefixes.depth,
         prefix_limit=settings.stats.prefixes.limit,
         counted_keys=tuple(str(counted.key) for counted in settings.stats.filters),
+    )
+
+
+def subregions(settings: Settings) -> tuple[Subregion, ...] | None:
+    """The parts of the south that the node serves as gateway; None: the modes decide."""
+    south = settings.gateway.south
+    if isinstance(south, str):
+        return None
+    return tuple(
+        Subregion(None if part.filters is None else tuple(map(region_filter, part.filters)))
+        for part in south
+    )
+
+
+def region_filter(chosen: GatewayFilter) -> Filter:
+    """What a filter of the configuration stands for."""
+    return Filter(
+        roles=None if chosen.modes is None else tuple(MODES[mode] for mode in chosen.modes),
+        interfaces=chosen.interfaces,
+        zids=None if chosen.zids is None else tuple(bytes(zid) for zid in chosen.zids),
+        names=chosen.region_names,
+        negated=chosen.negated,
     )
 
 

@@ -20,7 +20,6 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import LocalSubscriber
 from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face
-from zenlake.routing.regions import ROUTER
 from zenlake.transport.outbox import FRAGMENT_HEAD, Outbox
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Put
@@ -37,7 +36,7 @@ class Inbound:
 
     __slots__ = (
         "faces", "frames", "free", "guarded", "key", "key_expr", "name", "node_id", "number",
-        "samples", "size", "subscribers", "version",
+        "region", "samples", "size", "subscribers", "version",
     )  # fmt: skip
 
     def __init__(self, key: str, node_id: int) -> None:
@@ -47,8 +46,9 @@ class Inbound:
         """
         self.key: str = key
         self.node_id: int = node_id
-        #: Our own number for it, to tell other routers.
+        #: Our own number for it, to tell other routers of the region that it comes from.
         self.number: int = 0
+        self.region: int = -1
         #: What our own programs call the key.
         self.name: str = key
         self.key_expr: KeyExpr = KeyExpr.trusted(key)
@@ -224,7 +224,7 @@ def head(face: Face, inbound: Inbound, qos: int) -> bytes:
         suffix=suffix,
         sender_mapping=mine,
         qos=qos,
-        node_id=inbound.number if face.role == ROUTER else 0,
+        node_id=inbound.number if face.region == inbound.region else 0,
         body=Put(),
     ).write(w)
     return b"".join(w.parts)[:-2]  # without the value, which is empty: a header and a length

@@ -43,6 +43,7 @@ class Member(Neighbour):
         self.relay = Relay(False)
         # Routers tell each other everything by sessions: in a group one is a peer like others.
         self.face = Face(crowd.node.fresh_face(), zid, CLIENT if whatami == CLIENT else PEER, None)
+        crowd.node.tables.situate(self.face)
 
     def opened(self, terms: Terms, now: float) -> None:
         """It joined."""

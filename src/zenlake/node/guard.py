@@ -44,11 +44,16 @@ class Papers:
 NO_PAPERS: Final = Papers((), ())
 
 
+def papers_of(neighbour: Neighbour) -> Papers:
+    """What the link of a neighbour knows of it."""
+    ask = neighbour.papers
+    return NO_PAPERS if ask is None else ask()
+
+
 def subject_of(neighbour: Neighbour, terms: Terms) -> Subject:
     """Who a neighbour is, as far as rules can tell."""
     protocol = neighbour.src.partition("/")[0]
-    ask = neighbour.papers
-    papers = NO_PAPERS if ask is None else ask()
+    papers = papers_of(neighbour)
     return Subject(
         interfaces=papers.interfaces,
         cert_common_names=papers.certificates,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zenlake.node.neighbour import Neighbour
-from zenlake.transport.handshake import Offer
+from zenlake.node.sessions import bound_of
+from zenlake.transport.handshake import Offer, no_bound
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.unicast import Unicast
 from zenlake.values.locator import EndPoint
@@ -38,6 +39,7 @@ def meet(
         compression=settings.compression,
         credentials=settings.credentials,
         region_name=settings.region_name.encode(),
+        bound=no_bound if settings.south is None else bound_of(neighbour),
         link_key=node.link_key,
         purpose=purpose,
         random=node.chance,

@@ -91,6 +91,7 @@ class Node(Home):
         #: Told of each message that it stops: (neighbour, flow, reason, kind, key).
         self.on_stopped: Callable[[Neighbour, str, str, str, str], None] | None = None
         self.tables: Tables = Tables(settings.mode, self)
+        self.tables.zid = settings.zid
         self.tables.interest_timeout = settings.interest_timeout
         self.tables.brokering = settings.brokering and settings.mode == ROUTER
         self.questions: Questions = Questions(self.tables, self, settings.query_timeout)
@@ -116,7 +117,7 @@ class Node(Home):
             settings, self.tables, self.locators, self.time
         )
         self.mesh: Mesh | None = self.surroundings.mesh
-        self.tables.mesh = self.mesh
+        self.tables.meshes = self.surroundings.meshes
         #: Shown with each link by a node that allows several to one neighbour.
         self.link_key: PrivateKey | None = (
             PrivateKey.make(self.chance) if settings.max_links > 1 else None
@@ -237,6 +238,7 @@ class Node(Home):
         """Behave otherwise from now on, where that can be changed: places, weights, policy."""
         before = self.settings
         self.settings = settings
+        self.surroundings.change(settings)
         if settings.locators != before.locators:
             self.surroundings.relocated()
         if settings.link_weights != before.link_weights:
@@ -436,7 +438,7 @@ class Node(Home):
                 suffix=suffix,
                 sender_mapping=mine,
                 qos=push.qos,
-                node_id=inbound.number if face.role == ROUTER else 0,
+                node_id=inbound.number if face.region == inbound.region else 0,
                 timestamp_stack=push.timestamp_stack,
                 body=push.body,
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zenlake.node.guard import intercept
+from zenlake.node.guard import intercept, papers_of
 from zenlake.routing.face import Face
-from zenlake.routing.regions import CLIENT, PEER
+from zenlake.routing.regions import NOT_YET, PEER, UNSAID, Place, Traits, bound, claimed, place
 from zenlake.transport.handshake import CONNECTION_TO_SELF, INVALID, MAX_LINKS, Terms
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare
@@ -22,8 +23,8 @@ def admit(node: Node, neighbour: Neighbour, terms: Terms) -> int:
         return CONNECTION_TO_SELF
     if node.closing:
         return INVALID
-    if node.mode == CLIENT and terms.whatami == CLIENT:
-        return INVALID
+    if terms.told != NOT_YET:
+        place_of(neighbour, terms)  # which raises if there is none
     first = node.by_zid.get(terms.zid)
     if first is not None:
         return -1 if _may_join(node, first, terms) else MAX_LINKS
@@ -38,6 +39,28 @@ def admit(node: Node, neighbour: Neighbour, terms: Terms) -> int:
     if len(node.by_zid) >= node.settings.max_sessions:
         return INVALID
     return -1
+
+
+def claim_of(neighbour: Neighbour, terms: Terms) -> int:
+    """Where this node's own list puts a neighbour."""
+    node = neighbour.node
+    subregions = node.settings.south
+    if subregions is None:
+        return UNSAID
+    name = terms.region_name.decode("utf-8", "replace")
+    interfaces = papers_of(neighbour).interfaces
+    return claimed(node.mode, subregions, Traits(terms.zid, terms.whatami, name, interfaces))
+
+
+def bound_of(neighbour: Neighbour) -> Callable[[Terms], int]:
+    """Tells in the opening where this node's own list puts a neighbour."""
+    return lambda terms: bound(claim_of(neighbour, terms))
+
+
+def place_of(neighbour: Neighbour, terms: Terms) -> Place:
+    """Where a neighbour lies; raises `HandshakeError` if both sides do not agree on that."""
+    claim = claim_of(neighbour, terms)
+    return place(neighbour.node.mode, terms.whatami, claim, terms.told)
 
 
 def _may_join(node: Node, first: Neighbour, terms: Terms) -> bool:
@@ -73,8 +96,11 @@ def opened(node: Node, neighbour: Neighbour, terms: Terms, now: float) -> None:
         _join(node, first, neighbour, terms)
         return
     face = Face(node.fresh_face(), terms.zid, terms.whatami, unicast.outbox)
-    # Only peers tell each other unasked when they have told all.
-    face.settled = not (node.mode == PEER and face.role == PEER)
+    lies = place_of(neighbour, terms)
+    face.lie(node.mode, lies.region, lies.serves)
+    # Only peers of one region tell each other unasked, and when they have told all.
+    mutual = face.kind == PEER and not face.south and not face.serves
+    face.settled = not mutual
     neighbour.face = face
     neighbour.links = [neighbour]
     intercept(neighbour, terms)
@@ -85,7 +111,7 @@ def opened(node: Node, neighbour: Neighbour, terms: Terms, now: float) -> None:
     node.wake_by(node.surroundings.deadline())
     node.tables.add(face, now)
     node.local.greet(face, now)
-    if node.mode == PEER and face.role == PEER:
+    if mutual:
         face.send(Declare(interest_id=0, qos=0x08, body=DeclareFinal()))
     if node.on_session is not None:
         node.on_session(neighbour, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from zenlake.routing.policy.policy import Policy
-from zenlake.routing.regions import CLIENT, PEER, ROUTER
+from zenlake.routing.regions import CLIENT, PEER, ROUTER, Subregion
 from zenlake.transport.auth import Credentials
 
 MODES = {"router": ROUTER, "peer": PEER, "client": CLIENT}
@@ -50,6 +50,8 @@ class NodeSettings:
     locators: tuple[str, ...] = field(default=())
     #: The region that the node says it is in.
     region_name: str = ""
+    #: The parts of its south, if it is a gateway by a list; None: the modes decide.
+    south: tuple[Subregion, ...] | None = None
     #: Whether a router passes on between its peers that have no link to each other, instead of
     #: introducing them.
     brokering: bool = False

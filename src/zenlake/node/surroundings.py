@@ -1,20 +1,20 @@
 """Who else is there: what a node tells its neighbours about others, and what it is told.
 
-Peers gossip among themselves. A router shares a map of the network with other routers, and
-introduces the peers it serves to each other, unless it is their broker. A client neither tells
-nor is told.
+Peers gossip among themselves. A router shares a map of the network with other routers, of each
+region by itself. Whoever serves peers introduces those of a region to each other, unless it is
+their broker. In the north a client neither tells nor is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from zenlake.node.settings import NodeSettings
 from zenlake.routing.face import Face
 from zenlake.routing.introductions import Introductions
 from zenlake.routing.linkstate import LINK_STATE, LinkStateTable
 from zenlake.routing.mesh import Mesh
-from zenlake.routing.regions import CLIENT, PEER, ROUTER
+from zenlake.routing.regions import CLIENT, NORTH, PEER, ROUTER, south
 from zenlake.routing.tables import Tables
 from zenlake.scouting.gossip import Gossip
 from zenlake.wire.codec_network import Oam
@@ -52,101 +52,142 @@ class Surroundings:
             settings.gossip_multihop,
             settings.gossip_targets,
         )
-        # Peers that are served by a broker need not meet: one or the other, never both.
-        self.introductions: Introductions = Introductions(
-            settings.zid, settings.gossip and not settings.brokering, settings.gossip_targets
-        )
-        #: The other routers, if this is one.
+        self.tables: Tables = tables
+        #: The peers that it serves, by region.
+        self.introductions: dict[int, Introductions] = {}
+        #: The other routers, if this is one, by region; and those in the north.
+        self.meshes: dict[int, Mesh] = {}
         self.mesh: Mesh | None = None
+        self._settings: NodeSettings = settings
+        self._locators: Callable[[], list[str]] = locators
+        self._now: Callable[[], float] = now
         if settings.mode == ROUTER:
+            self.mesh = self._mesh(NORTH)
+        subregions = len(settings.south or ())
+        if settings.mode == ROUTER and settings.south is None:
+            subregions = 1
+        for index in range(subregions):
+            # Peers that are served by a broker need not meet: one or the other, never both.
+            self.introductions[south(index, PEER)] = Introductions(
+                settings.zid, settings.gossip and not tables.brokering, settings.gossip_targets
+            )
+        self._faces: dict[int, Face] = {}
+
+    def _mesh(self, region: int) -> Mesh:
+        """The routers of a region; in the south there is a mesh as soon as there is a router."""
+        mesh = self.meshes.get(region)
+        if mesh is None:
+            settings = self._settings
             state = LinkStateTable(
                 settings.zid,
-                locators,
+                self._locators,
                 settings.gossip,
                 settings.gossip_multihop,
                 settings.gossip_targets,
                 dict(settings.link_weights),
             )
-            self.mesh = Mesh(tables, state, now)
-        self._faces: dict[int, Face] = {}
+            mesh = Mesh(self.tables, state, self._now, region)
+            self.meshes[region] = mesh
+        return mesh
 
     def greet(self, face: Face) -> None:
         """Tell a new neighbour who else is there; before anything is declared to it."""
         self._faces[face.id] = face
-        mesh = self.mesh
-        if mesh is None:
-            if self.gossips and self.mode != CLIENT and face.role != CLIENT:
-                self._say(self.gossip.added(face.id, face.zid, 1 << face.role))
-        elif face.role == ROUTER:
-            self._say(mesh.added(face))
-            self._share(mesh)
-        elif face.role == PEER:
-            self._say(self.introductions.added(face.id, face.zid))
+        if face.kind == ROUTER:
+            self._say(self._mesh(face.region).added(face))
+        elif face.south:
+            if face.kind == PEER:
+                self._say(self.introductions[face.region].added(face.id, face.zid))
+        elif face.kind == PEER and self.gossips:
+            self._say(self.gossip.added(face.id, face.zid, 1 << face.role, face.serves))
+        self._share()
 
     def part(self, face: Face) -> None:
         """A neighbour has gone: tell those who should know."""
         if self._faces.pop(face.id, None) is None:
             return
-        mesh = self.mesh
-        if mesh is None:
+        if face.kind == ROUTER:
+            self._say(self.meshes[face.region].removed(face))
+        elif face.south:
+            if face.kind == PEER:
+                self.introductions[face.region].removed(face.id)
+        else:
             self._say(self.gossip.removed(face.id))
-        elif face.role == ROUTER:
-            self._say(mesh.removed(face))
-            self._share(mesh)
-        elif face.role == PEER:
-            self.introductions.removed(face.id)
+        self._share()
 
     def heard(self, face: Face, message: Oam) -> list[Found]:
         """A neighbour speaks of others: those that it made known."""
         if message.id != LINK_STATE:
             return []
-        mesh = self.mesh
-        if mesh is None:
+        if face.kind == ROUTER:
+            routers, passed_on = self.meshes[face.region].received(face, message)
+            found = [Found(node.zid, node.role, list(node.locators)) for node in routers]
+        elif face.south:
+            introductions = self.introductions.get(face.region)
+            if introductions is None:
+                return []
+            peers, passed_on = introductions.received(face.id, message)
+            found = [Found(node.zid, node.role, list(node.locators)) for node in peers]
+        else:
             if not self.gossips:
                 return []
             known, passed_on = self.gossip.received(face.id, message)
-            self._say(passed_on)
-            return [Found(node.zid, node.role, list(node.locators)) for node in known]
-        if face.role == ROUTER:
-            others, passed_on = mesh.received(face, message)
-        else:
-            others, passed_on = self.introductions.received(face.id, message)
+            found = [Found(node.zid, node.role, list(node.locators)) for node in known]
         self._say(passed_on)
-        self._share(mesh)
-        if not self.gossips:
-            return []
-        return [Found(node.zid, node.role, list(node.locators)) for node in others]
+        self._share()
+        return found if self.gossips else []
 
-    def _share(self, mesh: Mesh) -> None:
-        """Share the work with other routers of the same peers."""
+    def _share(self) -> None:
+        """Share the work with other gateways of the same peers."""
+        if not self.introductions:
+            return
+        reachable = self._reachable()
+        tables = self.tables
         for face in list(self._faces.values()):
-            if face.role == PEER:
-                gateways = self.introductions.gateways(face.id)
+            if face.kind == PEER and face.south:
+                introductions = self.introductions[face.region]
+                gateways = introductions.gateways(face.id)
                 if gateways != face.gateways:
                     face.gateways = gateways
-                    mesh.tables.version += 1
-                mesh.tables.relink(face, self.introductions.links(face.id))
-                mesh.tables.carry(face, self.introductions.leads(face.id, mesh.state.nodes))
+                    tables.version += 1
+                tables.relink(face, introductions.links(face.id))
+                tables.carry(face, introductions.leads(face.id, reachable))
+
+    def _reachable(self) -> Container[bytes] | None:
+        """The nodes of the north that things can be left to; None: it cannot be known."""
+        if self.mesh is not None:
+            return self.mesh.state.nodes
+        if self.mode == CLIENT:
+            return None
+        return {face.zid for face in self._faces.values() if not face.south}
+
+    def links_of(self, face: Face) -> frozenset[bytes]:
+        """Whom a neighbour in the south speaks with directly, as far as it has told."""
+        introductions = self.introductions.get(face.region)
+        return frozenset() if introductions is None else introductions.links(face.id)
 
     def relocated(self) -> None:
         """This node listens elsewhere now: tell the other routers."""
-        if self.mesh is not None:
-            self._say(self.mesh.state.relocated())
+        for mesh in self.meshes.values():
+            self._say(mesh.state.relocated())
+
+    def change(self, settings: NodeSettings) -> None:
+        """Other settings hold from now on, for what begins later."""
+        self._settings = settings
 
     def reweighed(self, weights: dict[bytes, int]) -> None:
         """The links to other routers should weigh something else now."""
-        mesh = self.mesh
-        if mesh is not None:
+        for mesh in self.meshes.values():
             self._say(mesh.reweighed(weights))
 
     def tick(self, now: float) -> None:
         """Do what is due."""
-        if self.mesh is not None:
-            self.mesh.tick(now)
+        for mesh in self.meshes.values():
+            mesh.tick(now)
 
     def deadline(self) -> float:
         """When `tick` has something to do."""
-        return float("inf") if self.mesh is None else self.mesh.plan.deadline
+        return min((mesh.plan.deadline for mesh in self.meshes.values()), default=float("inf"))
 
     def _say(self, messages: list[tuple[int, Oam]]) -> None:
         for id, message in messages:

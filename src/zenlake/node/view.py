@@ -18,7 +18,16 @@ from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.routing.face import Face
 from zenlake.routing.mesh import Mesh
-from zenlake.routing.regions import CLIENT, LOCAL, PEER, ROLE_NAMES, ROUTER, is_south
+from zenlake.routing.regions import (
+    CLIENT,
+    LOCAL,
+    NORTH,
+    PEER,
+    ROLE_NAMES,
+    ROUTER,
+    region_name,
+    south,
+)
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
 from zenlake.routing.trees import DEFAULT_WEIGHT, effective_weight
 
@@ -87,9 +96,9 @@ def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
     found: Plain = {
         "links": [{"dst": link.dst, "src": link.src} for link in links(neighbour)],
         "peer": zid_text(face.zid),
-        "region": region(node.mode, face.role),
+        "region": region_name(face.region),
         "shm": False,
-        "weight": None if node.mesh is None else _weight(node.mesh, face),
+        "weight": _weight(node, face),
         "whatami": ROLE_NAMES[face.role],
     }
     if stats:
@@ -110,14 +119,10 @@ def member_of(member: Member) -> Plain:
     }
 
 
-def region(mode: int, role: int) -> str:
-    """Where a neighbour lies, seen from a node."""
-    return f"south:0:{ROLE_NAMES[role]}" if is_south(mode, role) else "north"
-
-
-def _weight(mesh: Mesh, face: Face) -> Plain | None:
+def _weight(node: Node, face: Face) -> Plain | None:
     """What the link to another router weighs: what this end says, the other, and both together."""
-    if face.role != ROUTER:
+    mesh = node.tables.meshes.get(face.region)
+    if mesh is None:
         return None
     mine = mesh.state.weights.get(face.zid, 0)
     other = mesh.state.nodes.get(face.zid)
@@ -183,14 +188,14 @@ def _declared(node: Node, kind: int, wanted: Callable[[str], bool]) -> Iterator[
         if not holders or not wanted(resource.key):
             continue
         found = Entity(resource.key, [], [], [])
-        south = any(is_south(node.mode, face.role) and face.carried for face in holders)
+        below = any(face.south and face.carried for face in holders)
         # A router or peer declares to its own kind what lies south of it.
-        if south and node.mode == ROUTER:
+        if below and node.mode == ROUTER:
             found.routers.append(own)
-        elif south and node.mode == PEER:
+        elif below and node.mode == PEER:
             found.peers.append(own)
         for face in holders:
-            _place(node.mode, found, face)
+            _place(found, face)
         yield found
 
 
@@ -200,10 +205,10 @@ def _interested(node: Node, flag: int, wanted: Callable[[str], bool]) -> Iterato
         for interest in face.interests_in.values():
             if interest.kinds & flag and interest.key and wanted(interest.key):
                 entity = found.setdefault(interest.key, Entity(interest.key, [], [], []))
-                _place(node.mode, entity, face)
+                _place(entity, face)
     for key in _own_interests(node, flag):
         if wanted(key):
-            _place(node.mode, found.setdefault(key, Entity(key, [], [], [])), node.face)
+            _place(found.setdefault(key, Entity(key, [], [], [])), node.face)
     yield from found.values()
 
 
@@ -213,12 +218,13 @@ def _own_interests(node: Node, flag: int) -> list[str]:
     return [querier.key for querier in node.local.queriers.values()]
 
 
-def _place(mode: int, entity: Entity, face: Face) -> None:
+def _place(entity: Entity, face: Face) -> None:
     """Note who declared it: by its kind, but to a peer all in the north are peers."""
     zid = zid_text(face.zid)
-    if face.role in (LOCAL, CLIENT):
+    kind = face.role if face.kind == CLIENT else face.kind
+    if kind in (LOCAL, CLIENT):
         among = entity.clients
-    elif face.role == PEER or mode == PEER:
+    elif kind == PEER:
         among = entity.peers
     else:
         among = entity.routers
@@ -231,13 +237,21 @@ def _place(mode: int, entity: Entity, face: Face) -> None:
 
 def graphs(node: Node) -> dict[str, str]:
     """The networks that it is part of, by region, as Graphviz draws them."""
-    if node.mode == CLIENT:
-        return {}
     surroundings = node.surroundings
-    mesh = node.mesh
-    if mesh is None:
-        known = [(0, node.zid), *surroundings.gossip.known()]
-        return {"north": dot(known, [])}
+    found: dict[str, str] = {}
+    if node.mode == PEER:
+        found[region_name(NORTH)] = dot([(0, node.zid), *surroundings.gossip.known()], [])
+    for region, mesh in surroundings.meshes.items():
+        found[region_name(region)] = _map(mesh)
+    for index in range(len(node.settings.south or ()) if node.mode == ROUTER else 0):
+        found.setdefault(region_name(south(index, ROUTER)), dot([(0, node.zid)], []))
+    for region, introductions in surroundings.introductions.items():
+        found[region_name(region)] = dot([(0, node.zid), *introductions.known()], [])
+    return found
+
+
+def _map(mesh: Mesh) -> str:
+    """All routers of a region, and the links between them."""
     state = mesh.state
     numbered = {zid: router.psid for zid, router in state.nodes.items()}
     links = state.graph()
@@ -247,10 +261,7 @@ def graphs(node: Node) -> dict[str, str]:
         for other, weight in listed.items()
         if one in links.get(other, ()) and numbered[one] > numbered[other]
     ]
-    return {
-        "north": dot([(psid, zid) for zid, psid in numbered.items()], edges),
-        "south:0:peer": dot([(0, node.zid), *surroundings.introductions.known()], []),
-    }
+    return dot([(psid, zid) for zid, psid in numbered.items()], edges)
 
 
 def dot(nodes: list[tuple[int, bytes]], edges: list[tuple[int, int, float]]) -> str:
@@ -265,20 +276,25 @@ def dot(nodes: list[tuple[int, bytes]], edges: list[tuple[int, int, float]]) -> 
 
 def successors(node: Node) -> Iterator[tuple[str, str, str]]:
     """For each router and each other: who is next from here, on the tree of the first."""
-    mesh = node.mesh
-    if mesh is None:
-        return
-    for source in mesh.state.nodes:
-        for destination in mesh.state.nodes:
-            hop = successor(node, source, destination)
-            if hop:
-                yield zid_text(source), zid_text(destination), hop
+    for mesh in node.tables.meshes.values():
+        for source in mesh.state.nodes:
+            for destination in mesh.state.nodes:
+                hop = _next(mesh, source, destination)
+                if hop:
+                    yield zid_text(source), zid_text(destination), hop
 
 
 def successor(node: Node, source: bytes, destination: bytes) -> str:
     """Who is next on the way to `destination`, on the tree of `source`; empty if there is none."""
-    mesh = node.mesh
-    if mesh is None or destination == node.zid or source not in mesh.state.nodes:
+    for mesh in node.tables.meshes.values():
+        hop = _next(mesh, source, destination)
+        if hop:
+            return hop
+    return ""
+
+
+def _next(mesh: Mesh, source: bytes, destination: bytes) -> str:
+    if destination == mesh.me or source not in mesh.state.nodes:
         return ""
     hop = mesh.trees.direction(source, destination)
     return zid_text(hop) if hop else ""

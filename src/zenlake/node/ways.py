@@ -8,9 +8,10 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import Publication, Remote
 from zenlake.node.forward import Inbound
 from zenlake.node.sink import FrameSink
+from zenlake.routing.borders import crosses, number_of, root_of
 from zenlake.routing.policy.messages import PUT
 from zenlake.routing.pubsub import destinations
-from zenlake.routing.regions import CLIENT, ROUTER
+from zenlake.routing.regions import CLIENT
 from zenlake.transport.outbox import vle
 
 if TYPE_CHECKING:
@@ -69,16 +70,20 @@ def find_way(node: Node, neighbour: Neighbour, inbound: Inbound) -> None:
         else:
             inbound.subscribers.append(subscriber)
     root = b""
-    mesh = node.mesh
-    if mesh is not None and face is not None:
-        root = mesh.root(face, inbound.node_id)
-        inbound.number = mesh.number(root)
-        if not face.carried or (root == node.zid and face.role == ROUTER):
-            # Another router carries it, or it is our own that came back.
+    if face is not None:
+        root = root_of(node.tables, face, inbound.node_id)
+        inbound.region = face.region
+        inbound.number = number_of(node.tables, face, root)
+        if not face.carried or (face.meshed and root == node.zid):
+            # Another gateway carries it, or it is our own that came back.
             inbound.subscribers = []
             inbound.frames = []
             inbound.faces = []
             return
+        if face.meshed and not crosses(node.tables, face, root, node.face):
+            # It goes on within its region; we hear it from the gateway that carries it.
+            inbound.subscribers = []
+            inbound.frames = []
     inbound.faces = [] if face is None else destinations(node.tables, face, inbound.key, root)
     if face is not None and face.role == CLIENT:
         # What clients say reaches a group through us.

@@ -14,17 +14,17 @@ from zenlake.node.view import (
     Entity,
     Plain,
     entities,
-    region,
     sessions,
     traffic,
     whatami,
     zid_text,
 )
+from zenlake.routing.borders import root_of
 from zenlake.routing.face import Face
 from zenlake.routing.policy import KINDS
 from zenlake.routing.policy.gate import Gate
 from zenlake.routing.pubsub import destinations
-from zenlake.routing.regions import ROLE_NAMES
+from zenlake.routing.regions import ROLE_NAMES, region_name
 
 #: What is told of the gates: the kinds of messages that a sample needs.
 ASKED = ("put", "declare_subscriber")
@@ -66,19 +66,16 @@ def _by_kind(entity: Entity) -> tuple[tuple[str, list[str]], ...]:
 def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
     face = neighbour.face
     assert face is not None
-    mesh = node.mesh
     found: Plain = {
         "zid": zid_text(face.zid),
         "whatami": ROLE_NAMES[face.role],
-        "region": region(node.mode, face.role),
+        "region": region_name(face.region),
         "link": neighbour.dst,
         "carried": face.carried,
         # Whom it speaks with directly, as far as it has told.
-        "links": sorted(map(zid_text, node.surroundings.introductions.links(face.id))),
+        "links": sorted(map(zid_text, node.surroundings.links_of(face))),
         # What comes from it: by itself, not from beyond it.
-        "goes_to": _names(
-            destinations(node.tables, face, key, b"" if mesh is None else mesh.root(face, 0))
-        ),
+        "goes_to": _names(destinations(node.tables, face, key, root_of(node.tables, face, 0))),
         "dropped": counts_of(neighbour).dropped(),
     }
     for flow, gate in (("ingress", neighbour.ingress), ("egress", face.egress)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
-from zenlake.routing.regions import is_pushed
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
 from zenlake.wire.codec_declare import (
     DeclareQueryable,
@@ -18,14 +17,12 @@ from zenlake.wire.codec_declare import (
 from zenlake.wire.codec_network import Declare
 
 
-def announce(
-    mode: int, face: Face, kind: int, id: int, key: str, info: int, interest: int | None
-) -> None:
+def announce(face: Face, kind: int, id: int, key: str, info: int, interest: int | None) -> None:
     """Tell a neighbour of a key, in answer to an interest of its or on our own account."""
     # The policy counts the kinds of declarations in the same order.
     if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
         return
-    may_declare = is_pushed(mode, face.role) or (face.wants_keys and id != 0)
+    may_declare = not face.south or (face.wants_keys and id != 0)
     scope, mine, suffix = face.wire_key(key, may_declare)
     body: DeclareSubscriber | DeclareQueryable | DeclareToken
     if kind == SUBSCRIBER:

@@ -9,7 +9,7 @@ from zenlake.keys.tree import KeyTree
 from zenlake.routing.deadlines import Timed
 from zenlake.routing.policy.gate import Gate
 from zenlake.routing.policy.messages import Verdict
-from zenlake.routing.regions import LOCAL
+from zenlake.routing.regions import LOCAL, is_brokered, is_south, kind_of
 from zenlake.routing.resources import KeyIds, literal_prefix
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
@@ -92,6 +92,15 @@ class Face:
         self.id: int = id
         self.zid: bytes = zid
         self.role: int = role
+        #: Where it lies, and who live there; -1: it has no place yet (see `lie`).
+        self.region: int = -1
+        self.kind: int = role
+        #: Whether this node serves it, and whether it serves this node.
+        self.south: bool = False
+        self.serves: bool = False
+        #: Whether it hears others of its region through this node, or is one of its mesh.
+        self.brokered: bool = False
+        self.meshed: bool = False
         self.outbox: Outbox | None = outbox
         #: What each link of its session is for, if there are several.
         self.ways: list[tuple[Purpose, Outbox]] = []
@@ -121,14 +130,22 @@ class Face:
         #: Whether it has told all that it had at the start (peers only).
         self.settled: bool = role != 1
         self.closed: bool = False
-        #: Whether this node carries its words to others: of several routers of a peer only one
-        #: does. And those routers, as far as it has told.
+        #: Whether this node carries its words to others: of several gateways of a peer only one
+        #: does. And those gateways, as far as it has told.
         self.carried: bool = True
         self.gateways: frozenset[bytes] = frozenset()
         #: All whom a peer is connected to, as far as it has told; kept by those who broker.
         self.links: frozenset[bytes] = frozenset()
         #: What it said that made no sense, and was ignored.
         self.ignored: int = 0
+
+    def lie(self, mode: int, region: int, serves: bool) -> None:
+        """Have a place: in a region of a node of `mode`; `serves`: it has that node in its own."""
+        self.region = region
+        self.kind = kind_of(mode, region)
+        self.south = is_south(region)
+        self.serves = serves
+        self.brokered = is_brokered(region)
 
     def is_local(self) -> bool:
         """Whether this is the node itself."""

@@ -12,7 +12,7 @@ from zenlake.errors import RemoteError
 from zenlake.keys.matching import includes
 from zenlake.routing.announce import announce, retract
 from zenlake.routing.face import CONTROL_QOS, CURRENT, FINAL, FUTURE, Face, InterestIn
-from zenlake.routing.regions import PEER, ROUTER, is_south
+from zenlake.routing.regions import PEER, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, TOKEN
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Interest
@@ -36,7 +36,7 @@ def shown(tables: Tables, face: Face, message: Interest, now: float) -> None:
         kinds |= 2
     if message.tokens:
         kinds |= 4
-    if tables.mode == ROUTER and face.role == ROUTER:
+    if face.kind == ROUTER:
         face.ignored += 1  # routers tell each other everything, unasked
         return
     if message.mode == CURRENT and (kinds & 3 or not kinds):
@@ -124,14 +124,14 @@ def _answer(tables: Tables, face: Face, interest: InterestIn) -> None:
             else:
                 # Of the present alone, or its own token, whose end it will know itself.
                 info = tables.info(face, resource) if kind == QUERYABLE else 0
-                announce(tables.mode, face, kind, 0, resource.key, info, interest.id)
+                announce(face, kind, 0, resource.key, info, interest.id)
 
 
 def _ask_north(
     tables: Tables, face: Face, interest: InterestIn, message: Interest, now: float
 ) -> None:
     """Ask those who know more than we do, on behalf of a neighbour that we serve."""
-    if not is_south(tables.mode, face.role) or tables.mode == ROUTER:
+    if not face.south or tables.mode == ROUTER:
         return
     for north in list(tables.faces.values()):
         if tables.asks(north):
@@ -174,10 +174,10 @@ def _aggregate(
         id = face.fresh_id()
         interest.told[kind] = id
         interest.told_info = complete
-        announce(tables.mode, face, kind, id, interest.key, complete, answer)
+        announce(face, kind, id, interest.key, complete, answer)
     elif id and not matching:
         interest.told[kind] = 0
         retract(face, kind, id, interest.key)
     elif id and kind == QUERYABLE and interest.told_info != complete:
         interest.told_info = complete
-        announce(tables.mode, face, kind, id, interest.key, complete, None)
+        announce(face, kind, id, interest.key, complete, None)

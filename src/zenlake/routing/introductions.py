@@ -1,14 +1,14 @@
-"""What a router tells the peers it serves about each other: where they listen, so that they meet.
+"""What a gateway tells the peers it serves about each other: where they listen, so that they meet.
 
 Peers speak to each other directly, but somebody has to introduce them. When a peer arrives, the
-router tells it of those that are there already (nothing, if it is the first: an empty list is
-still said, and waited for); when a peer says where it listens, the others are told. The router
-does not speak of itself.
+gateway (a router, if nothing else is said) tells it of those of its region that are there already
+(nothing, if it is the first: an empty list is still said, and waited for); when a peer says where
+it listens, the others are told. The gateway does not speak of itself.
 
-A peer also tells the router its links, and which of its neighbours are routers. Of several
-routers that can reach each other only one carries what a peer says, the one with the greatest
-id. What a peer should hear it hears from the router where it comes from, if that is one of its
-own, or else from that same one.
+A peer also tells its links, and which of its neighbours are gateways of its own. Of several
+that can reach each other only one carries what a peer says, the one with the greatest id. What a
+peer should hear it hears from the gateway where it comes from, if that is one of its own, or else
+from that same one.
 
 The words are those of link states (see `linkstate`), in a numbering of their own.
 """
@@ -48,10 +48,10 @@ class _Peer:
 
 @final
 class Introductions:
-    """The peers of one router; each call says what to send to whom.
+    """The peers of one region of a gateway; each call says what to send to whom.
 
     Args:
-        zid: this router.
+        zid: this gateway.
         gossip: whether peers are introduced to each other at all.
         targets: the roles of those who are told where others listen.
     """
@@ -115,16 +115,19 @@ class Introductions:
         return frozenset() if peer is None else frozenset(peer.links)
 
     def gateways(self, link: int) -> frozenset[bytes]:
-        """The routers of a peer, as far as it has told."""
+        """The gateways of a peer, as far as it has told."""
         peer = self._peers.get(link)
         return frozenset() if peer is None else frozenset(peer.links & peer.gateways)
 
-    def leads(self, link: int, routers: Container[bytes]) -> bool:
-        """Whether this router is the one that carries the words of a peer.
+    def leads(self, link: int, reachable: Container[bytes] | None) -> bool:
+        """Whether this gateway is the one that carries the words of a peer.
 
-        `routers`: those that this one can reach.
+        `reachable`: those that it could leave that to; None: all.
         """
-        return not any(zid > self._zid and zid in routers for zid in self.gateways(link))
+        return not any(
+            zid > self._zid and (reachable is None or zid in reachable)
+            for zid in self.gateways(link)
+        )
 
     def _name(self, peer: _Peer, entry: LinkState) -> None:
         if not entry.zid:

@@ -21,7 +21,7 @@ from typing import Final
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.linkstate import Known, LinkStateTable, Outgoing
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
-from zenlake.routing.regions import ROUTER
+from zenlake.routing.regions import NORTH, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
 from zenlake.routing.tables import Tables, is_key
 from zenlake.routing.trees import Recomputation, Trees
@@ -48,9 +48,11 @@ WITHDRAWN: Final = 1 << 14
 class RemoteRouter(Face):
     """A router beyond the links, holding in the tables what it declared."""
 
-    def __init__(self, zid: bytes) -> None:
+    def __init__(self, zid: bytes, region: int = NORTH) -> None:
         """It has declared nothing yet."""
         super().__init__(-1, zid, ROUTER, None)
+        self.lie(ROUTER, region, False)
+        self.meshed = True
         #: By kind: the number that stands for each key it declared.
         self.numbers: list[dict[str, int]] = [{}, {}, {}]
         #: By kind: what it declares (key → information).
@@ -58,10 +60,22 @@ class RemoteRouter(Face):
 
 
 class Mesh:
-    """The other routers of a router."""
+    """The other routers of a router, in one of its regions."""
 
-    def __init__(self, tables: Tables, state: LinkStateTable, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        state: LinkStateTable,
+        now: Callable[[], float],
+        region: int = NORTH,
+    ) -> None:
         """`now` tells the time that the node knows."""
+        self.region: int = region
+        #: In the south: the routers that lead out of the region, this one among them.
+        self.gateways: frozenset[bytes] = frozenset()
+        #: Whether they have changed, so that others may be for me to speak for.
+        self._regrouped: bool = False
+        state.me.gateway = region != NORTH
         self.tables: Tables = tables
         self.state: LinkStateTable = state
         self.now: Callable[[], float] = now
@@ -86,6 +100,7 @@ class Mesh:
     def added(self, face: Face) -> Outgoing:
         """A session with a router is open; what to say, before anything else."""
         self.links[face.zid] = face
+        face.meshed = True
         return self._changed(self.state.added(face.id, face.zid))
 
     def removed(self, face: Face) -> Outgoing:
@@ -121,6 +136,12 @@ class Mesh:
         self.tables.version += 1
         for zid in [zid for zid in self.routers if zid not in self.state.nodes]:
             self._purge(self.routers.pop(zid))
+        if self.region != NORTH:
+            nodes = self.state.nodes
+            gateways = frozenset([zid for zid in nodes if nodes[zid].gateway])
+            if gateways != self.gateways:
+                self.gateways = gateways
+                self._regrouped = True
         return out
 
     def tick(self, now: float) -> None:
@@ -142,6 +163,9 @@ class Mesh:
                     self._tell_all(face, root)
         self._below = below
         self._decide(now)
+        if self._regrouped:
+            self._regrouped = False
+            self.tables.respread()
 
     def _decide(self, now: float) -> None:
         """Believe what was doubted, where it came from the right side."""
@@ -158,10 +182,6 @@ class Mesh:
                 self.tables.undeclare(router, kind, number)
 
     # ------------------------------------------------------------------------------- the ways
-
-    def root(self, face: Face, number: int) -> bytes:
-        """The router where something came from: this one, unless a router passed it on."""
-        return self.state.named(face.id, number) if face.role == ROUTER else self.me
 
     def number(self, root: bytes) -> int:
         """The number that neighbours are told for a router."""
@@ -190,11 +210,20 @@ class Mesh:
                 found.append(face)
         return found
 
-    def serves(self, root: bytes, face: Face) -> bool:
-        """Whether it is for me to tell a peer what comes from `root`, or for its other routers."""
-        if root == self.me or not face.gateways:
+    def leads(self, root: bytes) -> bool:
+        """Whether it is for me to carry what comes from a node into the region, or out of it.
+
+        Of several gateways that see each other in the north, the one with the greatest id does:
+        the others hear from it in the north what is said in the region. What a gateway says
+        itself, or its other regions, it says to both sides.
+        """
+        gateways = self.gateways
+        if len(gateways) < 2:
             return True
-        return face.carried and root not in face.gateways
+        north = self.tables.meshes[NORTH].state.nodes
+        if root in gateways and root in north:
+            return False
+        return not any(zid > self.me and zid in north for zid in gateways)
 
     def distance(self, router: Face) -> float:
         """How far away a router is."""
@@ -209,7 +238,9 @@ class Mesh:
         """Who holds a key has changed: bring what this router declares up to date."""
         infos: list[int] = []
         for holder, ids in resource.holders[kind].items():
-            if holder.role != ROUTER and holder.carried:
+            if holder.region == self.region or not holder.carried:
+                continue
+            if not holder.meshed or self._speaks_for(holder):
                 infos.extend(ids.values())
         key = resource.key
         own = self.own[kind]
@@ -222,11 +253,18 @@ class Mesh:
             own[key] = info
             self._pass_on(self.me, None, kind, key, info)
 
+    def _speaks_for(self, holder: Face) -> bool:
+        """Whether what a router elsewhere holds is declared here.
+
+        What another gateway declares within a region of the south it declares in the north, too.
+        """
+        return not holder.south or holder.zid not in self.tables.meshes[holder.region].gateways
+
     # ----------------------------------------------------------------------- what others declare
 
     def heard(self, face: Face, message: Declare) -> None:
         """A neighbour declares something, for itself or another router."""
-        zid = self.root(face, message.node_id)
+        zid = self.state.named(face.id, message.node_id)
         body = message.body
         if not zid or zid == self.me:
             face.ignored += 1
@@ -260,7 +298,7 @@ class Mesh:
             return
         router = self.routers.get(zid)
         if router is None:
-            router = RemoteRouter(zid)
+            router = RemoteRouter(zid, self.region)
             self.routers[zid] = router
         held = router.held[kind].get(key, NO_MORE)
         self._doubted.pop((zid, kind, key, face.id), None)

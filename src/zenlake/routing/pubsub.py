@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from zenlake.routing.borders import crosses, hops
 from zenlake.routing.face import Face
-from zenlake.routing.regions import LOCAL, PEER, ROUTER
+from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
 
@@ -18,19 +19,18 @@ def destinations(tables: Tables, source: Face, key: str, root: bytes = b"") -> l
     """
     matching: dict[Face, bool] = {}
     routers: list[Face] = []
-    mesh = tables.mesh
     for entry in tables.tree.intersecting(key):
         for face in entry.value.holders[SUBSCRIBER]:
-            if mesh is not None and face.role == ROUTER:
+            if face.meshed:
                 routers.append(face)
             else:
                 matching[face] = True
-    found: list[Face] = [] if mesh is None else mesh.hops(root, source, routers)
+    found: list[Face] = hops(tables, source, root, routers) if routers else []
     for face in tables.faces.values():
         if face.role == LOCAL or face.outbox is None or not tables.flows(source, face):
             continue
         if face in matching:
-            if mesh is None or mesh.serves(root, face):
+            if crosses(tables, source, root, face):
                 found.append(face)
         elif tables.asks(face):
             if not face.knows_all(SUBSCRIBER, key):

@@ -12,10 +12,11 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from zenlake.keys.matching import includes
+from zenlake.routing.borders import crosses, hop, hops, number_of, root_of
 from zenlake.routing.deadlines import Deadlines, Timed
 from zenlake.routing.face import Face
 from zenlake.routing.home import Home
-from zenlake.routing.regions import LOCAL, PEER, ROUTER
+from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import QUERYABLE
 from zenlake.routing.tables import Tables, is_key
 from zenlake.wire.codec_network import (
@@ -112,7 +113,6 @@ class Questions:
         Among routers a question goes down the tree of `root`, the router where it came from.
         """
         tables = self.tables
-        mesh = tables.mesh
         complete: dict[Face, float] = {}
         known: dict[Face, bool] = {}
         for entry in tables.tree.intersecting(key):
@@ -122,20 +122,18 @@ class Questions:
                 continue
             covers = resource.key == key or includes(resource.key, key)
             for face, infos in holders.items():
-                far = mesh is not None and face.role == ROUTER
-                if mesh is not None and far:
-                    if mesh.hop(root, source, face) is None:
+                far = face.meshed
+                if far:
+                    if hop(tables, source, root, face) is None:
                         continue
-                elif not tables.flows(source, face) or (
-                    mesh is not None and not mesh.serves(root, face)
-                ):
+                elif not tables.flows(source, face) or not crosses(tables, source, root, face):
                     continue
                 known[face] = True
                 for info in infos.values():
                     if covers and info & 1:
                         distance = float(info >> 8)
-                        if mesh is not None and far:
-                            distance = mesh.distance(face)
+                        if far:
+                            distance = tables.meshes[face.region].distance(face)
                         complete[face] = min(complete.get(face, distance), distance)
         for face in tables.faces.values():
             if face.role != LOCAL and tables.flows(source, face) and self._unknown(face, key):
@@ -147,10 +145,11 @@ class Questions:
             chosen = [face for face in known if face in complete or not known[face]]
         else:
             chosen = self._best(known, complete)
-        if mesh is None:
-            return chosen
-        near = [face for face in chosen if face.role != ROUTER]
-        return near + mesh.hops(root, source, [face for face in chosen if face.role == ROUTER])
+        near = [face for face in chosen if not face.meshed]
+        if len(near) == len(chosen):
+            return near
+        routers = [face for face in chosen if face.meshed]
+        return near + hops(tables, source, root, routers)
 
     def _unknown(self, face: Face, key: str) -> bool:
         """Whether a neighbour may have queryables that it has not told us of."""
@@ -163,7 +162,7 @@ class Questions:
         chosen: list[Face] = []
         regions: dict[int, list[Face]] = {}
         for face in known:
-            regions.setdefault(face.role, []).append(face)
+            regions.setdefault(face.region, []).append(face)
         for faces in regions.values():
             best: Face | None = None
             for face in faces:
@@ -187,10 +186,9 @@ class Questions:
             source.ignored += 1
             self.refuse(source, message)
             return
-        mesh = self.tables.mesh
-        root = b"" if mesh is None else mesh.root(source, message.node_id)
-        if mesh is not None and (not source.carried or (root == mesh.me and source.role == ROUTER)):
-            # Another router carries it, or it is our own that came back.
+        root = root_of(self.tables, source, message.node_id)
+        if not source.carried or (source.meshed and root == self.tables.zid):
+            # Another gateway carries it, or it is our own that came back.
             self.refuse(source, message)
             return
         if message.timestamp_stack is not None:
@@ -211,8 +209,8 @@ class Questions:
         """Send a question to everybody who is to be asked."""
         deadline = now + self.patience(message)
         body = message.body
-        mesh = self.tables.mesh
-        number = 0 if mesh is None or not question.root else mesh.number(question.root)
+        region = question.source.region
+        number = number_of(self.tables, question.source, question.root)
         stack = message.timestamp_stack
         routed = stack
         if stack is not None and question.asker is not None:
@@ -243,7 +241,7 @@ class Questions:
                 target=message.target,
                 budget=message.budget,
                 timeout=message.timeout,
-                node_id=number if face.role == ROUTER else 0,
+                node_id=number if face.region == region else 0,
                 timestamp_stack=routed,
                 body=body,
             )

@@ -31,7 +31,7 @@ from zenlake.routing.policy.messages import (
     DECLARE_LIVELINESS_SUBSCRIBER,
     LIVELINESS_QUERY,
 )
-from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_pushed, is_south, may_flow
+from zenlake.routing.regions import PEER, ROUTER, usual_region, usually_serves
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
 from zenlake.wire.codec_declare import (
     DeclareFinal,
@@ -68,8 +68,11 @@ class Tables:
         self.unanswered: Deadlines = Deadlines()
         #: Whether a router passes on between its peers that have no link to each other.
         self.brokering: bool = False
-        #: The other routers, if this is one: they tell each other everything in their own way.
-        self.mesh: Mesh | None = None
+        #: This node.
+        self.zid: bytes = b""
+        #: The other routers, if this is one, by region: those of one tell each other everything
+        #: in their own way.
+        self.meshes: dict[int, Mesh] = {}
 
     # --------------------------------------------------------------------------- what there is
 
@@ -127,12 +130,12 @@ class Tables:
         """Whether what `source` has or says is passed on to `target`."""
         if source is target or not source.carried:
             return False
-        if may_flow(self.mode, source.role, target.role):
+        if source.region != target.region or target.brokered:
             return True
         return (
             self.brokering
-            and source.role == PEER
-            and target.role == PEER
+            and source.south
+            and source.kind == PEER
             and target.zid not in source.links
             and source.zid not in target.links
         )
@@ -152,6 +155,14 @@ class Tables:
                 if any(holder.role == PEER for holder in entry.value.holders[kind]):
                     self.spread(kind, entry.value, True)
 
+    def respread(self) -> None:
+        """Who speaks for whom has changed: tell other routers anew."""
+        self.version += 1
+        for entry in self.tree.entries():
+            for kind in KINDS:
+                for mesh in self.meshes.values():
+                    mesh.spread(kind, entry.value)
+
     def carry(self, face: Face, carried: bool) -> None:
         """From now on this node carries the words of a peer, or leaves them to another router."""
         if face.carried == carried:
@@ -168,8 +179,7 @@ class Tables:
 
     def spread(self, kind: int, resource: Resource, added: bool) -> None:
         """Tell every face what it should know of a key now; `added`: somebody declared it."""
-        mesh = self.mesh
-        if mesh is not None:
+        for mesh in self.meshes.values():
             mesh.spread(kind, resource)
         for face in list(self.listeners.values()):
             self._update(face, kind, resource, added)
@@ -199,11 +209,11 @@ class Tables:
                 info = self.info(face, resource)
                 if face.told_info.get(key, 0) != info:
                     face.told_info[key] = info
-                    announce(self.mode, face, kind, told[key], key, info, None)
+                    announce(face, kind, told[key], key, info, None)
         elif (
             added  # an interest in the future alone is not told of a key by its loss
             and visible
-            and (is_pushed(self.mode, face.role) or face.wants_told(kind, key))
+            and (not face.south or face.wants_told(kind, key))
         ):
             self.tell(face, kind, resource, None)
         if face.interests_in:
@@ -220,7 +230,7 @@ class Tables:
             told[key] = id
         if kind == QUERYABLE:
             face.told_info[key] = info
-        announce(self.mode, face, kind, id, key, info, interest)
+        announce(face, kind, id, key, info, interest)
 
     # ------------------------------------------------------------------- what a neighbour wants
 
@@ -230,9 +240,7 @@ class Tables:
 
     def asks(self, face: Face) -> bool:
         """Whether a neighbour tells us things only when asked."""
-        if self.mode == ROUTER or face.role == LOCAL or is_south(self.mode, face.role):
-            return False
-        return face.role == ROUTER or self.mode == 2  # a client asks whoever it is connected to
+        return face.serves and face.kind != ROUTER
 
     # --------------------------------------------------------------------------- what we want
 
@@ -339,11 +347,18 @@ class Tables:
 
     # ------------------------------------------------------------------------ faces come and go
 
+    def situate(self, face: Face) -> None:
+        """Give a face that has no place the usual one."""
+        if face.region < 0:
+            mode = self.mode
+            face.lie(mode, usual_region(mode, face.role), usually_serves(mode, face.role))
+
     def add(self, face: Face, now: float) -> None:
         """A neighbour has come: tell it what it should know unasked, ask what we must know."""
+        self.situate(face)
         self.faces[face.id] = face
         self.version += 1
-        if face.role == LOCAL or not is_pushed(self.mode, face.role) or self.mesh is not None:
+        if face.south or face.meshed:
             return
         self.listeners[face.id] = face
         for entry in self.tree.entries():
@@ -352,7 +367,7 @@ class Tables:
         if self.asks(face):
             for south in list(self.faces.values()):
                 for interest in list(south.interests_in.values()):
-                    if interest.future and is_south(self.mode, south.role):
+                    if interest.future and south.south:
                         self.ask(face, interest.kinds, interest.key, BOTH, south, interest.id, now)
 
     def remove(self, face: Face) -> None:
@@ -392,8 +407,8 @@ class Tables:
         elif isinstance(body, UndeclareKeyExpr):
             face.keys.forget(body.id)
             self.version += 1
-        elif self.mesh is not None and face.role == ROUTER:
-            self.mesh.heard(face, message)
+        elif face.meshed:
+            self.meshes[face.region].heard(face, message)
         elif isinstance(body, DeclareSubscriber):
             self._heard_entity(
                 face, SUBSCRIBER, body.id, body.scope, body.suffix, body.sender_mapping, 0
@@ -446,7 +461,7 @@ class Tables:
             return
         interest = owner.interests_in.get(out.owner_id)
         if interest is not None:
-            announce(self.mode, owner, TOKEN, 0, key, 0, interest.id)
+            announce(owner, TOKEN, 0, key, 0, interest.id)
 
 
 def is_key(text: str) -> bool:

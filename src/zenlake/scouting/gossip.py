@@ -55,9 +55,11 @@ class Known(NamedTuple):
 class _Node:
     """What is known of a node, under the number this node gave it."""
 
-    __slots__ = ("locators", "psid", "role", "sn", "via", "zid")
+    __slots__ = ("gateway", "locators", "psid", "role", "sn", "via", "zid")
 
     def __init__(self, psid: int, zid: bytes, role: int, via: int) -> None:
+        #: Whether it serves this node.
+        self.gateway = False
         self.psid = psid
         self.zid = zid
         self.role = role
@@ -70,10 +72,11 @@ class _Node:
 class _Neighbour:
     """A link to a node, and the numbers that the other side uses on it."""
 
-    __slots__ = ("names", "role", "zid")
+    __slots__ = ("gateway", "names", "role", "zid")
 
-    def __init__(self, zid: bytes, role: int) -> None:
+    def __init__(self, zid: bytes, role: int, gateway: bool) -> None:
         self.zid = zid
+        self.gateway = gateway
         self.role = role
         self.names: dict[int, bytes] = {}
 
@@ -125,25 +128,30 @@ class Gossip:
         # Numbers are used again: others may keep them in arrays, so they have to stay small.
         self._free: list[int] = []
 
-    def added(self, neighbour: int, zid: bytes, role: int) -> Outgoing:
+    def added(self, neighbour: int, zid: bytes, role: int, gateway: bool | None = None) -> Outgoing:
         """A session with a node is open, known as `neighbour` until it is removed.
+
+        `gateway`: whether it serves this node; None: if it is a router, it does.
 
         Must be called, and its messages sent, before anything is declared to the neighbour.
         """
-        if _CLIENT in (self._role, role):
+        if gateway is None:
+            gateway = role == _ROUTER
+        if self._role == _CLIENT or (role == _CLIENT and not gateway):
             return []
-        self._neighbours[neighbour] = _Neighbour(zid, role)
+        self._neighbours[neighbour] = _Neighbour(zid, role, gateway)
         node = self._nodes.get(zid)
         new = node is None
         if node is None:
             node = self._add_node(zid, role, neighbour)
         node.via = neighbour
+        node.gateway = gateway
         self._sn += 1
         update = [self._entry(node, told=False)] if new else []
         update.append(self._self_entry(introduce=False, links=True))
-        out = self._to_routers(update, but=neighbour)
+        out = self._to_gateways(update, but=neighbour)
         if role & self.targets:
-            everything = [self._self_entry(introduce=True, links=role == _ROUTER)]
+            everything = [self._self_entry(introduce=True, links=gateway)]
             everything += [
                 self._entry(each, told=True)
                 for each in sorted(self._nodes.values(), key=lambda known: known.psid)
@@ -194,9 +202,9 @@ class Gossip:
                 self._free.append(node.psid)
             else:
                 node.via = other
-        # With a greater number than before: else the routers would take it for old news.
+        # With a greater number than before: else the gateways would take it for old news.
         self._sn += 1
-        return self._to_routers([self._self_entry(introduce=False, links=True)], but=neighbour)
+        return self._to_gateways([self._self_entry(introduce=False, links=True)], but=neighbour)
 
     def relocated(self) -> Outgoing:
         """This node listens elsewhere now: what to tell everyone."""
@@ -204,7 +212,7 @@ class Gossip:
         return [
             (
                 number,
-                _message([self._self_entry(introduce=True, links=other.role == _ROUTER)]),
+                _message([self._self_entry(introduce=True, links=other.gateway)]),
             )
             for number, other in self._neighbours.items()
             if other.role & self.targets
@@ -264,14 +272,12 @@ class Gossip:
         self._nodes[zid] = node
         return node
 
-    def _to_routers(self, entries: list[LinkState], but: int) -> Outgoing:
-        if not _ROUTER & self.targets:
-            return []
+    def _to_gateways(self, entries: list[LinkState], but: int) -> Outgoing:
         message = _message(entries)
         return [
             (number, message)
             for number, other in self._neighbours.items()
-            if number != but and other.role == _ROUTER
+            if number != but and other.gateway and other.role & self.targets
         ]
 
     def _self_entry(self, introduce: bool, links: bool) -> LinkState:
@@ -296,7 +302,7 @@ class Gossip:
             whatami=node.role,
             locators=node.locators if told else None,
             links=(),
-            gateway=node.role == _ROUTER,
+            gateway=node.gateway,
         )
 
 

@@ -12,6 +12,7 @@ reason to give in the closing word.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from zenlake.errors import ClosedError, HandshakeError
@@ -45,6 +46,11 @@ def no_chance(size: int) -> bytes:
     return bytes(size)
 
 
+def no_bound(terms: Terms) -> int:
+    """For nodes that put nobody anywhere: the modes decide."""
+    return -1
+
+
 #: Nothing to show, and nothing to ask for.
 NOBODY = Credentials()
 
@@ -65,6 +71,8 @@ class Offer:
     credentials: Credentials = NOBODY
     #: The region that this node says it is in, for gateways that ask; empty: none.
     region_name: bytes = b""
+    #: What it says of the other side's place: 0 north, 1 south, -1 nothing.
+    bound: Callable[[Terms], int] = no_bound
     #: Shown by nodes that allow several links to one neighbour.
     link_key: PrivateKey | None = None
     #: What this link is for, as the number on the wire; 0: everything.
@@ -93,6 +101,13 @@ class Terms:
     user: str = ""  # who the neighbour is, if it had to prove it
     link_key: PublicKey | None = None  # whose links may join the session; None: it has one link
     purpose: int = 0  # what this link is for; 0: everything
+    region_name: bytes = b""  # the region that the neighbour says it is in
+    told: int = -1  # where it has put us: 0 north, 1 south, -1 it does not say, -2 not yet
+
+
+def said_bound(bound: int) -> int | None:
+    """What is said of a place, as the message has it."""
+    return None if bound < 0 else bound
 
 
 def refuse_close(message: Close) -> ClosedError:
@@ -141,6 +156,7 @@ class Initiator:
             rx_initial_sn=message.initial_sn,
             rx_lease=message.lease,
             link_key=self.proof.theirs if message.multilink else None,
+            told=-1 if message.remote_bound is None else message.remote_bound,
         )
         self.done = True
         return None
@@ -173,6 +189,8 @@ class Initiator:
             compression=offer.compression and ack.compression,
             link_key=self.proof.theirs,
             purpose=offer.purpose,
+            region_name=ack.region_name or b"",
+            told=-2,
         )
         return OpenSyn(
             lease=offer.lease,
@@ -180,6 +198,7 @@ class Initiator:
             cookie=ack.cookie,
             auth=self.auth.open(ack.auth),
             multilink=shown,
+            remote_bound=said_bound(offer.bound(self.terms)),
         )
 
 
@@ -218,6 +237,7 @@ class Acceptor:
             rx_lease=message.lease,
             user=self.auth.user,
             link_key=self.proof.theirs if self._multilink else None,
+            told=-1 if message.remote_bound is None else message.remote_bound,
         )
         self.done = True
         return None
@@ -230,6 +250,7 @@ class Acceptor:
             initial_sn=self.terms.tx_initial_sn,
             auth=self._welcome,
             multilink=self._multilink,
+            remote_bound=said_bound(self.offer.bound(self.terms)),
         )
 
     def _agree(self, syn: InitSyn) -> Message:
@@ -255,6 +276,7 @@ class Acceptor:
             low_latency=offer.low_latency and syn.low_latency,
             compression=offer.compression and syn.compression,
             purpose=syn.qos_link,
+            region_name=syn.region_name or b"",
         )
         Purpose.read(syn.qos_link)
         # Lanes for a link that is for some of them only are agreed in the words they came in.

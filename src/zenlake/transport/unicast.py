@@ -174,7 +174,13 @@ class Unicast:
         if reply is not None:
             self._say(reply)
         if acceptor.done and acceptor.terms is not None:
-            reason = self.listener.admit(acceptor.terms)
+            try:
+                reason = self.listener.admit(acceptor.terms)
+            except HandshakeError:
+                # It has no place for the other side, which knows why once it has heard where
+                # this one has put it; a closing word alone has no room for that.
+                self._say(acceptor.accept())
+                raise
             if reason >= 0:
                 raise HandshakeError(f"refused: {REASONS[reason]}", reason)
             self._say(acceptor.accept())
