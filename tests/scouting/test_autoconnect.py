@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.clock import ZenohId
-from zenlake.config.model import GossipScouting, MulticastScouting, StrategyByTarget
+from zenlake.config.model_scouting import GossipScouting, MulticastScouting, StrategyByTarget
 from zenlake.errors import ConfigError
 from zenlake.scouting import DEFAULT_ROLES, Autoconnect, gossip_delay
 from zenlake.scouting.autoconnect import greater

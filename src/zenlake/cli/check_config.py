@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from zenlake.config import Config, ConfigWarning, InvalidConfig, Problem
-from zenlake.config.model import EndpointGroup
+from zenlake.config.model_connect import EndpointGroup
 from zenlake.errors import ConfigError
 from zenlake.values.locator import EndPoint
 

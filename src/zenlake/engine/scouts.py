@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zenlake.config.model import MulticastScouting
+from zenlake.config.model_scouting import MulticastScouting
 from zenlake.engine.loop import Loop
 from zenlake.engine.settings import roles
 from zenlake.errors import LinkError

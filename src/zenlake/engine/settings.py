@@ -7,7 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from zenlake.config.model import EndpointGroup, GatewayFilter, Settings
+from zenlake.config.model import Settings
+from zenlake.config.model_connect import EndpointGroup
+from zenlake.config.model_routing import GatewayFilter
 from zenlake.config.model_transport import PublicKey
 from zenlake.errors import ConfigError
 from zenlake.node.settings import MODES, NodeSettings

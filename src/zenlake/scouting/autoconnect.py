@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Final, final
 
-from zenlake.config.model import GossipScouting, MulticastScouting, StrategyByTarget
+from zenlake.config.model_scouting import GossipScouting, MulticastScouting, StrategyByTarget
 from zenlake.errors import ConfigError
 from zenlake.values.whatami import WhatAmI
 
