@@ -147,10 +147,6 @@ class Face:
         self.serves = serves
         self.brokered = is_brokered(region)
 
-    def is_local(self) -> bool:
-        """Whether this is the node itself."""
-        return self.role == LOCAL
-
     def way(self, priority: int, reliable: bool) -> Outbox | None:
         """Where a message to it is put: of several links, the one that is for it."""
         best = self.outbox
