@@ -28,7 +28,7 @@ from zenlake.engine.services import start_services
 from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
 from zenlake.engine.turn import Turn
-from zenlake.errors import LinkError, ZError
+from zenlake.errors import HandshakeError, LinkError, ZError
 from zenlake.links.link import Link
 from zenlake.links.options import shown
 from zenlake.links.registry import connect
@@ -238,6 +238,9 @@ class Runtime:
         if pump in self.pumps:
             self.pumps.remove(pump)
         self.flushing.remove(pump.outbox)
+        neighbour = pump.neighbour
+        if neighbour.face is None and isinstance(neighbour.error, HandshakeError):
+            log.info("no session with %s: %s", neighbour.dst, neighbour.error)
         with self.lock:
             self._changes.tell()
 

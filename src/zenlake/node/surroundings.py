@@ -67,11 +67,19 @@ class Surroundings:
         if settings.mode == ROUTER and settings.south is None:
             subregions = 1
         for index in range(subregions):
-            # Peers that are served by a broker need not meet: one or the other, never both.
-            self.introductions[south(index, PEER)] = Introductions(
-                settings.zid, settings.gossip and not tables.brokering, settings.gossip_targets
-            )
+            self._introductions(south(index, PEER))
         self._faces: dict[int, Face] = {}
+
+    def _introductions(self, region: int) -> Introductions:
+        """The peers of a region."""
+        found = self.introductions.get(region)
+        if found is None:
+            settings = self._settings
+            # Peers that are served by a broker need not meet: one or the other, never both.
+            gossip = settings.gossip and not self.tables.brokering
+            found = Introductions(settings.zid, gossip, settings.gossip_targets)
+            self.introductions[region] = found
+        return found
 
     def _mesh(self, region: int) -> Mesh:
         """The routers of a region; in the south there is a mesh as soon as there is a router."""
@@ -97,7 +105,7 @@ class Surroundings:
             self._say(self._mesh(face.region).added(face))
         elif face.south:
             if face.kind == PEER:
-                self._say(self.introductions[face.region].added(face.id, face.zid))
+                self._say(self._introductions(face.region).added(face.id, face.zid))
         elif face.kind == PEER and self.gossips:
             self._say(self.gossip.added(face.id, face.zid, 1 << face.role, face.serves))
         self._share()
