@@ -1,4 +1,4 @@
-"""Benchmarks of the journal: `python -m bench.journal scan`, `python -m bench.journal recovery`."""
+"""Benchmarks of the journal: `python -m bench.journal scan`, `recovery` or `start`."""
 
 from __future__ import annotations
 

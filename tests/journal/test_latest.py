@@ -8,22 +8,26 @@ from tests.storage.oracle import Said, answers
 from zenlake.journal.latest import Latest
 
 
+def enter(latest: Latest, rows: list[Row], first: int = 0) -> None:
+    latest.enter(batch_of(rows), 0, first)
+
+
 def told(latest: Latest) -> dict[str, tuple[int, bytes, str]]:
     return {key: (hlc, id, value.payload.decode()) for key, hlc, id, value in latest.matching("**")}
 
 
 def test_the_newest_row_of_each_key_is_its_value() -> None:
     latest = Latest()
-    latest.enter(batch_of([Row("a", hlc=1, value=b"1"), Row("b", hlc=2), Row("a", hlc=3)]))
+    enter(latest, [Row("a", hlc=1, value=b"1"), Row("b", hlc=2), Row("a", hlc=3)])
     assert told(latest) == {"a": (3, ZID, "x"), "b": (2, ZID, "x")}
-    latest.enter(batch_of([Row("a", hlc=2, value=b"late")]))
+    enter(latest, [Row("a", hlc=2, value=b"late")])
     assert told(latest)["a"] == (3, ZID, "x")
     assert latest.counts["keys"] == 2
 
 
 def test_a_deletion_takes_the_value_away_and_a_collection_forgets_it() -> None:
     latest = Latest()
-    latest.enter(batch_of([Row("a", hlc=1), Row("a", hlc=2, kind=1)]))
+    enter(latest, [Row("a", hlc=1), Row("a", hlc=2, kind=1)])
     assert told(latest) == {}
     assert latest.counts["tombstones"] == 1
     assert latest.collect(3) == 1
@@ -50,19 +54,19 @@ def test_rows_in_any_batches_give_what_the_order_of_time_gives(
     at = 0
     while at < len(said):
         size = data.draw(st.integers(1, len(said) - at))
-        latest.enter(
-            batch_of(
-                [
-                    Row(
-                        one.key,
-                        hlc=one.time,
-                        stamp_id=one.id,
-                        value=(one.value or "").encode(),
-                        kind=int(one.value is None),
-                    )
-                    for one in said[at : at + size]
-                ]
-            )
+        enter(
+            latest,
+            [
+                Row(
+                    one.key,
+                    hlc=one.time,
+                    stamp_id=one.id,
+                    value=(one.value or "").encode(),
+                    kind=int(one.value is None),
+                )
+                for one in said[at : at + size]
+            ],
+            at,
         )
         at += size
     assert told(latest) == answers(said)

@@ -180,3 +180,32 @@ def test_collecting_changes_no_answer(said: list[Said], before: int) -> None:
     expected = told(storage)
     storage.collect(before)
     assert told(storage) == expected
+
+
+def passed_on(storage: Newest[str], to: Newest[str]) -> None:
+    """Let one storage hear of all that another knows."""
+    for key, time, id, value, size in storage.puts_of_many():
+        to.put(key, time, id, value, size)
+    for held in storage.held():
+        if held.value is None:
+            to.delete(held.key, held.time, held.id)
+        else:
+            base = held.base_time, held.base_id
+            to.hold(held.key, held.time, held.id, held.value, held.size, *base)
+    for key, time, id in storage.deletions_of_many():
+        to.delete(key, time, id)
+
+
+@settings(max_examples=200)
+@given(events(12), st.data())
+def test_what_one_storage_knows_another_learns_beside_what_it_hears_itself(
+    said: list[Said], data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, len(said)))
+    before = data.draw(st.integers(first, len(said)))
+    storage = storage_of(*said[first:before])
+    passed_on(storage_of(*said[:first]), storage)
+    for one in said[before:]:
+        tell(storage, one)
+    assert told(storage) == answers(said)
+    assert storage.bytes == sum(len(value) for _, _, value in told(storage).values())

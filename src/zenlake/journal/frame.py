@@ -27,7 +27,7 @@ try:
 except ImportError:  # not every machine has it
     from zlib import crc32
 
-__all__ = ["HEADER", "Block", "Torn", "checksum", "walk", "whole"]
+__all__ = ["HEADER", "Block", "Torn", "checksum", "crc32", "walk", "whole"]
 
 HEADER: Final = struct.Struct("<4sIQqIIqqqq")
 MAGIC: Final = b"ZLB1"

@@ -6,9 +6,11 @@ mean beside all that came before is decided in `zenlake.storage`.
 
 from __future__ import annotations
 
+import enum
 import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,7 @@ from zenlake.journal.schema import DELETE
 from zenlake.keys import is_wild
 from zenlake.storage import Held, Newest
 
-__all__ = ["COLUMNS", "Latest", "Value"]
+__all__ = ["COLUMNS", "Known", "Latest", "Value", "What"]
 
 #: The columns that a value is made of.
 COLUMNS: Final = [
@@ -30,7 +32,11 @@ COLUMNS: Final = [
     "hlc",
     "stamp_id",
     "attachment",
+    "offset",
 ]
+
+#: What a value is made of when it is heard, and has no offset yet.
+HEARD_COLUMNS: Final = COLUMNS[1:-1]
 
 
 FEW: Final = 8
@@ -45,6 +51,31 @@ class Value:
     encoding_id: int
     encoding_schema: str | None
     attachment: bytes | None
+    #: Where its row lies.
+    partition: int = 0
+    offset: int = 0
+
+
+class What(enum.IntEnum):
+    """What is known of a key, or of many at once."""
+
+    VALUE = 0
+    DELETED = 1
+    PUT_OF_MANY = 2
+    DELETION_OF_MANY = 3
+
+
+class Known(NamedTuple):
+    """One thing that the latest values are made of."""
+
+    what: What
+    key: str
+    hlc: int
+    id: bytes
+    #: When the key itself was put: what it has may be of an update of many keys since then.
+    base_hlc: int
+    base_id: bytes
+    value: Value | None
 
 
 class Latest:
@@ -55,8 +86,11 @@ class Latest:
         self._lock = threading.Lock()
         self._newest: Newest[Value] = Newest()
 
-    def enter(self, batch: Any) -> None:
-        """Hear of more rows; their order does not matter."""
+    def enter(self, batch: Any, partition: int = 0, first: int | None = None) -> None:
+        """Hear of more rows of a partition; their order does not matter.
+
+        `first`: the offset of the first of them; None when they have a column that tells it.
+        """
         if not batch.num_rows:
             return
         names = batch.column("key").dictionary.to_pylist()
@@ -68,22 +102,60 @@ class Latest:
             keys = [names[codes[row].as_py()] for row in found]
             columns = [
                 [column[row].as_py() for row in found]
-                for column in [batch.column(name) for name in COLUMNS[1:]]
+                for column in [batch.column(name) for name in HEARD_COLUMNS]
             ]
         else:
             rows = pa.array(winners)
             keys = [names[code] for code in codes.take(rows).to_pylist()]
-            columns = [batch.column(name).take(rows).to_pylist() for name in COLUMNS[1:]]
+            columns = [batch.column(name).take(rows).to_pylist() for name in HEARD_COLUMNS]
+        if first is None:
+            offsets = batch.column("offset").to_numpy(zero_copy_only=False)[winners].tolist()
+        else:
+            offsets = (winners + first).tolist()
         with self._lock:
             newest = self._newest
-            for key, payload, kind, encoding, schema, hlc, id, attachment in zip(
-                keys, *columns, strict=True
+            for key, payload, kind, encoding, schema, hlc, id, attachment, offset in zip(
+                keys, *columns, offsets, strict=True
             ):
                 if kind == DELETE:
                     newest.delete(key, hlc, id)
                 else:
-                    size = len(payload) + (0 if attachment is None else len(attachment))
-                    newest.put(key, hlc, id, Value(payload, encoding, schema, attachment), size)
+                    value = Value(payload, encoding, schema, attachment, partition, offset)
+                    newest.put(key, hlc, id, value, _size(value))
+
+    def restore(self, found: Iterable[Known]) -> None:
+        """Hear of what was known before; in any order, also beside rows."""
+        with self._lock:
+            newest = self._newest
+            for what, key, hlc, id, base_hlc, base_id, value in found:
+                if value is None:
+                    newest.delete(key, hlc, id)
+                elif what == What.VALUE:
+                    newest.hold(key, hlc, id, value, _size(value), base_hlc, base_id)
+                else:
+                    newest.put(key, hlc, id, value, _size(value))
+
+    def known(self, step: int = 10_000) -> Iterator[list[Known]]:
+        """All of it, in pieces, each of one moment; rows may be entered meanwhile.
+
+        What is entered meanwhile may be in it or not: who enters it again loses nothing.
+        """
+        with self._lock:
+            held = self._newest.held()
+            many = [
+                Known(What.PUT_OF_MANY, key, time, id, time, id, value)
+                for key, time, id, value, _ in self._newest.puts_of_many()
+            ]
+            many += [
+                Known(What.DELETION_OF_MANY, key, time, id, time, id, None)
+                for key, time, id in self._newest.deletions_of_many()
+            ]
+        if many:
+            yield many
+        for start in range(0, len(held), step):
+            with self._lock:
+                piece = [_known(one) for one in held[start : start + step]]
+            yield piece
 
     def matching(self, expr: str) -> list[tuple[str, int, bytes, Value]]:
         """Key, time, id of the clock and value, for each key that `expr` stands for."""
@@ -106,6 +178,15 @@ class Latest:
             "late": newest.late,
             "overflowed": newest.overflowed,
         }
+
+
+def _size(value: Value) -> int:
+    return len(value.payload) + (0 if value.attachment is None else len(value.attachment))
+
+
+def _known(held: Held[Value]) -> Known:
+    what = What.DELETED if held.value is None else What.VALUE
+    return Known(what, held.key, held.time, held.id, held.base_time, held.base_id, held.value)
 
 
 def _told(held: Held[Value]) -> tuple[str, int, bytes, Value]:

@@ -68,6 +68,8 @@ class Log:
         self._durable = durable
         self._limits = limits or Limits()
         self._clock = clock
+        #: How many segments were sealed.
+        self.sealed = 0
         self.info = self._identify(name, partitions)
         trusted = self._keep_promise()
         before = self._last_watermark(trusted)
@@ -173,6 +175,7 @@ class Log:
                 left = active.opened + self._limits.segment_age - now
                 if active.size >= self._limits.segment_bytes or left <= 0:
                     partition.seal(now)
+                    self.sealed += 1
                 else:
                     wait = min(wait, left)
         shipper = self.shipper

@@ -27,13 +27,14 @@ from zenlake.errors import KeyExprError, LocalError, ZError
 from zenlake.journal import checkpoint, heartbeats
 from zenlake.journal.account import Gap
 from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
+from zenlake.journal.files import LocalFiles
 from zenlake.journal.heal import Healer, Patient
 from zenlake.journal.inbox import Inbox
-from zenlake.journal.latest import COLUMNS, Latest
 from zenlake.journal.layout import partition_of
 from zenlake.journal.reader import Journal
+from zenlake.journal.remember import Memory
 from zenlake.journal.rows import batches_of, timestamp_of
-from zenlake.journal.schema import HEALED, HLC_BIAS
+from zenlake.journal.schema import HEALED
 from zenlake.journal.serve import Answers, Documents
 from zenlake.journal.watermark import Watermark
 from zenlake.journal.writer import JournalWriter
@@ -58,12 +59,8 @@ TELL_EVERY: Final = 0.05
 PUT_ASIDE_EVERY: Final = 5.0
 """Seconds between two ledgers put aside."""
 
-COLLECT_EVERY: Final = 30.0
 SETTLE_TIME: Final = 1.0
 """How long a question about the past waits for the disk, in seconds."""
-
-LIFESPAN: Final = 86_400
-"""How long deletions are remembered, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +122,10 @@ class Recorder:
         self._drops_before = dict(self._ledger.drops)
         self._dropped_seen = 0
         self._put_aside_offsets: dict[int, int] = {}
-        self._latest = Latest()
-        self._remembered = threading.Event()
         self._end = threading.Event()
+        self._memory = Memory(
+            self.journal, LocalFiles(options.path), self._writer, self._entered, self._end
+        )
         self._news = threading.Event()
         self.rows = 0
         self.bytes = 0
@@ -166,7 +164,7 @@ class Recorder:
             )
         self._hearing.append(self._thread("heartbeats", self._hear_beats))
         self._others.append(self._thread("watermark", self._tell))
-        self._others.append(self._thread("memory", self._remember))
+        self._others.append(self._thread("memory", self._memory.run))
         self._answers = Answers(
             self._session,
             self.journal,
@@ -227,7 +225,7 @@ class Recorder:
             "dropped": self.dropped,
             "disk_full": writer.full,
             "heartbeats": {"heard": self._beats.heard, "refused": self._beats.refused},
-            "latest": self._latest.counts,
+            "latest": self._memory.counts,
             "healing": {} if self._healer is None else self._healer.counts,
         }
 
@@ -267,10 +265,11 @@ class Recorder:
             # Waits while the disk is slower than the network; links are held up meanwhile.
             self._writer.append(partition, batch)
             with self._lock:
+                first = self._ledger.offsets.get(partition, 0)
                 opened = self._ledger.enter(partition, batch)
             self.rows += batch.num_rows
             self.bytes += _payload_bytes(batch)
-        self._latest.enter(batch)
+            self._memory.enter(batch, partition, first)
         if opened and self._healer is not None:
             self._healer.opened(opened)
 
@@ -306,6 +305,11 @@ class Recorder:
         if opened and self._healer is not None:
             self._healer.opened(opened)
 
+    def _entered(self) -> dict[int, int]:
+        """The offset after the last row that was handed on, of each partition."""
+        with self._order:
+            return dict(self._ledger.offsets)
+
     # -------------------------------------------------------------------------------- healing
 
     def _gaps_of(self, partition: int, source: str) -> list[Gap]:
@@ -331,9 +335,10 @@ class Recorder:
                     continue
                 self._writer.append(partition, kept)
                 with self._lock:
+                    first = self._ledger.offsets.get(partition, 0)
                     self._ledger.enter(partition, kept)
                 self.rows += kept.num_rows
-            self._latest.enter(kept)
+                self._memory.enter(kept, partition, first)
 
     def _sent(self, patient: Patient, sample: Sample) -> Timestamp:
         """A time for a healed sample without one: before what followed it, not that of now."""
@@ -360,11 +365,10 @@ class Recorder:
 
     def _matching(self, expr: str) -> list[tuple[str, int, bytes, Any]]:
         """The latest values; a question that comes early waits until they are remembered."""
-        while not self._remembered.wait(0.1):
-            if self._end.is_set():
-                return []
+        if not self._memory.wait():
+            return []
         self._take_all()
-        return self._latest.matching(expr)
+        return self._memory.matching(expr)
 
     def _take_all(self) -> None:
         """Hand on what came up to now: who puts and then asks finds what was put."""
@@ -377,20 +381,6 @@ class Recorder:
         self._take_all()
         with contextlib.suppress(ZError):
             self._writer.flush(SETTLE_TIME)
-
-    def _remember(self) -> None:
-        """Enter the rows of earlier runs, beside what is heard: their order does not matter."""
-        try:
-            for batch in self.journal.scan(columns=COLUMNS):
-                if self._end.is_set():
-                    return
-                self._latest.enter(batch)
-        except ZError as error:
-            log.error("the values in %s cannot be remembered: %s", self.journal.path, error)
-        self._remembered.set()
-        while not self._end.wait(COLLECT_EVERY):
-            before = (int(time.time()) - LIFESPAN << 32) - HLC_BIAS
-            self._latest.collect(before)
 
     # -------------------------------------------------------------------------------- telling
 

@@ -48,6 +48,7 @@ class WriterStats:
     full: bool = False
     recovered_bytes_cut: int = 0
     sources_forgotten: int = 0
+    sealed: int = 0
 
 
 def interval_of(fsync: str) -> tuple[float, bool]:
@@ -421,6 +422,8 @@ class JournalWriter:
         except OSError as error:
             self._no_room("segments", error)
             return _ASK_AGAIN
+        finally:
+            self.stats.sealed = self._journal.sealed
         self._room("segments")
         return rest
 

@@ -121,6 +121,40 @@ class Newest(Generic[V]):
             entry.value for entry in self._tree.intersecting(expr) if entry.value.value is not None
         ]
 
+    # --------------------------------------------------------------------------------- all of it
+
+    def held(self) -> list[Held[V]]:
+        """What is known of each key, deleted ones too; it changes as more is heard."""
+        return list(self._held.values())
+
+    def puts_of_many(self) -> list[tuple[str, int, bytes, V, int]]:
+        """The newest put of each expression with wildcards: when, by whom, what, of what size."""
+        found: list[tuple[str, int, bytes, V, int]] = []
+        for entry in self._wide.entries():
+            wide = entry.value
+            value = wide.value
+            if wide.put_id and value is not None:
+                found.append((entry.key, wide.put, wide.put_id, value, wide.size))
+        return found
+
+    def deletions_of_many(self) -> list[tuple[str, int, bytes]]:
+        """The newest deletion of each expression with wildcards: when, and by whom."""
+        return [
+            (entry.key, entry.value.deleted, entry.value.deleted_id)
+            for entry in self._wide.entries()
+            if entry.value.deleted_id
+        ]
+
+    def hold(
+        self, key: str, time: int, id: bytes, value: V, size: int, base_time: int, base_id: bytes
+    ) -> None:
+        """Hear of what another storage held: a key put at its base time, and what it has since."""
+        self.put(key, base_time, base_id, value, size)
+        held = self._held.get(key)
+        # Not the key's own put: one of many keys, which is newer and need not be remembered here.
+        if held is not None and held.value is not None and _newer(time, id, held.time, held.id):
+            self._replace(held, time, id, value, size)
+
     # -------------------------------------------------------------------------------- updates
 
     def put(self, key: str, time: int, id: bytes, value: V, size: int) -> list[str]:
