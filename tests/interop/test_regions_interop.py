@@ -57,6 +57,13 @@ PLANS: dict[str, dict[str, tuple[str, str, Keys]]] = {
         "b": ("router", "a", {"region_name": "one"}),
         "c": ("router", "h", {"region_name": "two"}),
     },
+    "regions in regions": {
+        "g": ("router", "", {"gateway": south(ONE)}),
+        "h": ("router", "g", {"region_name": "one", "gateway": south(TWO)}),
+        "a": ("router", "h", {"region_name": "two"}),
+        "b": ("peer", "a", {}),
+        "c": ("peer", "h", {"region_name": "two"}),
+    },
     "two serve": {
         "g": ("peer", "", MAIN),
         "h": ("peer", "g", MAIN),
@@ -73,6 +80,7 @@ REGIONS = {
     "peers serve": {"a1": "north", "11": "south:0:peer"},
     "clients serve": {"f6": "north", "11": "south:0:peer", "b2": "south:0:client"},
     "routers below": {"a1": "north", "11": "south:0:router"},
+    "regions in regions": {"a1": "south:0:router"},
     "two serve": {"a1": "north", "e5": "north", "11": "south:0:peer"},
 }  # fmt: skip
 
@@ -125,6 +133,7 @@ def stack() -> Iterator[ExitStack]:
         ("peers serve", "g"), ("peers serve", "h"), ("peers serve", "ab"),
         ("clients serve", "g"), ("clients serve", "ab"), ("clients serve", "r"),
         ("routers below", "g"), ("routers below", "ac"), ("routers below", "b"),
+        ("regions in regions", "h"), ("regions in regions", "gab"),
         ("two serve", "h"), ("two serve", "gh"), ("two serve", "hna"),
     ],
 )  # fmt: skip
