@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from zenlake.node import view
 from zenlake.routing.regions import CLIENT, PEER, Filter, Subregion
@@ -84,10 +87,9 @@ PLANS: dict[str, Plan] = {
 def built(plan: Plan) -> tuple[Network, dict[str, Host]]:
     network = Network()
     hosts = {}
-    for name, (mode, connect, settings) in plan.items():
-        serves = "south" in settings
-        listen = True if mode != "client" or serves else None
-        hosts[name] = network.node(name, mode, connect=list(connect), listen=listen, **settings)
+    for name, (mode, connect, chosen) in plan.items():
+        listen = True if mode != "client" or "south" in chosen else None
+        hosts[name] = network.node(name, mode, connect=list(connect), listen=listen, **chosen)
         network.settle()
     return network, hosts
 
@@ -125,6 +127,85 @@ def everybody_hears_everybody_once(network: Network, hosts: dict[str, Host]) -> 
 @pytest.mark.parametrize("name", PLANS)
 def test_what_crosses_a_border_arrives_once(name: str) -> None:
     everybody_hears_everybody_once(*built(PLANS[name]))
+
+
+def named(*names: str) -> tuple[Subregion, ...]:
+    return tuple(Subregion((Filter(names=(name,)),)) for name in names)
+
+
+def nested(random: Random) -> Plan:
+    """Gateways below gateways, of any mode, each with three regions of its own."""
+    plan: Plan = {}
+    alone: set[str] = set()
+
+    def add(above: str, depth: int) -> None:
+        name = chr(ord("a") + len(plan))
+        modes = ["router", "peer"]
+        if above:
+            below_router = plan[above][0] == "router"
+            modes = ["router", "peer", "client"] if below_router else ["peer", "client"]
+        mode = random.choice(modes)
+        region = f"{above}{random.randrange(3)}"
+        if above and plan[above][0] == "client" and mode == "peer":
+            # Peers do not tell a client where they listen: it cannot introduce them.
+            mode = "client" if region in alone else mode
+            alone.add(region)
+        beside = [
+            other
+            for other, (kind, connect, keys) in plan.items()
+            if kind == mode == "router" and above in connect and keys["region_name"] == region
+        ]
+        chosen: dict[str, Any] = {"region_name": region}
+        serves = not above or random.random() < 0.7
+        if serves:
+            chosen["south"] = named(*(f"{name}{index}" for index in range(3)))
+        linked = random.choice(beside) if beside and random.random() < 0.6 else ""
+        plan[name] = (mode, above + linked, chosen)
+        for _ in range(random.randint(1, 3) if serves and depth < 3 else 0):
+            if len(plan) < 9:
+                add(name, depth + 1)
+
+    add("", 0)
+    return plan
+
+
+def doubled(mode: str, random: Random) -> Plan:
+    """A region of one kind with two or three gateways, and clients anywhere."""
+    plan: Plan = {}
+    north: list[str] = []
+    for _ in range(random.randint(2, 4)):
+        near = random.sample(north, min(len(north), random.randint(1, 2)))
+        name = chr(ord("a") + len(plan))
+        plan[name] = (mode, "".join(north if mode == "peer" else near), {"region_name": "main"})
+        north.append(name)
+    gateways = random.sample(north, random.randint(2, min(3, len(north))))
+    for name in gateways:
+        plan[name][2]["south"] = named("plant")
+    below: list[str] = []
+    for _ in range(random.randint(1, 3)):
+        connect = [*gateways, *below]
+        if mode == "router" and below:
+            connect = [random.choice(gateways), random.choice(below)]
+        name = chr(ord("a") + len(plan))
+        plan[name] = (mode, "".join(connect), {"region_name": "plant"})
+        below.append(name)
+    for _ in range(random.randint(0, 2)):
+        name = chr(ord("a") + len(plan))
+        plan[name] = ("client", random.choice(north + below), {"region_name": "plant"})
+    return plan
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_in_any_hierarchy_everything_arrives_once(seed: int) -> None:
+    everybody_hears_everybody_once(*built(nested(Random(seed))))
+
+
+@pytest.mark.parametrize("mode", ["peer", "router"])
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_by_any_number_of_gateways_everything_arrives_once(mode: str, seed: int) -> None:
+    everybody_hears_everybody_once(*built(doubled(mode, Random(seed))))
 
 
 def test_what_is_undeclared_is_forgotten_on_both_sides_of_two_gateways() -> None:
