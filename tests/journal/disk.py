@@ -7,6 +7,7 @@ or in part, or as zeros, in any combination that the rules of POSIX allow.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import random
 from collections.abc import Sequence
@@ -15,9 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 from zenlake.errors import JournalLocked
+from zenlake.journal.direct import PAGE as DIRECT
+from zenlake.journal.direct import DirectFile
+from zenlake.journal.files import File
 
-#: What a disk writes at once; what was written together is there or not page by page.
-PAGE = 512
+#: What a disk writes at once; what was written together is there or not sector by sector.
+SECTOR = 512
 
 
 class PowerCut(BaseException):
@@ -30,23 +34,25 @@ class Inode:
     def __init__(self, data: bytes = b"") -> None:
         self.seen = bytearray(data)
         self.safe = bytes(data)
+        #: How long the file was at most since it was synced: it may be found that long again.
+        self.longest = 0
 
     def survive(self, chance: random.Random | None) -> bytes:
         """The bytes after the power is back; without chance nothing unsynced is left."""
         if chance is None:
             return self.safe
         seen = bytes(self.seen)
-        if seen == self.safe or chance.random() < 0.25:
+        if (seen == self.safe and self.longest <= len(seen)) or chance.random() < 0.25:
             return seen
         if chance.random() < 0.25:
             return self.safe
         # The length may be any that the file had; pages of it may never have been written.
         low, high = sorted((len(self.safe), len(seen)))
-        length = chance.randint(low, high)
+        length = chance.randint(low, max(high, self.longest))
         result = bytearray(length)
-        for start in range(0, length, PAGE):
+        for start in range(0, length, SECTOR):
             whole = seen if chance.random() < 0.6 else self.safe
-            page = whole[start : min(start + PAGE, length)]
+            page = whole[start : min(start + SECTOR, length)]
             result[start : start + len(page)] = page
         same = min(length, low)
         if seen[:same] == self.safe[:same]:
@@ -82,9 +88,61 @@ class DiskFile:
             raise OSError(errno.EIO, "Input/output error")
         self._disk.operate()
         self._inode.safe = bytes(self._inode.seen)
+        self._inode.longest = 0
 
     def close(self) -> None:
         pass
+
+
+class DiskPages:
+    """A file that is written in whole pages, each of which may be all that is left of a write."""
+
+    def __init__(self, disk: Disk, inode: Inode) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._file = DiskFile(disk, inode)
+
+    def size(self) -> int:
+        return len(self._inode.seen)
+
+    def read(self, into: memoryview, position: int) -> None:
+        _check_pages(into, position)
+        found = self._inode.seen[position : position + len(into)]
+        into[: len(found)] = found
+
+    def write(self, data: memoryview, position: int) -> int:
+        _check_pages(data, position)
+        assert position <= len(self._inode.seen), "there would be a hole"
+        taken = bytes(data)
+        # Written over what is there, it takes no room.
+        room = self._disk.room() + len(self._inode.seen) - position
+        cut = self._disk.step()
+        if cut:
+            taken = taken[: len(taken) // 2 // SECTOR * SECTOR]
+        elif room < len(taken):
+            taken = taken[: room // DIRECT * DIRECT]
+            if not taken:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        self._inode.seen[position : position + len(taken)] = taken
+        self._inode.longest = max(self._inode.longest, len(self._inode.seen))
+        if cut:
+            raise PowerCut
+        return len(taken)
+
+    def truncate(self, size: int) -> None:
+        self._file.truncate(size)
+
+    def fsync(self) -> None:
+        self._file.fsync()
+
+    def close(self) -> None:
+        pass
+
+
+def _check_pages(data: memoryview, position: int) -> None:
+    """What a disk demands of who writes to it directly."""
+    address = ctypes.addressof(ctypes.c_char.from_buffer(data))
+    assert address % DIRECT == position % DIRECT == len(data) % DIRECT == 0
 
 
 class Disk:
@@ -124,11 +182,12 @@ class Disk:
 
     def killed(self) -> Disk:
         """The disk after kill -9: all that was seen is there, and no safer than it was."""
-        disk = Disk(self.capacity)
+        disk = type(self)(self.capacity)
         copies: dict[int, Inode] = {}
         for inode in [*self.names.values(), *self.safe_names.values(), *self.inodes.values()]:
             copy = copies.setdefault(id(inode), Inode(inode.safe))
             copy.seen[:] = inode.seen
+            copy.longest = inode.longest
         disk.names = {name: copies[id(inode)] for name, inode in self.names.items()}
         disk.safe_names = {name: copies[id(inode)] for name, inode in self.safe_names.items()}
         disk.inodes = {number: copies[id(inode)] for number, inode in self.inodes.items()}
@@ -157,7 +216,7 @@ class Disk:
             for name, inode in names.items()
             if name.rpartition("/")[0] in folders
         }
-        disk = Disk(self.capacity)
+        disk = type(self)(self.capacity)
         disk.folders, disk.safe_folders = set(folders), set(folders)
         disk.names = {name: Inode(data) for name, data in left.items()}
         disk.safe_names = dict(disk.names)
@@ -200,7 +259,7 @@ class Disk:
             self.folders.add(path)
             self.pending.append(("make", path))
 
-    def create(self, path: str) -> DiskFile:
+    def create(self, path: str) -> File:
         self.operate()
         assert path.rpartition("/")[0] in self.folders, "no such folder"
         if self.room() == 0:
@@ -208,10 +267,13 @@ class Disk:
         inode = Inode()
         self.names[path] = inode
         self.pending.append(("create", path, self._number(inode)))
-        return DiskFile(self, inode)
+        return self.opened(inode)
 
-    def extend(self, path: str) -> DiskFile:
-        return DiskFile(self, self.names[path])
+    def extend(self, path: str) -> File:
+        return self.opened(self.names[path])
+
+    def opened(self, inode: Inode) -> File:
+        return DiskFile(self, inode)
 
     def rename(self, old: str, new: str) -> None:
         self.operate()
@@ -247,3 +309,10 @@ class Disk:
     def _number(self, inode: Inode) -> str:
         self.inodes[id(inode)] = inode
         return str(id(inode))
+
+
+class DirectDisk(Disk):
+    """The same, and files are written past the memory that the system has for them."""
+
+    def opened(self, inode: Inode) -> File:
+        return DirectFile(DiskPages(self, inode))

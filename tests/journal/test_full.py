@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from tests.journal.disk import Disk
+from tests.journal.disk import DirectDisk, Disk
 from tests.journal.rows import rows, told
 from zenlake.errors import JournalError, JournalFull
 from zenlake.journal import Journal, JournalWriter
@@ -57,8 +57,9 @@ def test_rows_wait_until_there_is_room_and_none_is_lost() -> None:
     assert Log(disk).partitions[0].cut == 0
 
 
-def test_rows_are_dropped_and_counted_until_there_is_room() -> None:
-    disk = Disk(capacity=9000)
+@pytest.mark.parametrize(("kind", "capacity"), [(Disk, 9000), (DirectDisk, 30_000)])
+def test_rows_are_dropped_and_counted_until_there_is_room(kind: type[Disk], capacity: int) -> None:
+    disk = kind(capacity=capacity)
     writer = writer_on(disk, "drop")
     for start in range(0, 90, 3):
         writer.append(0, rows(["a"] * 3, start=start))
@@ -93,9 +94,13 @@ def test_closing_on_a_full_disk_gives_up_when_told_to() -> None:
     assert found[-1][1:] == ("z", b"7")
 
 
-@pytest.mark.parametrize("spare", range(0, 9000, 150))
-def test_however_much_room_is_left_sealing_breaks_nothing(spare: int) -> None:
-    disk = Disk()
+@pytest.mark.parametrize(
+    ("kind", "spare"),
+    [(Disk, spare) for spare in range(0, 9000, 150)]
+    + [(DirectDisk, spare) for spare in range(0, 30_000, 1000)],
+)
+def test_however_much_room_is_left_sealing_breaks_nothing(kind: type[Disk], spare: int) -> None:
+    disk = kind()
     log = Log(disk, limits=Limits(segment_bytes=1))
     log.write(0, rows(["a", "b"]))
     log.commit()

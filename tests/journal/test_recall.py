@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.api.sessions import connected, listening
-from tests.journal.disk import Disk, PowerCut
+from tests.journal.disk import DirectDisk, Disk, PowerCut
 from tests.journal.heard import OTHER, ZID, Row, batch_of
 from tests.journal.recording import recording, until, until_heard, until_rows
 from zenlake.errors import JournalCorrupt
@@ -305,12 +305,16 @@ def unique(rows: list[Row], used: set[tuple[int, bytes]]) -> list[Row]:
 
 
 @settings(max_examples=120, deadline=None)
-@given(found=steps, segment=st.sampled_from([1, 5000, 1 << 20]))
+@given(
+    kind=st.sampled_from([Disk, DirectDisk]),
+    found=steps,
+    segment=st.sampled_from([1, 5000, 1 << 20]),
+)
 def test_after_any_history_a_start_gives_what_reading_everything_gives(
-    found: list[Step], segment: int
+    kind: type[Disk], found: list[Step], segment: int
 ) -> None:
     limits = Limits(segment_bytes=segment)
-    writer = Writer(Disk(), limits)
+    writer = Writer(kind(), limits)
     used: set[tuple[int, bytes]] = set()
     for name, rows, number in found:
         match name:

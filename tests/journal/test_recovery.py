@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.journal.disk import Disk, PowerCut
+from tests.journal.disk import DirectDisk, Disk, PowerCut
 from tests.journal.rows import rows, told
 from zenlake.errors import JournalCorrupt, JournalError
 from zenlake.journal import Journal
@@ -17,6 +17,7 @@ from zenlake.journal.log import Limits, Log
 from zenlake.journal.retention import Retention
 
 KEYS = ["a", "b/c", "b/d"]
+each_kind = pytest.mark.parametrize("kind", [Disk, DirectDisk])
 Row = tuple[int, str, bytes]
 
 
@@ -75,11 +76,13 @@ def survivors(disk: Disk, seeds: int) -> Iterator[Disk]:
         yield disk.failed(random.Random(seed))
 
 
-def crash_everywhere(play: Callable[[History], None], limits: Limits, seeds: int) -> int:
+def crash_everywhere(
+    kind: type[Disk], play: Callable[[History], None], limits: Limits, seeds: int
+) -> int:
     """Play, with the power failing in each operation in turn; recover, check, go on."""
     point = 0
     while True:
-        disk = Disk()
+        disk = kind()
         disk.fuse = point
         history = History(disk, limits, partitions=2)
         try:
@@ -107,7 +110,8 @@ def crash_everywhere(play: Callable[[History], None], limits: Limits, seeds: int
 
 
 @pytest.mark.slow
-def test_the_power_may_fail_in_every_operation() -> None:
+@each_kind
+def test_the_power_may_fail_in_every_operation(kind: type[Disk]) -> None:
     def play(history: History) -> None:
         history.open()
         for turn in range(3):
@@ -120,12 +124,13 @@ def test_the_power_may_fail_in_every_operation() -> None:
 
     # Segments of one or two blocks, and room for a few of them: all steps happen.
     limits = Limits(segment_bytes=6000, retention=Retention(bytes=30_000))
-    points = crash_everywhere(play, limits, seeds=2)
+    points = crash_everywhere(kind, play, limits, seeds=2)
     assert points > 50
 
 
 @pytest.mark.slow
-def test_the_power_may_fail_while_segments_are_let_go() -> None:
+@each_kind
+def test_the_power_may_fail_while_segments_are_let_go(kind: type[Disk]) -> None:
     def play(history: History) -> None:
         history.open()
         for _ in range(4):
@@ -135,11 +140,12 @@ def test_the_power_may_fail_while_segments_are_let_go() -> None:
         assert history.log.partitions[0].manifest.earliest > 0
 
     limits = Limits(segment_bytes=1, retention=Retention(bytes=8_000))
-    assert crash_everywhere(play, limits, seeds=2) > 40
+    assert crash_everywhere(kind, play, limits, seeds=2) > 40
 
 
-def test_the_power_may_fail_again_while_recovering() -> None:
-    disk = Disk()
+@each_kind
+def test_the_power_may_fail_again_while_recovering(kind: type[Disk]) -> None:
+    disk = kind()
     history = History(disk, Limits(segment_bytes=6000), partitions=2)
     history.open()
     for _ in range(3):
@@ -167,8 +173,8 @@ def test_the_power_may_fail_again_while_recovering() -> None:
                 break
 
 
-def _torn(cut: Callable[[bytes, int], bytes], every: int) -> None:
-    disk = Disk()
+def _torn(kind: type[Disk], cut: Callable[[bytes, int], bytes], every: int) -> None:
+    disk = kind()
     history = History(disk)
     history.open()
     ends = []
@@ -194,12 +200,14 @@ def _torn(cut: Callable[[bytes, int], bytes], every: int) -> None:
             after.check((2 * kept + 1,))
 
 
-def test_a_tail_torn_at_any_byte_loses_only_the_block_it_is_in() -> None:
-    _torn(lambda whole, size: whole[:size], 1)
+@each_kind
+def test_a_tail_torn_at_any_byte_loses_only_the_block_it_is_in(kind: type[Disk]) -> None:
+    _torn(kind, lambda whole, size: whole[:size], 1)
 
 
-def test_a_tail_of_zeros_from_any_byte_on_is_cut() -> None:
-    _torn(lambda whole, size: whole[:size] + bytes(len(whole) - size), 7)
+@each_kind
+def test_a_tail_of_zeros_from_any_byte_on_is_cut(kind: type[Disk]) -> None:
+    _torn(kind, lambda whole, size: whole[:size] + bytes(len(whole) - size), 7)
 
 
 def test_rows_after_a_damaged_block_are_not_given_the_wrong_place() -> None:
@@ -299,15 +307,18 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
-    steps=STEPS, segment=st.sampled_from([1, 5000, 12_000]), keep=st.sampled_from([None, 25_000])
+    kind=st.sampled_from([Disk, DirectDisk]),
+    steps=STEPS,
+    segment=st.sampled_from([1, 5000, 12_000]),
+    keep=st.sampled_from([None, 25_000]),
 )
 def test_a_journal_is_a_list_that_loses_only_its_unacknowledged_end(
-    steps: list[Step], segment: int, keep: int | None
+    kind: type[Disk], steps: list[Step], segment: int, keep: int | None
 ) -> None:
     limits = Limits(segment_bytes=segment, segment_age=100.0, retention=Retention(bytes=keep))
-    history = History(Disk(), limits, partitions=2)
+    history = History(kind(), limits, partitions=2)
     history.open()
     for name, first, second in steps:
         if name == "write":

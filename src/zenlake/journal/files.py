@@ -7,22 +7,19 @@ Everything the writer does to the disk goes through `Files`, everything a reader
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from zenlake.journal.direct import DirectFile, open_pages
 from zenlake.journal.lock import Lock, take_lock
 
 __all__ = ["File", "Files", "LocalFiles", "Shelf", "replace"]
 
 #: How much `os.write` is asked to take at once; Linux stops just below 2 GiB.
 _ONE_WRITE = 1 << 30
-#: What is written directly is gathered in a buffer of this size, and written in whole pages.
-_STAGE = 1 << 20
-_PAGE = 4096
 
 
 class File(Protocol):
@@ -118,84 +115,11 @@ class _LocalFile:
         os.close(self._fd)
 
 
-class _DirectFile:
-    """A file that is written past the memory which the system keeps for files.
-
-    What a journal writes is rarely read soon, and copying it into memory that the system must
-    find first can cost many times the writing itself. Whole pages go to the disk from a buffer;
-    the page that is not full yet is written again when it has grown, with the same bytes before
-    the new ones.
-    """
-
-    def __init__(self, path: str, flags: int) -> None:
-        self._fd = os.open(path, flags | os.O_RDWR | os.O_DIRECT, 0o644)
-        self._buffer = mmap.mmap(-1, _STAGE)
-        self._view = memoryview(self._buffer)
-        self._size = os.fstat(self._fd).st_size
-        #: How many bytes of the last page are in the buffer.
-        self._tail = 0
-        try:
-            self._load()
-        except OSError:
-            self.close()
-            raise
-
-    def _load(self) -> None:
-        """Have the bytes of the last page in the buffer."""
-        self._tail = self._size % _PAGE
-        if self._tail:
-            os.preadv(self._fd, [self._view[:_PAGE]], self._size - self._tail)
-
-    def write(self, parts: Sequence[Any]) -> None:
-        filled = self._tail
-        for part in parts:
-            view = memoryview(part).cast("B")
-            while view:
-                taken = min(len(view), _STAGE - filled)
-                self._view[filled : filled + taken] = view[:taken]
-                view = view[taken:]
-                filled += taken
-                if filled == _STAGE:
-                    self._put(filled, filled)
-                    filled = 0
-        if filled > self._tail or filled < self._tail:
-            padded = -(-filled // _PAGE) * _PAGE
-            self._view[filled:padded] = bytes(padded - filled)
-            self._put(padded, filled)
-
-    def _put(self, length: int, filled: int) -> None:
-        """Write the pages of the buffer, of which so many bytes count."""
-        start = self._size - self._tail
-        done = 0
-        while done < length:
-            done += os.pwrite(self._fd, self._view[done:length], start + done)
-        self._size = start + filled
-        self._tail = filled % _PAGE
-        if self._tail:
-            os.ftruncate(self._fd, self._size)
-            whole = filled - self._tail
-            if whole:
-                self._view[: self._tail] = self._view[whole:filled]
-
-    def truncate(self, size: int) -> None:
-        os.ftruncate(self._fd, size)
-        self._size = size
-        self._load()
-
-    def fsync(self) -> None:
-        os.fsync(self._fd)
-
-    def close(self) -> None:
-        self._view.release()
-        self._buffer.close()
-        os.close(self._fd)
-
-
 def _grown(path: str, flags: int) -> File:
     """A file to append to, written directly where that is possible."""
     if hasattr(os, "O_DIRECT"):
         with contextlib.suppress(OSError):  # not every filesystem can
-            return _DirectFile(path, flags)
+            return DirectFile(open_pages(path, flags))
     return _LocalFile(path, flags)
 
 
