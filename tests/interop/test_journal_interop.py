@@ -14,7 +14,8 @@ from tests.interop.peer import Peer
 from tests.interop.processes import OURS, THEIRS, connect, listen
 from tests.journal.recording import until, until_rows
 from zenlake.journal import Journal
-from zenlake.journal.recorder import Options, Recorder
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
 from zenlake.journal.verify import verify
 
 pytestmark = pytest.mark.interop

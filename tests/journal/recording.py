@@ -10,7 +10,8 @@ from typing import Any
 
 import zenlake
 from tests.api.sessions import SECONDS, connected, listening
-from zenlake.journal.recorder import Options, Recorder
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
 
 
 def until(holds: Callable[[], object], what: str = "") -> None:

@@ -20,7 +20,8 @@ from zenlake.journal.heartbeats import Heartbeat, batches_of, pieces, samples_in
 from zenlake.journal.inbox import Inbox
 from zenlake.journal.layout import partition_of
 from zenlake.journal.ledger import Ledger
-from zenlake.journal.recorder import Options, Recorder
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
 from zenlake.journal.sources import SourceNumbers
 from zenlake.journal.verify import verify
 from zenlake.node.sample import Sample

@@ -18,7 +18,8 @@ from zenlake.errors import JournalCorrupt
 from zenlake.journal import Journal, recall
 from zenlake.journal.latest import COLUMNS, Latest, What
 from zenlake.journal.log import Limits, Log
-from zenlake.journal.recorder import Options, Recorder
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
 from zenlake.journal.retention import Retention
 
 Answers = dict[str, tuple[int, bytes, bytes]]

@@ -17,7 +17,8 @@ from zenlake.ext import (
     declare_advanced_publisher,
 )
 from zenlake.journal import Journal, checkpoint, service
-from zenlake.journal.recorder import Options, Recorder, distinct
+from zenlake.journal.options import Options, distinct
+from zenlake.journal.recorder import Recorder
 from zenlake.journal.verify import verify
 
 

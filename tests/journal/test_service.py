@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from zenlake.config.model_services import JournalService
-from zenlake.journal.recorder import Options
+from zenlake.journal.options import Options
 from zenlake.journal.service import SAME, options_of
 from zenlake.keys import KeyExpr
 

@@ -112,7 +112,9 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
                 )
             )
         else:
-            beats = f" and {verdict.heartbeats} heartbeats" if verdict.heartbeats else ""
+            beats = ""
+            if verdict.heartbeats:
+                beats = f" and {verdict.heartbeats} heartbeat{'s' * (verdict.heartbeats > 1)}"
             typer.echo(
                 f"{verdict.rows} rows{beats} in {verdict.segments} segments, {verdict.bytes} B: "
                 f"{'sound' if verdict.sound else 'NOT SOUND'}"

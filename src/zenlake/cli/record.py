@@ -74,7 +74,8 @@ def record(
     `missing` counts samples that publishers sent and that did not come.
     """
     from zenlake.journal.memory import keep_memory
-    from zenlake.journal.recorder import Options, Recorder
+    from zenlake.journal.options import Options
+    from zenlake.journal.recorder import Recorder
 
     policy: Literal["block", "drop"] = "drop" if on_full is OnFull.DROP else "block"
     options = Options(

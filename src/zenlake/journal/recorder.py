@@ -13,17 +13,15 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
-from zenlake.errors import KeyExprError, LocalError, ZError
+from zenlake.errors import LocalError, ZError
 from zenlake.journal import checkpoint, heartbeats
 from zenlake.journal.account import Gap
 from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
@@ -31,6 +29,7 @@ from zenlake.journal.files import LocalFiles
 from zenlake.journal.heal import Healer, Patient
 from zenlake.journal.inbox import Inbox
 from zenlake.journal.layout import partition_of
+from zenlake.journal.options import Options, checked_name, distinct
 from zenlake.journal.reader import Journal
 from zenlake.journal.remember import Memory
 from zenlake.journal.rows import batches_of, timestamp_of
@@ -38,7 +37,7 @@ from zenlake.journal.schema import HEALED
 from zenlake.journal.serve import Answers, Documents
 from zenlake.journal.watermark import Watermark
 from zenlake.journal.writer import JournalWriter
-from zenlake.keys import KeyExpr, includes, intersects, is_wild
+from zenlake.keys import intersects
 from zenlake.node.advanced_keys import publishers_of
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from zenlake.journal.ledger import Opened
     from zenlake.node.sample import Sample
 
-__all__ = ["Options", "Recorder"]
+__all__ = ["Recorder"]
 
 log = logging.getLogger("zenlake.journal")
 
@@ -63,30 +62,6 @@ SETTLE_TIME: Final = 1.0
 """How long a question about the past waits for the disk, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to record, where to, and what to answer."""
-
-    key_exprs: tuple[str, ...]
-    path: str
-    name: str | None = None
-    partitions: int | None = None
-    fsync: str = "50ms"
-    segment_bytes: int = 128 << 20
-    segment_age: float = 3600.0
-    retain_bytes: int | None = None
-    retain_age: float | None = None
-    on_full: Literal["block", "drop"] = "block"
-    #: Whether to answer for the keys that are recorded.
-    answer: bool = True
-    #: Whether to answer questions about the past of these keys.
-    answer_time: bool = True
-    #: Whether to tell others that no one need be asked beside.
-    complete: bool = False
-    #: Whether to ask publishers for what did not come.
-    heal: bool = True
-
-
 class Recorder:
     """Records until it is closed."""
 
@@ -94,7 +69,7 @@ class Recorder:
         """Open the journal, go on where it ended, and begin to hear."""
         self._session = session
         self._exprs = distinct(options.key_exprs)
-        name = _checked_name(options)
+        name = checked_name(options)
         self._writer = JournalWriter.open(
             options.path,
             name=name,
@@ -493,33 +468,8 @@ class Recorder:
         self.close()
 
 
-def _checked_name(options: Options) -> str:
-    """What a new journal is called; others ask for it by that name, so it has to be a key."""
-    name = options.name or os.path.basename(os.path.abspath(options.path))
-    try:
-        if is_wild(str(KeyExpr(f"@journal/{name}"))):
-            raise KeyExprError("it has wildcards")
-    except KeyExprError as error:
-        raise LocalError(
-            f"a journal cannot be called '{name}', because others ask for it by that name "
-            f"({error}); give it another"
-        ) from error
-    return name
-
-
 def _payload_bytes(batch: Any) -> int:
     """How many bytes the values of a batch have, from where they end."""
     value = batch.column("value")
     ends = np.frombuffer(value.buffers()[1], np.int32)
     return int(ends[value.offset + len(value)]) - int(ends[value.offset])
-
-
-def distinct(exprs: tuple[str, ...]) -> list[str]:
-    """Key expressions without those that another one includes: each key is recorded once."""
-    if not exprs:
-        raise LocalError("nothing to record: name at least one key expression, such as 'robot/**'")
-    found: list[str] = []
-    for expr in dict.fromkeys(str(KeyExpr.of(expr)) for expr in exprs):
-        if not any(includes(other, expr) for other in found):
-            found = [other for other in found if not includes(expr, other)] + [expr]
-    return found

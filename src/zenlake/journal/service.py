@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from zenlake.journal.recorder import Options, Recorder
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session

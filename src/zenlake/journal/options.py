@@ -1,0 +1,61 @@
+"""What a recorder is told: which keys, where to, and what to answer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from zenlake.errors import KeyExprError, LocalError
+from zenlake.keys import KeyExpr, includes, is_wild
+
+__all__ = ["Options", "checked_name", "distinct"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to record, where to, and what to answer."""
+
+    key_exprs: tuple[str, ...]
+    path: str
+    name: str | None = None
+    partitions: int | None = None
+    fsync: str = "50ms"
+    segment_bytes: int = 128 << 20
+    segment_age: float = 3600.0
+    retain_bytes: int | None = None
+    retain_age: float | None = None
+    on_full: Literal["block", "drop"] = "block"
+    #: Whether to answer for the keys that are recorded.
+    answer: bool = True
+    #: Whether to answer questions about the past of these keys.
+    answer_time: bool = True
+    #: Whether to tell others that no one need be asked beside.
+    complete: bool = False
+    #: Whether to ask publishers for what did not come.
+    heal: bool = True
+
+
+def checked_name(options: Options) -> str:
+    """What a new journal is called; others ask for it by that name, so it has to be a key."""
+    name = options.name or os.path.basename(os.path.abspath(options.path))
+    try:
+        if is_wild(str(KeyExpr(f"@journal/{name}"))):
+            raise KeyExprError("it has wildcards")
+    except KeyExprError as error:
+        raise LocalError(
+            f"a journal cannot be called '{name}', because others ask for it by that name "
+            f"({error}); give it another"
+        ) from error
+    return name
+
+
+def distinct(exprs: tuple[str, ...]) -> list[str]:
+    """Key expressions without those that another one includes: each key is recorded once."""
+    if not exprs:
+        raise LocalError("nothing to record: name at least one key expression, such as 'robot/**'")
+    found: list[str] = []
+    for expr in dict.fromkeys(str(KeyExpr.of(expr)) for expr in exprs):
+        if not any(includes(other, expr) for other in found):
+            found = [other for other in found if not includes(expr, other)] + [expr]
+    return found
