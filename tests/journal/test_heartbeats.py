@@ -310,6 +310,26 @@ def test_heartbeats_of_a_stream_that_lost_nothing_are_not_written(tmp_path: Path
         assert recorder.totals()["missing"] == 0
 
 
+def test_a_heartbeat_that_overtakes_its_sample_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zenlake.journal.recorder.GRACE", 1.0)
+    with recording(tmp_path) as (recorder, other):
+        source = f"{other.zid()}:{other.id.eid}"
+        teller = other.declare_publisher(f"r/n/@adv/pub/{other.zid()}/{other.id.eid}/_")
+        until_heard(teller)
+        until_heard(other.declare_publisher("r/n"))
+        other.put("r/n", "0", source_info=zenlake.SourceInfo(other.id, 0))
+        until_rows(recorder, 1)
+        teller.put((1).to_bytes(4, "little"))
+        other.put("r/n", "1", source_info=zenlake.SourceInfo(other.id, 1))
+        until_rows(recorder, 2)
+        teller.put((3).to_bytes(4, "little"))
+        until(lambda: recorder.totals()["missing"] == 2)
+        assert recorder.totals()["heartbeats"] == 1
+        assert recorder.watermark().sources == {source: 1}
+
+
 def test_heartbeats_of_other_keys_are_not_heard(tmp_path: Path) -> None:
     with recording(tmp_path, "r/a/**") as (recorder, other):
         teller = other.declare_publisher("r/a/@adv/pub/b0a/7/_")

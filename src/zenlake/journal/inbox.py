@@ -54,6 +54,11 @@ class Inbox:
             self._held.clear()
             return found
 
+    def rest(self, seconds: float) -> None:
+        """Wait a while, but not beyond the end."""
+        with self._state:
+            self._state.wait_for(lambda: self._closed, seconds)
+
     def close(self) -> None:
         """Hear no more; what was heard can still be taken."""
         with self._state:

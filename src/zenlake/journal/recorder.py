@@ -55,6 +55,9 @@ log = logging.getLogger("zenlake.journal")
 TELL_EVERY: Final = 0.05
 """Seconds between two watermarks told on the bus, at least."""
 
+GRACE: Final = 0.1
+"""How long a sample may come after a heartbeat that tells of it, in seconds."""
+
 PUT_ASIDE_EVERY: Final = 5.0
 """Seconds between two ledgers put aside."""
 
@@ -251,24 +254,31 @@ class Recorder:
     def _hear_beats(self) -> None:
         try:
             while found := self._beats.take():
-                # A number whose sample came before the heartbeat is not missing.
+                # A number whose sample came before the heartbeat is not missing, nor is one that
+                # it overtook on the way: a publisher may beat while it publishes.
                 self._take_all()
-                self._heed(found)
+                if found := self._news_in(found):
+                    self._beats.rest(GRACE)
+                    self._take_all()
+                    self._heed(found)
         except ZError as error:
             log.error("heartbeats are no longer heard for %s: %s", self.journal.path, error)
             self._failure = error
+
+    def _news_in(self, found: list[Heartbeat]) -> list[Heartbeat]:
+        """The heartbeats that tell something which the rows do not."""
+        count = self._writer.partitions
+        with self._lock:
+            return [
+                beat for beat in found if self._ledger.is_news(partition_of(beat.key, count), beat)
+            ]
 
     def _heed(self, found: list[Heartbeat]) -> None:
         """Write down what heartbeats tell that the rows do not."""
         partitions = self._writer.partitions
         opened: list[Opened] = []
         with self._order:
-            with self._lock:
-                news = [
-                    beat
-                    for beat in found
-                    if self._ledger.is_news(partition_of(beat.key, partitions), beat)
-                ]
+            news = self._news_in(found)
             if not news:
                 return
             now = time.time_ns() // 1000
