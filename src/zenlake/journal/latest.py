@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -43,8 +42,7 @@ FEW: Final = 8
 """Up to this many rows are picked one by one: gathering columns has a price of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """What was put under a key."""
 
     payload: bytes
