@@ -54,7 +54,7 @@ def answer(sources: Sources, samples: list[Sample], now: float = 0.0) -> None:
 
 
 def said(sources: Sources) -> list[str]:
-    return [one._payload.decode() for one in sources.delivered]
+    return [one.content().decode() for one in sources.delivered]
 
 
 def asked(sources: Sources) -> list[str]:

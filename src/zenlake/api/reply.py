@@ -130,4 +130,4 @@ class ReplyQueue(AnswerQueue):
 
     def value(self, sample: Sample, responder: Responder | None) -> None:
         """One answer that is an ordinary value."""
-        self.channel.push(Reply("", None, responder, 0, sample), len(sample._payload))
+        self.channel.push(Reply("", None, responder, 0, sample), sample._size)

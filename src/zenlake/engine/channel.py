@@ -75,10 +75,10 @@ class Channel:
     """A bounded queue between threads, or a callback."""
 
     __slots__ = (
-        "bell", "callback", "capacity", "delivered", "direct", "done", "drop", "dropped_cancelled",
-        "dropped_full", "dropped_oldest", "ended", "gates", "guard", "held", "helper", "items",
-        "lifted", "limit", "mark", "marked", "name", "on_loop", "paused", "received", "releasing",
-        "ring", "rooms", "started", "stuck", "watched",
+        "add", "bell", "callback", "capacity", "chunk", "delivered", "direct", "done", "drop",
+        "dropped_cancelled", "dropped_full", "dropped_oldest", "ended", "first", "gates", "guard",
+        "held", "helper", "items", "lifted", "limit", "mark", "marked", "name", "on_loop", "paused",
+        "received", "releasing", "ring", "rooms", "started", "stuck", "watched",
     )  # fmt: skip
 
     def __init__(self, capacity: int = ITEMS, ring: bool = False) -> None:
@@ -87,6 +87,10 @@ class Channel:
         self.ring: bool = ring
         self.limit: int = max(SLACK * self.capacity, ITEMS)
         self.items: deque[object] = deque()
+        self.add: Callable[[object], None] = self.items.append
+        self.first: Callable[[], object] = self.items.popleft
+        #: The read that the last item lies in, until the next commit.
+        self.chunk: bytes = b""
         #: Bytes of heavy items inside.
         self.held: int = 0
         self.received: int = 0
@@ -153,9 +157,9 @@ class Channel:
         if weight > LIGHT:
             with self.guard:
                 self.held += weight
-            items.append(Heavy(item, weight))
+            self.add(Heavy(item, weight))
         else:
-            items.append(item)
+            self.add(item)
         if not self.marked:
             mark = self.mark
             if mark is not None:
@@ -175,6 +179,7 @@ class Channel:
     def commit(self) -> None:
         """Wake whoever waits, if there is something for them."""
         self.marked = False
+        self.chunk = b""
         if self.items:
             bell = self.bell
             if bell is not None:
@@ -293,7 +298,7 @@ class Channel:
         while True:
             if items:
                 try:
-                    item = items.popleft()
+                    item = self.first()
                 except IndexError:
                     continue
                 return self._taken(item)
@@ -382,7 +387,7 @@ class Channel:
         items = self.items
         while True:
             try:
-                item = items.popleft()
+                item = self.first()
             except IndexError:
                 if self.ended and not items:
                     return END

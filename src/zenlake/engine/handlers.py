@@ -263,7 +263,19 @@ class SampleQueue(SampleSink):
 
     def push(self, sample: Sample) -> None:
         """One sample."""
-        self.channel.push(sample, len(sample._payload))
+        channel = self.channel
+        chunk = sample._chunk
+        weight = sample._size
+        if chunk:
+            # Those that wait keep the whole read alive: the first of them weighs as much.
+            if channel.ring:
+                sample.content()
+            elif chunk is channel.chunk:
+                weight = 0
+            else:
+                channel.chunk = chunk
+                weight = len(chunk)
+        channel.push(sample, weight)
 
     def commit(self) -> None:
         """Wake whoever waits; who feeds its own node faster than it takes waits a while."""

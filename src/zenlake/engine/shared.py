@@ -3,7 +3,8 @@
 `put()` encodes in the caller's thread straight into the open batch. Then, in this order:
 
 * nothing was sent for a moment: the caller writes the batch to the socket itself (latency);
-* a batch is full: the caller writes the full ones (throughput);
+* batches are full: the caller writes the full ones (throughput), several at once when they fill
+  up faster than they are worth a write of their own;
 * otherwise the loop is asked once to flush (one wake for many messages). While batches fill up
   it then comes by itself every millisecond: nobody needs to wake it.
 
@@ -18,9 +19,10 @@ import logging
 import threading
 from collections.abc import Callable
 from time import perf_counter
-from typing import Final
+from typing import Final, cast
 
 from zenlake.engine.channel import Gate, Pausable, begin_wait, end_wait
+from zenlake.engine.mutex import Mutex
 from zenlake.errors import LinkError, LocalError
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.cursor import Writer
@@ -31,6 +33,11 @@ log = logging.getLogger("zenlake.engine")
 DROP: Final = 0
 BLOCK: Final = 1
 BLOCK_FIRST: Final = 2
+
+#: Full batches go together when there are so many bytes of them, or at once when none went for so
+#: many seconds: a write wakes the other side, which costs both more than copying a batch.
+BURST: Final = 1 << 20
+LINGER: Final = 200e-6
 
 #: A caller that comes this long after the last write of its kind writes the socket itself.
 IDLE: Final = 50e-6
@@ -49,9 +56,11 @@ class SharedOutbox(Outbox):
         wait_before_close: float,
     ) -> None:
         """`ask_flush` has the loop call `flush` soon; it may be called from any thread."""
+        if stream:
+            depth = max(depth, BURST >> 16)  # room for one write
         super().__init__(65535, 2 if stream else 0, 0x0FFF_FFFF, 0, False, depth)
-        self.lock: threading.Lock = threading.Lock()
-        self.room: threading.Condition = threading.Condition(self.lock)
+        self.lock: Mutex = Mutex()
+        self.room: threading.Condition = threading.Condition(cast(threading.Lock, self.lock))
         self.waiters: int = 0
         self.ask_flush: Callable[[SharedOutbox], None] = ask_flush
         self.is_loop: Callable[[], bool] = is_loop
@@ -70,6 +79,11 @@ class SharedOutbox(Outbox):
         self.streaming: bool = False
         self.comes_again: bool = False
         self.last_direct: float = 0.0
+        #: When full batches were written last, and what was held when somebody thought of it.
+        self.last_burst: float = 0.0
+        self.weighed: int = 0
+        #: How much is written at once: a datagram is one batch.
+        self.burst: int = BURST if stream else 0
         #: By priority: nothing has left this lane since a message was dropped on it.
         self.congested: list[bool] = [False] * 8
         #: By priority: somebody who may block is blocking already.
@@ -220,7 +234,8 @@ class SharedOutbox(Outbox):
             if self.held and not express:
                 # A batch is full: whoever filled it writes it. What is in the next one can wait.
                 self.streaming = True
-                self._flush(True)
+                if self.held != self.weighed:
+                    self._burst()
             elif express or not self.flush_asked:
                 now = perf_counter()
                 if express or now - self.last_direct > IDLE:
@@ -229,6 +244,14 @@ class SharedOutbox(Outbox):
                         self._ask()
                     return
         self._ask()
+
+    def _burst(self) -> None:
+        """Write the batches that are full, unless more will be soon. The lock is held."""
+        now = perf_counter()
+        if self.held >= self.burst - (self.burst >> 3) or now - self.last_burst > LINGER:
+            self.last_burst = now
+            self._flush(True)
+        self.weighed = self.held
 
     def _ask(self) -> None:
         if not self.flush_asked:
@@ -350,7 +373,7 @@ class SharedOutbox(Outbox):
                 if not data:
                     if closed_only and not self._has_closed():
                         return True
-                    data = self.take()
+                    data = self.take(self.burst, closed_only)
                     if not data:
                         return True
                 taken = write(data)

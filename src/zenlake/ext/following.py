@@ -163,7 +163,7 @@ class Following(SampleSink):
                     if isinstance(one, Missed):
                         self._tell(Miss(one))
                     else:
-                        self._channel.push(one, len(one._payload))
+                        self._channel.push(one, len(one.content()))
             finally:
                 self._moving = False
 
@@ -281,7 +281,7 @@ class Beats(SampleSink):
     def push(self, sample: Sample) -> None:
         """One beat."""
         if sample._put:
-            self._following.beat(str(sample.key_expr), sample._payload)
+            self._following.beat(str(sample.key_expr), sample.content())
 
 
 @final

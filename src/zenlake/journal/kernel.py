@@ -123,7 +123,7 @@ class Rows(FrameSink):
         now = self.wall()
         table = self.table
         row: i64 = table.count
-        payload = sample._payload
+        payload = sample.content()
         weight = len(payload)
         schema = sample._schema
         if schema:

@@ -85,7 +85,7 @@ def _row(
     qos = sample.qos
     return {
         "key": key,
-        "value": sample._payload,
+        "value": sample.content(),
         "kind": sample.kind.value,
         "encoding_id": sample._encoding,
         "encoding_schema": sample._schema.decode("utf-8", "replace") if sample._schema else None,

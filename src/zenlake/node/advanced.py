@@ -322,14 +322,14 @@ class Sources:
             return
         source.held[at] = sample
         self._held += 1
-        self._held_bytes += len(sample._payload)
+        self._held_bytes += len(sample.content())
         if self._held > HELD or self._held_bytes > HELD_BYTES:
             self._release(source)  # better late than never, better missed than out of memory
 
     def _let_go(self, source: Source, at: int) -> Sample:
         sample = source.held.pop(at)
         self._held -= 1
-        self._held_bytes -= len(sample._payload)
+        self._held_bytes -= sample._size
         return sample
 
     def _settle(self, source: Source) -> None:

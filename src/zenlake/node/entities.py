@@ -80,7 +80,7 @@ class AnswerSink:
             stamp = Timestamp(
                 seconds=sample._seconds, fraction=sample._fraction, id=sample._stamp_id
             )
-        body = Put(timestamp=stamp, encoding=sample._encoding, payload=sample._payload)
+        body = Put(timestamp=stamp, encoding=sample._encoding, payload=sample.content())
         self.push(str(sample._key_expr), body, responder, sample._qos)
 
     def end(self) -> None:

@@ -93,13 +93,14 @@ class Fan:
 class Way:
     """What becomes of the samples under one head: who hears them here, and how they go on."""
 
-    __slots__ = ("fan", "heads", "inbound", "longest", "put", "qos", "reliable", "version")
+    __slots__ = ("fan", "head", "heads", "inbound", "longest", "put", "qos", "reliable", "version")
 
-    def __init__(self, inbound: Inbound, qos: int, put: int) -> None:
-        """`put`: the header of the value, which is part of the head."""
+    def __init__(self, inbound: Inbound, qos: int, head: bytes) -> None:
+        """`head`: its bytes, of which the last is the header of the value."""
         self.inbound: Inbound = inbound
         self.qos: int = qos
-        self.put: int = put
+        self.head: bytes = head
+        self.put: int = head[-1]
         #: For which tables and which reliability the rest was found.
         self.version: int = -1
         self.reliable: bool = False

@@ -83,11 +83,11 @@ class Member(Neighbour):
             return
         super().heard(message, priority, reliable)
 
-    def heard_push(self, r: Reader, reliable: bool) -> bool:
+    def heard_push(self, r: Reader, reliable: bool) -> int:
         """The fast lane, under the same condition."""
         face = self.face
         if face is None or face.zid in self.node.by_zid:
-            return False
+            return 0
         return super().heard_push(r, reliable)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
 
 from zenlake.node.answers import Listening
 from zenlake.node.entities import SAMPLES
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
 
 #: How many keys of a neighbour are remembered with their way.
 INBOUND = 1 << 14
+#: Heads up to this size are compared byte by byte: that is cheaper than to cut them out.
+LONG: Final = 32
+#: Payloads up to this size are copied at once: that is cheaper than to keep the read alive.
+SMALL: Final = 512
 
 
 class Neighbour(Listener):
@@ -74,6 +80,8 @@ class Neighbour(Listener):
         #: Keys by name, and ways by the very bytes of heads: up to the header of the value.
         self._by_key: dict[str, Inbound] = {}
         self._by_head: dict[bytes, Way] = {}
+        #: The way of the last message: the next one has the same head as a rule.
+        self._last_way: Way | None = None
         #: Between routers: ways of what comes from beyond the neighbour, by its number for that.
         self._by_node: dict[int, dict[str, Inbound]] = {}
         self._remembered: int = 0
@@ -108,6 +116,7 @@ class Neighbour(Listener):
         """Obey a policy from now on."""
         self.interceptors = interceptors
         self._by_head.clear()  # they know the QoS that the old one gave
+        self._last_way = None
         self.ingress = None
         egress: Gate | None = None
         if interceptors is not None:
@@ -226,6 +235,7 @@ class Neighbour(Listener):
     def _forget_names(self) -> None:
         """Bytes that named keys may name others now."""
         self._by_head.clear()
+        self._last_way = None
         for lane in self._lanes:
             lane.clear()
 
@@ -236,7 +246,7 @@ class Neighbour(Listener):
         if inbound is None:
             return
         if head and len(self._by_head) < INBOUND:
-            self._by_head[head] = Way(inbound, push.qos, head[-1])
+            self._by_head[head] = Way(inbound, push.qos, head)
         body = push.body
         inbound.samples += 1
         if isinstance(body, Put):
@@ -322,45 +332,64 @@ class Neighbour(Listener):
         if stamps is not None:
             stamps.forget()
 
-    def heard_push(self, r: Reader, reliable: bool) -> bool:
-        """The fast lane: an ordinary put, straight into a sample or on to other neighbours.
+    def heard_push(self, r: Reader, reliable: bool) -> int:
+        """The fast lane: ordinary puts, straight into samples or on to other neighbours.
 
         Ordinary is: a head that came before in these very bytes, and for our own subscribers a
-        value with at most a timestamp and a plain encoding. False: not ordinary, nothing was read.
+        value with at most a timestamp and a plain encoding. All that follow under the same head
+        are taken as well; how many. 0: not ordinary, nothing was read.
         """
         data = r.data
         start = r.pos
-        pos = walk_head(data, start, r.end)
-        if not pos:
-            return False
-        put = data[pos - 1]
-        name = data[start:pos]
-        way = self._by_head.get(name)
-        if way is None:
-            self._head = name  # learnt when the whole message has been read
-            return False
+        way = self._last_way
+        if way is None or not begins(data, start, r.end, way.head):
+            pos = walk_head(data, start, r.end)
+            if not pos:
+                return 0
+            name = data[start:pos]
+            way = self._by_head.get(name)
+            if way is None:
+                self._head = name  # learnt when the whole message has been read
+                return 0
+            self._last_way = way
         inbound = way.inbound
         node = self.node
-        if inbound.version != node.tables.version:
+        version = node.tables.version
+        if inbound.version != version:
             node.find_way(self, inbound)
         faces = inbound.faces
-        stamps = node.stamps
         if faces and (way.version != inbound.version or way.reliable != reliable):
-            self.relay.lay(way, reliable, stamps is not None)
-        fan = way.fan
+            self.relay.lay(way, reliable, node.stamps is not None)
         here = bool(inbound.subscribers or inbound.frames)
-        if inbound.guarded or (faces and fan is None) or (put & 0x80 and here):
-            return False
+        if inbound.guarded or (faces and way.fan is None) or (way.put & 0x80 and here):
+            return 0
         if self.guarded and not inbound.free:
-            return False
-        if inbound.frames and not inbound.subscribers and not faces and stamps is None:
-            return False  # the sink has a lane of its own, or is told of this name now
-        # From here on the value is read; whatever is wrong with it is wrong in any lane.
+            return 0
+        if inbound.frames and not inbound.subscribers and not faces and node.stamps is None:
+            return 0  # the sink has a lane of its own, or is told of this name now
+        taken = 0
+        while self._one_push(r, way, here, reliable):
+            taken += 1
+            if self._last_way is not way or node.tables.version != version:
+                break  # whoever heard it has changed something
+            if not begins(data, r.pos, r.end, way.head):
+                break
+        return taken
+
+    def _one_push(self, r: Reader, way: Way, here: bool, reliable: bool) -> bool:
+        """Take one put whose head is known; `here`: our own programs hear it.
+
+        Whatever is wrong with its value is wrong in any lane.
+        """
+        data = r.data
+        start = r.pos
+        pos = start + len(way.head)
+        r.pos = pos
+        put = way.put
         seconds = 0
         fraction = 0
         stamp_id = b""
         encoding = 0
-        r.pos = pos
         if put & 0x20:
             seconds, fraction = r.ntp64()
             stamp_id = r.zid(r.vle(0xFF))
@@ -378,9 +407,12 @@ class Neighbour(Listener):
         size = r.vle(0xFFFF_FFFF)
         at = r.pos
         r.skip(size)
+        inbound = way.inbound
+        fan = way.fan if inbound.faces else None
         first = b""
         time = b""
-        if stamps is not None and (here or faces):
+        stamps = self.node.stamps
+        if stamps is not None and (here or fan is not None):
             if not stamp_id:
                 stamps.next()
                 first = stamps.first
@@ -394,18 +426,34 @@ class Neighbour(Listener):
         inbound.samples += 1
         inbound.size += size
         if here:
-            payload = data[at : at + size]
             sample = Sample(
-                inbound.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id,
-                way.qos, reliable, None,
+                inbound.key_expr, None if size > SMALL else data[at : at + size], True, encoding,
+                b"", seconds, fraction, stamp_id, way.qos, reliable, None,
             )  # fmt: skip
+            if size > SMALL:
+                sample.lies_in(data, at, size)
             for subscriber in inbound.subscribers:
                 subscriber.sink.push(sample)
             for frame in inbound.frames:
                 frame.push(sample)
-        if faces and fan is not None:
+        if fan is not None:
             self.relay.add(way, fan, first, time, data[pos : r.pos])
         return True
+
+
+def begins(data: bytes, start: i64, end: i64, head: bytes) -> bool:
+    """Whether the bytes from `start` on begin with `head`."""
+    size: i64 = len(head)
+    if start + size > end:
+        return False
+    if size > LONG:
+        return data[start : start + size] == head
+    at: i64 = 0
+    while at < size:
+        if data[start + at] != head[at]:
+            return False
+        at += 1
+    return True
 
 
 def walk_head(data: bytes, start: int, end: int) -> int:

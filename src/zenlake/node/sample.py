@@ -1,6 +1,8 @@
 """A sample as programs see it.
 
-Its parts are made when they are asked for: a subscriber that only counts pays for one object.
+Its parts are made when they are asked for: a subscriber that only counts pays for one object. So
+is a payload of some size: until somebody looks at it, it stays in the bytes that were read from
+the link, and the sample keeps those.
 """
 
 from __future__ import annotations
@@ -37,23 +39,26 @@ class Sample:
     """A value that was published under a key, or the news that it was removed."""
 
     __slots__ = (
+        "_at",
+        "_chunk",
         "_encoding",
         "_fraction",
         "_key_expr",
-        "_payload",
         "_push",
         "_put",
         "_qos",
         "_reliable",
         "_schema",
         "_seconds",
+        "_size",
         "_stamp_id",
+        "_value",
     )
 
     def __init__(
         self,
         key_expr: KeyExpr,
-        payload: bytes,
+        payload: bytes | None,
         put: bool,
         encoding: int,
         schema: bytes,
@@ -64,9 +69,16 @@ class Sample:
         reliable: bool,
         push: Push | None,
     ) -> None:
-        """The fields that nearly every message has; `push` only if it has others too."""
+        """The fields that nearly every message has; `push` only if it has others too.
+
+        Without a payload, `lies_in` must follow.
+        """
         self._key_expr: KeyExpr = key_expr
-        self._payload: bytes = payload
+        #: The payload; None while it lies in the bytes of a read, and where.
+        self._value: bytes | None = payload
+        self._chunk: bytes = b""
+        self._at: int = 0
+        self._size: int = 0 if payload is None else len(payload)
         self._put: bool = put
         self._encoding: int = encoding
         self._schema: bytes = schema
@@ -77,6 +89,23 @@ class Sample:
         self._reliable: bool = reliable
         self._push: Push | None = push
 
+    def lies_in(self, chunk: bytes, at: int, size: int) -> None:
+        """The payload is `size` bytes of a read, from `at` on."""
+        self._chunk = chunk
+        self._at = at
+        self._size = size
+
+    def content(self) -> bytes:
+        """The payload, out of the read that it lay in, which is let go."""
+        # Threads may meet here. Who finds the read let go finds the value that was set before.
+        chunk = self._chunk
+        value = self._value
+        if value is None:
+            value = chunk[self._at : self._at + self._size]
+            self._value = value
+            self._chunk = b""
+        return value
+
     @property
     def key_expr(self) -> KeyExpr:
         """The key it was published under."""
@@ -85,7 +114,7 @@ class Sample:
     @property
     def payload(self) -> ZBytes:
         """The value; empty when it was removed."""
-        return ZBytes(self._payload)
+        return ZBytes(self.content())
 
     @property
     def kind(self) -> SampleKind:
@@ -152,7 +181,7 @@ class Sample:
 
     def size(self) -> int:
         """How many bytes it brought."""
-        size = len(self._payload)
+        size = self._size
         push = self._push
         if push is not None:
             attachment = push.body.attachment
@@ -164,7 +193,7 @@ class Sample:
         """All that was said, for comparing."""
         return (
             str(self._key_expr),
-            self._payload,
+            self.content(),
             self._put,
             self._encoding,
             self._schema,
@@ -197,7 +226,7 @@ class Sample:
         """How to pickle it."""
         fields = (
             self._key_expr,
-            self._payload,
+            self.content(),
             self._put,
             self._encoding,
             self._schema,

@@ -67,12 +67,18 @@ class Train:
 class Waiting:
     """One thing in a lane's queue: a closed batch, or a train."""
 
-    __slots__ = ("batch", "train")
+    __slots__ = ("parts", "size", "train")
 
-    def __init__(self, batch: bytes, train: Train | None) -> None:
-        """A batch ready to be written, or the train that still has to be cut."""
-        self.batch: bytes = batch
+    def __init__(self, parts: list[bytes], size: int, train: Train | None) -> None:
+        """The pieces of a batch ready to be written, or the train that still has to be cut."""
+        self.parts: list[bytes] = parts
+        self.size: int = size
         self.train: Train | None = train
+
+
+def ready(batch: bytes) -> Waiting:
+    """A batch in one piece."""
+    return Waiting([batch], len(batch), None)
 
 
 class Lane:
@@ -123,6 +129,9 @@ class Outbox:
     """Everything that waits to be sent to one neighbour."""
 
     __slots__ = (
+        "_head",
+        "_length",
+        "_words",
         "bare",
         "batches_sent",
         "bytes_sent",
@@ -181,6 +190,10 @@ class Outbox:
         self.refused: bool = False
         #: Compresses a batch, if that was agreed.
         self.pack: Callable[[bytes], bytes] | None = None
+        #: The last head and length of a payload, and both as they are written.
+        self._head: bytes = b""
+        self._length: int = -1
+        self._words: bytes = b""
         self.agree(batch_size, mask, initial_sn, qos)
 
     def agree(
@@ -241,25 +254,27 @@ class Outbox:
         """Queue the lane's open batch and begin another."""
         w = lane.writer
         if w.size:
-            batch = self._sealed(w)
-            self.held += len(batch)
-            lane.queue.append(Waiting(batch, None))
+            waiting = self._sealed(w)
+            self.held += waiting.size
+            lane.queue.append(waiting)
             lane.writer = Writer()
         lane.settle()
         lane.frame = -1
 
-    def _sealed(self, w: Writer) -> bytes:
+    def _sealed(self, w: Writer) -> Waiting:
         """A batch with its length in front."""
-        if self.bare:
-            return b"".join(w.parts)
-        pack = self.pack
-        if pack is not None:
-            return self._prefixed(b"".join(w.parts))
-        if self.prefix == 2:
-            w.parts[0] = bytes((w.size & 0xFF, w.size >> 8))
-        elif self.prefix == 4:
-            w.parts[0] = w.size.to_bytes(4, "little")
-        return b"".join(w.parts)
+        parts = w.parts
+        size = w.size
+        if not self.bare:
+            if self.pack is not None:
+                return ready(self._prefixed(b"".join(parts)))
+            prefix = self.prefix
+            if prefix == 2:
+                parts[0] = bytes((size & 0xFF, size >> 8))
+            elif prefix == 4:
+                parts[0] = size.to_bytes(4, "little")
+            size += prefix
+        return Waiting(parts, size, None)
 
     def push(self, head: bytes, payload: bytes, priority: int, reliable: bool) -> bool:
         """Add a message that is `head`, the payload's length and the payload.
@@ -268,10 +283,15 @@ class Outbox:
         """
         lane = self.lanes[priority] if self.qos else self.lanes[0]
         length = len(payload)
-        prefix = _SMALL[length] if length < 0x4000 else vle(length)
+        if head is not self._head or length != self._length:
+            # Values of one publisher are of one size as a rule: its words are joined once.
+            self._head = head
+            self._length = length
+            self._words = head + (_SMALL[length] if length < 0x4000 else vle(length))
+        words = self._words
         if self.bare:
-            return self._bare(lane, b"".join((head, prefix, payload)), False)
-        need = len(head) + len(prefix) + length
+            return self._bare(lane, words + payload, False)
+        need = len(words) + length
         if not self._room(lane, reliable, need):
             if self.closed:
                 return False
@@ -281,11 +301,10 @@ class Outbox:
                 self._close_batch(lane)
                 self._open_frame(lane, reliable)
             else:
-                return self._train(lane, head + prefix, payload, reliable, False)
+                return self._train(lane, words, payload, reliable, False)
         w = lane.writer
         parts = w.parts
-        parts.append(head)
-        parts.append(prefix)
+        parts.append(words)
         parts.append(payload)
         w.size += need
         lane.filled += 1
@@ -410,7 +429,7 @@ class Outbox:
             if len(lane.queue) >= BARE_QUEUE and not self._beyond(force):
                 return False
             self.held += size
-            lane.queue.append(Waiting(data, None))
+            lane.queue.append(ready(data))
         else:
             if w.size + size + self.prefix > self.limit and w.size:
                 if len(lane.queue) >= self.depth and not self._beyond(force):
@@ -435,7 +454,7 @@ class Outbox:
         kind = 1 if reliable else 0
         sn = lane.numbers[kind]
         lane.numbers[kind] = (sn + count) & self.mask
-        lane.queue.append(Waiting(b"", Train(head, value, reliable, sn)))
+        lane.queue.append(Waiting([], size, Train(head, value, reliable, sn)))
         self.held += size
         self.pending += 1
         if reliable:
@@ -478,47 +497,72 @@ class Outbox:
         """Whether a lane has no room for another batch."""
         return len(self.lane(priority).queue) >= self.depth
 
-    def take(self) -> bytes:
-        """The next bytes for the link: one batch, with its length; empty when there is nothing."""
+    def take(self, room: int = 0, closed_only: bool = False) -> bytes:
+        """The next bytes for the link: one batch, with its length; empty when there is nothing.
+
+        A stream may be given more of the same lane at once, as much as `room` bytes hold: one
+        large write costs both sides less than several small ones. `closed_only`: the batch that
+        is being filled behind them stays.
+        """
         if self.urgent:
             batch = self.urgent.pop(0)
             self.bytes_sent += len(batch)
             self.batches_sent += 1
             return batch
         for lane in self.lanes:
-            if lane.queue:
-                waiting = lane.queue[0]
-                train = waiting.train
-                if train is None:
-                    del lane.queue[0]
-                    batch = waiting.batch
-                    self.held -= len(batch)
-                else:
-                    batch = self._cut(lane, train)
-                    if train.pos >= train.size:
-                        del lane.queue[0]
-                        self.held -= train.size
+            if lane.queue or lane.writer.size:
+                parts: list[bytes | memoryview] = []
+                size = self._gather(lane, room, closed_only, parts)
                 self._emptied()
-                self.bytes_sent += len(batch)
-                self.batches_sent += 1
-                lane.bytes_sent += len(batch)
-                return batch
-            if lane.writer.size:
-                batch = self._sealed(lane.writer)
-                lane.writer = Writer()
-                lane.settle()
-                lane.frame = -1
-                self._emptied()
-                self.bytes_sent += len(batch)
-                self.batches_sent += 1
-                lane.bytes_sent += len(batch)
-                return batch
+                self.bytes_sent += size
+                lane.bytes_sent += size
+                return b"".join(parts)
         self.pending = 0
         batch = self.last
         if batch:
             self.last = b""
             self.bytes_sent += len(batch)
         return batch
+
+    def _gather(
+        self, lane: Lane, room: int, closed_only: bool, parts: list[bytes | memoryview]
+    ) -> int:
+        """Take at least one batch out of a lane, and more while they fit into `room`; their size.
+
+        What is left of `room` when the next one does not fit is not worth a smaller one.
+        """
+        queue = lane.queue
+        size = 0
+        while queue:
+            waiting = queue[0]
+            train = waiting.train
+            if train is None:
+                if size and size + waiting.size > room:
+                    return size
+                del queue[0]
+                self.held -= waiting.size
+                parts.extend(waiting.parts)
+                size += waiting.size
+            else:
+                if size and size + self.limit > room:
+                    return size
+                size += self._cut(lane, train, parts)
+                if train.pos >= train.size:
+                    del queue[0]
+                    self.held -= train.size
+            self.batches_sent += 1
+            if size >= room:
+                return size
+        w = lane.writer
+        if w.size and (not size or (not closed_only and size + w.size + self.prefix <= room)):
+            waiting = self._sealed(w)
+            parts.extend(waiting.parts)
+            size += waiting.size
+            lane.writer = Writer()
+            lane.settle()
+            lane.frame = -1
+            self.batches_sent += 1
+        return size
 
     def _emptied(self) -> None:
         """Note when nothing is left."""
@@ -528,8 +572,8 @@ class Outbox:
         self.messages_sent += self.pending
         self.pending = 0
 
-    def _cut(self, lane: Lane, train: Train) -> bytes:
-        """The next fragment of a train, as a batch."""
+    def _cut(self, lane: Lane, train: Train, parts: list[bytes | memoryview]) -> int:
+        """Add the next fragment of a train, as a batch; its size."""
         w = Writer()
         chunk = self.limit - FRAGMENT_HEAD
         start = train.pos
@@ -542,7 +586,6 @@ class Outbox:
             header |= 0x40
         if lane.mark or start == 0:
             header |= 0x80
-        w.parts.append(b"")
         w.u8(header)
         w.vle(train.sn, 0xFFFF_FFFF)
         train.sn = (train.sn + 1) & self.mask
@@ -552,12 +595,16 @@ class Outbox:
         if start == 0:
             w.u8(0x02)
         pieces = train.pieces(start, stop)
+        train.pos = stop
+        if self.pack is not None:
+            batch = self._prefixed(b"".join([*w.parts, *pieces]))
+            parts.append(batch)
+            return len(batch)
         size = w.size
         for piece in pieces:
             size += len(piece)
-        train.pos = stop
-        if self.pack is not None:
-            return self._prefixed(b"".join([*w.parts, *pieces]))
         if self.prefix:
-            w.parts[0] = size.to_bytes(self.prefix, "little")
-        return b"".join([*w.parts, *pieces])
+            parts.append(size.to_bytes(self.prefix, "little"))
+        parts.extend(w.parts)
+        parts.extend(pieces)
+        return size + self.prefix

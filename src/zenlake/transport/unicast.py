@@ -66,9 +66,9 @@ class Listener:
         """Push messages begin at the reader's position: take some of them; how many."""
         return 0
 
-    def heard_push(self, r: Reader, reliable: bool) -> bool:
-        """A Push begins at the reader's position: take it from there, or leave it (False)."""
-        return False
+    def heard_push(self, r: Reader, reliable: bool) -> int:
+        """A Push begins at the reader's position: take it, and others like it; how many."""
+        return 0
 
     def heard_answer(self, r: Reader) -> bool:
         """A Response begins at the reader's position: take it from there, or leave it (False)."""
@@ -292,10 +292,12 @@ class Unicast:
                 self.received += taken
                 self.lane_received[11] += taken
                 return
-        self.received += 1
-        self.lane_received[11] += 1
-        if kind != 0x1D or not listener.heard_push(r, True):
+        taken = listener.heard_push(r, True) if kind == 0x1D else 0
+        if not taken:
             listener.heard(read_network(r), 5, True)
+            taken = 1
+        self.received += taken
+        self.lane_received[11] += taken
 
     def _batch(self, data: bytes, start: int, end: int, now: float) -> None:
         self.batches_received += 1
@@ -378,9 +380,12 @@ class Unicast:
                 if taken:
                     self.received += taken
                     continue
+            if kind == 0x1D:
+                taken = listener.heard_push(r, reliable)
+                if taken:
+                    self.received += taken
+                    continue
             self.received += 1
-            if kind == 0x1D and listener.heard_push(r, reliable):
-                continue
             if kind == 0x1B and listener.heard_answer(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
