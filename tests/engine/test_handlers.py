@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import (
     AnswerQueue,
     Callback,
@@ -31,6 +32,13 @@ SECONDS = 10.0
 
 def sample(payload: bytes = b"x") -> Sample:
     return sample_of(KeyExpr("a"), Push(scope=0, body=Put(payload=payload)), True)
+
+
+def lying(read: bytes, at: int) -> Sample:
+    """A sample of 600 bytes somewhere in a read."""
+    found = Sample(KeyExpr("a"), None, True, 0, b"", 0, 0, b"", 5, True, None)
+    found.lies_in(read, at, 600)
+    return found
 
 
 def handler_of(receiver: Receiver) -> Handler[object]:
@@ -129,6 +137,29 @@ def test_large_samples_weigh() -> None:
     sink = SampleQueue(receiver.channel)
     sink.push(sample(bytes(5000)))
     assert receiver.channel.held == 5000
+
+
+def test_samples_that_wait_weigh_as_much_as_the_reads_they_keep() -> None:
+    channel = Channel()
+    queue = SampleQueue(channel)
+    reads = [b"x" * 100_000, b"y" * 50_000]
+    for read in reads:
+        for at in range(3):
+            queue.push(lying(read, at))
+    channel.commit()
+    assert channel.held == 150_000
+    for _ in range(6):
+        channel.take()
+    assert channel.held == 0
+
+
+def test_a_ring_keeps_payloads_and_no_reads() -> None:
+    channel = Channel(4, True)
+    queue = SampleQueue(channel)
+    one = lying(b"x" * 100_000, 5)
+    queue.push(one)
+    assert one._chunk == b""
+    assert bytes(one.payload) == b"x" * 600
 
 
 def test_news_of_tokens_wakes_by_itself() -> None:

@@ -71,6 +71,26 @@ def test_the_second_time_a_key_is_said_the_same_is_heard(push: Message, key: str
     assert len(first) == 1
 
 
+@given(st.lists(st.tuples(st.sampled_from(["a", "a/b", "c"]), st.binary(max_size=1500))))
+def test_whatever_order_keys_come_in_each_brings_its_own(said: list[tuple[str, bytes]]) -> None:
+    line = Line()
+    pushes = [Push(scope=0, suffix=key, body=Put(payload=payload)) for key, payload in said]
+    for _ in range(2):  # the second time all keys are known
+        heard = line.say(*pushes)
+        assert [(str(one.key_expr), bytes(one.payload)) for one in heard] == said
+
+
+def test_every_message_of_a_run_is_counted() -> None:
+    line = Line()
+    put = Push(scope=0, suffix="a", body=Put(payload=b"x"))
+    line.say(put)
+    counts = line.peer.node.neighbours[0].unicast
+    assert counts is not None
+    before = counts.received
+    line.say(*[put] * 5)
+    assert counts.received - before == 5
+
+
 def test_a_number_that_changes_its_meaning_is_followed() -> None:
     line = Line()
     put = Push(scope=7, body=Put(payload=b"x"))

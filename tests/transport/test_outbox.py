@@ -203,14 +203,48 @@ def test_lengths_are_written_as_integers_are(value: int, data: str) -> None:
     assert vle(value).hex() == data
 
 
+def test_a_stream_is_given_as_many_batches_as_it_has_room_for() -> None:
+    box = outbox(batch_size=100, depth=20)
+    for number in range(12):
+        box.push(head("a"), bytes((number,)) * 60, 5, True)
+    one = box.take()
+    assert len(one) < 100
+    several = box.take(room=3 * len(one))
+    assert [several[at] for at in range(len(one) - 1, len(several), len(one))] == [1, 2, 3]
+    assert box.batches_sent == 4
+    rest = box.take(room=1 << 20)
+    assert len(rest) == 8 * len(one)
+    assert not box.waiting()
+
+
+def test_a_batch_that_is_being_filled_stays_behind_those_that_are_full() -> None:
+    box = outbox(batch_size=100)
+    box.push(head("a"), b"x" * 60, 5, True)
+    box.push(head("a"), b"y" * 60, 5, True)
+    assert b"y" not in box.take(1 << 20, closed_only=True)
+    assert box.waiting()
+    assert b"y" in box.take(1 << 20)
+
+
+def test_fragments_of_a_train_go_together_too() -> None:
+    one, other = outbox(), outbox()
+    for box in (one, other):
+        box.push(head("a"), b"z" * 5000, 5, True)
+    apart = b"".join(iter(one.take, b""))
+    assert other.take(room=1 << 20) == apart
+    assert other.held == 0
+
+
 messages = st.tuples(
     st.integers(0, 7), st.booleans(), st.integers(0, 3000), st.booleans(), st.booleans()
 )
 
 
-@given(st.lists(messages, max_size=40), st.integers(64, 2048), st.booleans())
+@given(
+    st.lists(messages, max_size=40), st.integers(64, 2048), st.booleans(), st.integers(0, 10_000)
+)
 def test_every_lane_says_everything_once_in_order(
-    sent: list[tuple[int, bool, int, bool, bool]], size: int, qos: bool
+    sent: list[tuple[int, bool, int, bool, bool]], size: int, qos: bool, room: int
 ) -> None:
     """Whatever is pushed, with the link taking a batch now and then."""
     box = Outbox(size, 2, MASK, MASK - 3, qos, 10_000)
@@ -220,8 +254,16 @@ def test_every_lane_says_everything_once_in_order(
     numbers: dict[tuple[int, bool], int] = {}
 
     def take() -> bool:
-        batch = box.take()
-        for message in read_batch(batch[2:]) if batch else []:
+        taken = box.take(room)
+        assert len(taken) <= max(room, size)
+        said: list[TransportMessage] = []
+        rest = taken
+        while rest:
+            length = int.from_bytes(rest[:2], "little")
+            assert length + 2 <= size
+            said.extend(read_batch(rest[2 : 2 + length]))
+            rest = rest[2 + length :]
+        for message in said:
             assert isinstance(message, Frame | Fragment)
             lane = (message.priority, message.reliable)
             assert message.sn == numbers.get(lane, MASK - 3)
@@ -229,11 +271,10 @@ def test_every_lane_says_everything_once_in_order(
             if isinstance(message, Frame):
                 found.setdefault(lane[0], []).extend(write(each) for each in message.messages)
             else:
-                assert len(batch) <= size
                 trains[lane] = (b"" if message.first else trains[lane]) + message.payload
                 if not message.more:
                     found.setdefault(lane[0], []).append(trains.pop(lane))
-        return bool(batch)
+        return bool(taken)
 
     for number, (priority, reliable, length, encoded, taking) in enumerate(sent):
         message = put(f"key/{number}", b"p" * length)

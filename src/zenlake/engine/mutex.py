@@ -41,6 +41,14 @@ class Mutex:
         if self._waiting:
             self._wake()
 
+    def __enter__(self) -> bool:
+        """Take it."""
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        """Give it back."""
+        self.release()
+
     def locked(self) -> bool:
         """Whether somebody has it."""
         return not self._tokens
