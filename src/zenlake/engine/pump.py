@@ -48,6 +48,7 @@ class Pump:
         outbox = self.outbox
         outbox.write = self.link.send
         outbox.direct = self.link.thread_safe
+        outbox.write_at_once(self.link.burst)
         if self.link.thread_safe:
             outbox.wait_writable = self.link.wait_writable
         outbox.unresponsive = self._unresponsive

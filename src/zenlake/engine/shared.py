@@ -34,9 +34,8 @@ DROP: Final = 0
 BLOCK: Final = 1
 BLOCK_FIRST: Final = 2
 
-#: Full batches go together when there are so many bytes of them, or at once when none went for so
-#: many seconds: a write wakes the other side, which costs both more than copying a batch.
-BURST: Final = 1 << 20
+#: Full batches go together when there are as many as the link takes at once, or when none went for
+#: so many seconds: a write wakes the other side, which costs both more than copying a batch.
 LINGER: Final = 200e-6
 
 #: A caller that comes this long after the last write of its kind writes the socket itself.
@@ -56,8 +55,6 @@ class SharedOutbox(Outbox):
         wait_before_close: float,
     ) -> None:
         """`ask_flush` has the loop call `flush` soon; it may be called from any thread."""
-        if stream:
-            depth = max(depth, BURST >> 16)  # room for one write
         super().__init__(65535, 2 if stream else 0, 0x0FFF_FFFF, 0, False, depth)
         self.lock: Mutex = Mutex()
         self.room: threading.Condition = threading.Condition(cast(threading.Lock, self.lock))
@@ -82,8 +79,8 @@ class SharedOutbox(Outbox):
         #: When full batches were written last, and what was held when somebody thought of it.
         self.last_burst: float = 0.0
         self.weighed: int = 0
-        #: How much is written at once: a datagram is one batch.
-        self.burst: int = BURST if stream else 0
+        #: How many bytes the link takes at once; 0: each batch by itself.
+        self.burst: int = 0
         #: By priority: nothing has left this lane since a message was dropped on it.
         self.congested: list[bool] = [False] * 8
         #: By priority: somebody who may block is blocking already.
@@ -101,6 +98,11 @@ class SharedOutbox(Outbox):
         self.paused: list[Pausable] = []
         #: Whether somebody looks after them.
         self.watched: bool = False
+
+    def write_at_once(self, burst: int) -> None:
+        """Give the link up to so many bytes at once; every lane has room for as much."""
+        self.burst = burst
+        self.depth = max(self.depth, burst // 65535)
 
     # ------------------------------------------------------------------------------- filling
 

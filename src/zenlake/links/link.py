@@ -38,6 +38,8 @@ class Link(ABC):
     """Whether `send` may be called from any thread; then each class says how a thread waits."""
     mtu: int
     """The largest batch to offer, with its length prefix on a stream."""
+    burst: int = 0
+    """How many bytes to give to `send` at once; 0: each batch by itself."""
     auth_identifier: str | None = None
     """The common name in the certificate that the other side proved to own, if it has one."""
 

@@ -43,6 +43,7 @@ class StreamLink(Link):
     reliable = True
     thread_safe = True
     mtu = MAX_BATCH
+    burst = 1 << 20
 
     def __init__(
         self,

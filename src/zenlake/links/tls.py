@@ -95,6 +95,7 @@ class TlsLink(LayeredLink):
 
     stream = True
     mtu = MAX_BATCH
+    burst = PIECE
 
     def __init__(
         self,
