@@ -23,6 +23,9 @@ transcript = logging.getLogger("zenlake.transcript")
 
 #: How long a link that is to be closed may take for what still waits.
 LAST_WORDS = 1.0
+#: How much one read of packed batches should become: what is handled in small bites stays in the
+#: processor's cache, and the memory of one is there for the next.
+BITE = 1 << 18
 #: How often the loop comes to a link that programs fill faster, in seconds.
 MEANWHILE = 0.001
 
@@ -69,6 +72,9 @@ class Pump:
             crowded = self.neighbour.relay.crowded
             if crowded:
                 self.neighbour.relay.crowded = []
+        unpacked = self.unicast.unpacked
+        if unpacked:
+            self.link.read_at_most(BITE * len(data) // unpacked)
         for sink in marked:
             sink.commit()
             if sink.is_full() and sink.add_paused(self):

@@ -100,6 +100,9 @@ class Link(ABC):
     def read_now(self) -> None:  # noqa: B027 - only links with a descriptor have it
         """Read what is there, on any thread, and give it to `on_data` on that thread."""
 
+    def read_at_most(self, size: int) -> None:  # noqa: B027 - where one read is one message
+        """Read about so many bytes at once from now on: they become many more inside."""
+
     def unwatch(self) -> None:  # noqa: B027
         """Leave the reading to `read_now`; unlike `pause`, data is still wanted."""
 

@@ -23,6 +23,7 @@ from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost, reason
 __all__ = ["READ_SIZE", "StreamAcceptor", "StreamLink"]
 
 READ_SIZE: Final = 262144
+LEAST_READ: Final = 4096
 PATIENCE: Final = 0.1
 """How long a thread waits at most before it looks whether it still wants to."""
 LAST_READS: Final = 8
@@ -65,6 +66,7 @@ class StreamLink(Link):
         self._closed = False
         self._reading = False
         self._paused = False
+        self._read_size = READ_SIZE
         self._unwatched = False
         #: Held while bytes are read and handed over: two threads would mix them up.
         self._reader = threading.Lock()
@@ -127,6 +129,10 @@ class StreamLink(Link):
         """Read what is there, on any thread."""
         self._readable()
 
+    def read_at_most(self, size: int) -> None:
+        """Read about so many bytes at once from now on."""
+        self._read_size = min(max(size, LEAST_READ), READ_SIZE)
+
     def unwatch(self) -> None:
         """Leave the reading to others."""
         self._unwatched = True
@@ -188,7 +194,7 @@ class StreamLink(Link):
                 with self._lock:
                     if self._closed:
                         return
-                    data = self._sock.recv(READ_SIZE)
+                    data = self._sock.recv(self._read_size)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as broken:

@@ -7,6 +7,7 @@ import contextlib
 import ipaddress
 import logging
 import ssl
+import threading
 import time
 from typing import Final, cast, final
 
@@ -29,8 +30,8 @@ __all__ = ["TlsLink", "connect", "listen", "named_locators"]
 
 PIECE: Final = 131072
 """How much is encrypted at once, before the network takes it."""
-ROOM: Final = 65536
-"""How much is decrypted before it is handed over: several records, each of at most 16 KiB."""
+ROOM: Final = 262144
+"""How much is decrypted before it is handed over: many records, each of at most 16 KiB."""
 LONGEST_SLEEP: Final = 600.0
 """A clock may be set while we wait for a certificate to expire: look again after this."""
 
@@ -112,6 +113,8 @@ class TlsLink(LayeredLink):
             self._incoming, self._outgoing, not host, host.partition("%")[0] or None
         )
         self._room = memoryview(bytearray(ROOM))
+        # Held while bytes are decrypted and handed over: two threads would mix them up.
+        self._reader = threading.Lock()
         self._said = said
         self._expiry = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -132,6 +135,23 @@ class TlsLink(LayeredLink):
             self._write(self._outgoing.read())
             return taken
 
+    @property
+    def fd(self) -> int:
+        """The socket's: what is decrypted was read there."""
+        return self._inner.fd
+
+    def read_now(self) -> None:
+        """Read what is there, on any thread."""
+        self._inner.read_now()
+
+    def unwatch(self) -> None:
+        """Leave the reading to others."""
+        self._inner.unwatch()
+
+    def watch(self) -> None:
+        """Read by itself again."""
+        self._inner.watch()
+
     def close(self) -> None:
         """End the link, at once."""
         if self._alarm is not None:
@@ -149,8 +169,9 @@ class TlsLink(LayeredLink):
 
     def _begin(self) -> None:
         """Decrypt what has arrived."""
-        while self._decrypt():
-            pass
+        with self._reader:
+            while self._decrypt():
+                pass
 
     def _decrypt(self) -> bool:
         """Hand over as much as there is room for; whether there may be more."""
@@ -178,7 +199,9 @@ class TlsLink(LayeredLink):
             data = bytes(room[:used])
         self._deliver(data)
         if error is not None or over:
-            self._lose(error)
+            # Perhaps not on the loop thread, where links are lost.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._lose, error)
             return False
         return left
 

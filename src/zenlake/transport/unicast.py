@@ -125,6 +125,8 @@ class Unicast:
         #: Messages received, and what was not delivered, by reason.
         self.received: int = 0
         self.bytes_received: int = 0
+        #: What the packed batches of the last read became.
+        self.unpacked: int = 0
         self.duplicates: int = 0
         self.undecodable: int = 0
         self.batches_received: int = 0
@@ -242,6 +244,7 @@ class Unicast:
             return
         self.last_heard = now
         self.bytes_received += len(data)
+        self.unpacked = 0
         if not self.stream:
             self._batch(data, 0, len(data), now)
             return
@@ -307,6 +310,7 @@ class Unicast:
                 data = lz4.unpack(data[start:end], 65535)
                 start = 0
                 end = len(data)
+                self.unpacked += end
         r = Reader(data, start, end)
         if self._bare and self.state == OPEN:
             while r.pos < r.end and self.state == OPEN:
