@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import sys
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.errors import DecodeError
 from zenlake.testing import spec
 from zenlake.testing.strategies import messages
-from zenlake.transport.fragment import Reassembly, read_pieces
-from zenlake.wire import Message, read_network, write
+from zenlake.transport.fragment import Piece, Reassembly, piece_of, read_pieces
+from zenlake.wire import Message, Put, read_network, write
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_network import read_network as read_one
 from zenlake.wire.cursor import Reader
@@ -78,14 +81,38 @@ def test_any_train_in_order_arrives_whole(pieces: list[bytes], first: int) -> No
     assert results == [*[None] * (len(pieces) - 1), pieces]
 
 
-def cut(data: bytes, size: int) -> list[bytes]:
-    return [data[at : at + size] for at in range(0, len(data), size)]
+def cut(data: bytes, size: int, around: int = 0) -> list[Piece]:
+    """Pieces as they come in reads that have so many other bytes around them."""
+    pieces: list[Piece] = []
+    for at in range(0, len(data), size):
+        piece = data[at : at + size]
+        pieces.append(piece_of(Reader(bytes(around) + piece, around)))
+    return pieces
 
 
-@given(messages(spec("Push")) | messages(spec("Request")), st.integers(1, 100))
-def test_a_message_in_pieces_is_the_message_in_one(message: Message, size: int) -> None:
+@given(messages(spec("Push")) | messages(spec("Request")), st.integers(1, 100), st.integers(0, 99))
+def test_a_message_in_pieces_is_the_message_in_one(
+    message: Message, size: int, around: int
+) -> None:
     data = write(message)
-    assert read_pieces(cut(data, size)) == read_network(data)
+    assert read_pieces(cut(data, size, around)) == read_network(data)
+
+
+@pytest.mark.parametrize("key", ["k", "k" * 2000])
+def test_a_large_value_is_put_together_from_the_reads_it_came_in(key: str) -> None:
+    push = Push(scope=0, suffix=key, body=Put(payload=bytes(range(256)) * 1000))
+    data = write(push)
+    assert read_pieces(cut(data, 65_000)) == read_network(data) == push
+
+
+def test_a_small_piece_of_a_large_read_does_not_keep_it() -> None:
+    read = bytes(1000)
+    alone = sys.getrefcount(read)
+    small = piece_of(Reader(read, 900))
+    assert sys.getrefcount(read) == alone
+    large = piece_of(Reader(read, 100))
+    assert sys.getrefcount(read) > alone
+    assert (bytes(small), bytes(large)) == (bytes(100), bytes(900))
 
 
 @given(messages(spec("Push")), st.data())

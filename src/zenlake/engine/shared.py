@@ -204,14 +204,16 @@ class SharedOutbox(Outbox):
         self.later = False
         return False
 
-    def relay(self, run: bytes, count: int, priority: int, reliable: bool, hold: bool) -> bool:
+    def relay(
+        self, parts: list[bytes], size: int, count: int, priority: int, reliable: bool, hold: bool
+    ) -> bool:
         """Pass on what others say; never waits: the node's lock is held."""
         self.lock.acquire()
         try:
             here = self.is_loop()
             if self.full(priority) and not self.leftover and (self.direct or here):
                 self._flush(True)
-            taken = super().relay(run, count, priority, reliable, hold)
+            taken = super().relay(parts, size, count, priority, reliable, hold)
             if taken and here:
                 self._ask()
             elif taken:

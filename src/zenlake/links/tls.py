@@ -115,6 +115,7 @@ class TlsLink(LayeredLink):
         self._room = memoryview(bytearray(ROOM))
         # Held while bytes are decrypted and handed over: two threads would mix them up.
         self._reader = threading.Lock()
+        self._home = threading.get_ident()
         self._said = said
         self._expiry = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -199,9 +200,12 @@ class TlsLink(LayeredLink):
             data = bytes(room[:used])
         self._deliver(data)
         if error is not None or over:
-            # Perhaps not on the loop thread, where links are lost.
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._lose, error)
+            # Links are lost on the thread of the loop.
+            if threading.get_ident() == self._home:
+                self._lose(error)
+            else:
+                with contextlib.suppress(RuntimeError):  # a process that ends in disorder
+                    self._loop.call_soon_threadsafe(self._lose, error)
             return False
         return left
 

@@ -69,12 +69,13 @@ class Inbound:
 class Group:
     """Neighbours that are told the same words, and what has been gathered for them."""
 
-    __slots__ = ("outboxes", "parts")
+    __slots__ = ("outboxes", "parts", "size")
 
     def __init__(self, outboxes: list[Outbox]) -> None:
         """Nothing yet."""
         self.outboxes: list[Outbox] = outboxes
         self.parts: list[bytes] = []
+        self.size: int = 0
 
 
 class Fan:
@@ -178,11 +179,15 @@ class Relay:
         groups = fan.groups
         heads = way.heads
         for index in range(len(groups)):
-            parts = groups[index].parts
-            parts.append(heads[index])
+            group = groups[index]
+            head = heads[index]
+            parts = group.parts
+            parts.append(head)
+            group.size += len(head) + len(body)
             if time:
                 parts.append(first)
                 parts.append(time)
+                group.size += 1 + len(time)
             parts.append(body)
 
     def settle(self) -> None:
@@ -195,23 +200,29 @@ class Relay:
         self._count = 0
         self._size = 0
         for group in fan.groups:
-            run = b"".join(group.parts)
+            parts = group.parts
+            size = group.size
             group.parts = []
+            group.size = 0
+            if len(group.outboxes) > 1:
+                parts = [b"".join(parts)]  # once for all of them
             for outbox in group.outboxes:
-                self._hand_over(outbox, run, count, fan.priority, fan.reliable, fan.hold)
+                self._hand_over(outbox, parts, size, count, fan.priority, fan.reliable, fan.hold)
 
     def one(self, outbox: Outbox, data: bytes, qos: int, reliable: bool) -> None:
         """Pass on one message that was read and written again."""
-        self._hand_over(outbox, data, 1, qos & 7, reliable, self._holds(qos, reliable))
+        hold = self._holds(qos, reliable)
+        self._hand_over(outbox, [data], len(data), 1, qos & 7, reliable, hold)
 
     def _holds(self, qos: int, reliable: bool) -> bool:
         """Whether a sample may not be dropped on its way: its sender would rather wait."""
         return self._patient and reliable and (qos & 0x28) != 0
 
     def _hand_over(
-        self, outbox: Outbox, run: bytes, count: int, priority: int, reliable: bool, hold: bool
-    ) -> None:
-        outbox.relay(run, count, priority, reliable, hold)
+        self, outbox: Outbox, parts: list[bytes], size: int, count: int, priority: int,
+        reliable: bool, hold: bool,
+    ) -> None:  # fmt: skip
+        outbox.relay(parts, size, count, priority, reliable, hold)
         if hold and outbox.full(priority) and outbox not in self.crowded:
             self.crowded.append(outbox)
 

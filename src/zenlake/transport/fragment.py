@@ -19,6 +19,14 @@ from zenlake.wire.message import Message
 SMALLEST_PIECE: Final = 32
 
 
+#: Of a read, a piece that is left where it is makes up one in so many bytes at least.
+KEPT: Final = 4
+#: A message whose value begins later than here is put together before it is read.
+HEAD: Final = 1024
+
+Piece = bytes | memoryview
+
+
 class Reassembly:
     """The message that one lane is collecting."""
 
@@ -27,7 +35,7 @@ class Reassembly:
     def __init__(self, limit: int) -> None:
         """Collect nothing yet; `limit` bounds what a message may grow to."""
         self.limit: int = limit
-        self.parts: list[bytes] = []
+        self.parts: list[Piece] = []
         self.size: int = 0
         self.next_sn: int = 0
         self.collecting: bool = False
@@ -43,8 +51,8 @@ class Reassembly:
         self.collecting = False
 
     def add(
-        self, sn: int, mask: int, payload: bytes, first: bool, more: bool, marked: bool
-    ) -> list[bytes] | None:
+        self, sn: int, mask: int, payload: Piece, first: bool, more: bool, marked: bool
+    ) -> list[Piece] | None:
         """Take a fragment in; gives all pieces of the message when it was the last one.
 
         `marked`: both sides speak of first fragments, so that a train without one is dropped.
@@ -72,13 +80,28 @@ class Reassembly:
         return whole
 
 
-def read_pieces(pieces: list[bytes]) -> Message:
+def piece_of(r: Reader) -> Piece:
+    """The rest of a batch, which is part of a larger message; left where it is if it is large.
+
+    What it lies in is kept with it, so a small piece of much is copied out.
+    """
+    data = r.data
+    start = r.pos
+    end = r.end
+    r.pos = end
+    if (end - start) * KEPT < len(data):
+        return data[start:end]
+    return memoryview(data)[start:end]
+
+
+def read_pieces(pieces: list[Piece]) -> Message:
     """The network message that some pieces are.
 
     What makes a message large is nearly always the value of a put. It is put together once, from
     the pieces themselves, instead of being cut out of the message again.
     """
-    head = pieces[0]
+    first = pieces[0]
+    head = first if isinstance(first, bytes) else bytes(first[:HEAD])
     at = value_at(head)
     if at >= 0:
         r = Reader(head, at)
@@ -90,7 +113,7 @@ def read_pieces(pieces: list[bytes]) -> Message:
                 body = message.body
                 if isinstance(body, Put):
                     # A view, because the first piece is as large as the others.
-                    parts: list[bytes | memoryview] = [memoryview(head)[start:]]
+                    parts: list[Piece] = [memoryview(first)[start:]]
                     parts.extend(pieces[1:])
                     body.payload = b"".join(parts)
                     return message

@@ -401,17 +401,33 @@ class Outbox:
         return taken
 
     def relay(
-        self, run: bytes, count: int, priority: int, reliable: bool, hold: bool
-    ) -> bool:  # fmt: skip
-        """Add `count` messages of others as one piece; `hold`: beyond the lane's bound if need be.
+        self, parts: list[bytes], size: int, count: int, priority: int, reliable: bool, hold: bool
+    ) -> bool:
+        """Add `count` messages of others, in pieces of `size` bytes together.
 
-        Whoever makes use of `hold` sees that not much more comes.
+        `hold`: beyond the lane's bound if need be; whoever makes use of that sees that not much
+        more comes.
         """
-        if not self.send_encoded(run, priority, reliable, hold):
+        lane = self.lanes[priority] if self.qos else self.lanes[0]
+        if self.bare or size + FRAGMENT_HEAD > self.limit:
+            taken = self.send_encoded(b"".join(parts), priority, reliable, hold)
+            more = count - 1
+        else:
+            taken = self._room(lane, reliable, size)
+            if not taken and not self.closed:
+                taken = len(lane.queue) < self.depth or self._beyond(hold)
+                if taken:
+                    self._close_batch(lane)
+                    self._open_frame(lane, reliable)
+            if taken:
+                lane.writer.parts.extend(parts)
+                lane.writer.size += size
+            more = count
+        if not taken:
             self.drops[priority] += count
             return False
-        self.lane(priority).filled += count - 1
-        self.pending += count - 1
+        lane.filled += more
+        self.pending += more
         return True
 
     def _bare(self, lane: Lane, data: bytes, force: bool) -> bool:

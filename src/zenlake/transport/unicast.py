@@ -19,7 +19,7 @@ from mypy_extensions import mypyc_attr
 
 from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
 from zenlake.transport.compress import Lz4
-from zenlake.transport.fragment import Reassembly, read_pieces
+from zenlake.transport.fragment import Reassembly, piece_of, read_pieces
 from zenlake.transport.handshake import (
     GENERIC,
     INVALID,
@@ -423,7 +423,7 @@ class Unicast:
             raise DecodeError(f"sequence number {sn} is above {mask}", r.pos)
         reliable = (header & 0x20) != 0
         lane = priority * 2 + (1 if reliable else 0)
-        payload = r.rest()
+        payload = piece_of(r)
         if not follows(self._last[lane], sn, mask):
             self.duplicates += 1
             return
