@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from zenlake.errors import DecodeError
+
+#: Pieces smaller than this are copied: to keep what they lie in would cost as much.
+WORTH: Final = 4096
 
 
 class Deframer:
@@ -21,7 +26,8 @@ class Deframer:
         self.first: bytes = b""
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self._kept: list[bytes] = []
+        #: Pieces of a batch that is not whole yet; they keep the reads that they lie in.
+        self._kept: list[bytes | memoryview] = []
         self._kept_size: int = 0
         self._wanted: int = 0
 
@@ -39,8 +45,7 @@ class Deframer:
             # The rest of what is wanted, and no more: what follows stays where it is.
             taken = min(self._wanted - self._kept_size, end - pos)
             if taken:
-                self._kept.append(data[pos : pos + taken])
-                self._kept_size += taken
+                self._keep(data, pos, pos + taken)
                 pos += taken
             if self._kept_size < self._wanted:
                 return
@@ -65,8 +70,19 @@ class Deframer:
         else:
             self._wanted = prefix
         if pos < end:
-            self._kept = [data[pos:]]
-            self._kept_size = end - pos
+            self._keep(data, pos, end)
+
+    def _keep(self, data: bytes, start: int, end: int) -> None:
+        """Keep a piece for later, where it is if it is a good part of what it lies in.
+
+        A batch of 64 KiB is rarely in one read: so it is copied once, when it is whole.
+        """
+        size = end - start
+        self._kept_size += size
+        if size < WORTH or size * 4 < len(data):
+            self._kept.append(data[start:end])
+        else:
+            self._kept.append(memoryview(data)[start:end])
 
     def _size(self, data: bytes, pos: int, limit: int) -> int:
         """The length announced at `pos`."""
