@@ -47,7 +47,7 @@ layers: $(READY) ## who may import whom
 fresh: $(READY) ## no generated file is stale
 	$(BIN)/python tools/generated.py --check
 
-# The C compiler takes one core and half a minute; the checks take the other meanwhile.
+# The C compiler takes a minute; the checks run beside it.
 test: $(READY) ## everything, on both builds
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
 		build/compiled style types layers fresh

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +62,51 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
             group_name="zenlake",
             target_dir=str(work / "c"),
             debug_level="0",
+            # A file for each module: they are compiled side by side.
+            multi_file=True,
         )
         command = build_ext(Distribution({"name": "zenlake", "ext_modules": extensions}))
+        side_by_side(command, work / "c")
         command.build_lib = str(library)
         command.build_temp = str(work / "objects")
-        command.parallel = os.cpu_count() or 1
         command.ensure_finalized()
         command.run()
         built = [command.get_ext_fullpath(extension.name) for extension in extensions]
     return {path: Path(path).relative_to(library).as_posix() for path in built}
+
+
+def side_by_side(command: Any, headers: Path) -> None:
+    """Have a `build_ext` compile several files at a time, and only those that have changed."""
+    build_extensions = command.build_extensions
+
+    def newer(made: str, source: str) -> bool:
+        changed = [Path(source), *headers.glob("*.h")]
+        path = Path(made)
+        return path.exists() and path.stat().st_mtime > max(
+            each.stat().st_mtime for each in changed
+        )
+
+    def build() -> None:
+        compiler = command.compiler
+        compile_all = compiler.compile
+
+        def compile_one(source: str, settings: dict[str, Any]) -> list[str]:
+            made: list[str] = compiler.object_filenames(
+                [source], output_dir=settings.get("output_dir") or ""
+            )
+            return made if newer(made[0], source) else compile_all([source], **settings)
+
+        def compile_each(sources: list[str], **settings: Any) -> list[str]:
+            # The largest first, so that nobody waits for it at the end.
+            sources = sorted(sources, key=os.path.getsize, reverse=True)
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                made = pool.map(lambda source: compile_one(source, settings), sources)
+                return [path for paths in made for path in paths]
+
+        compiler.compile = compile_each
+        build_extensions()
+
+    command.build_extensions = build
 
 
 def why_not_compiled() -> str:

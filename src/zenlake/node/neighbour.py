@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 #: How many keys of a neighbour are remembered with their way.
 INBOUND = 1 << 14
-#: Heads up to this size are compared byte by byte: that is cheaper than to cut them out.
+#: Heads of up to this size are compared byte by byte: that is cheaper than to cut them out.
 LONG: Final = 32
 #: Payloads up to this size are copied at once: that is cheaper than to keep the read alive.
 SMALL: Final = 512
