@@ -30,8 +30,8 @@ __all__ = ["TlsLink", "connect", "listen", "named_locators"]
 
 PIECE: Final = 131072
 """How much is encrypted at once, before the network takes it."""
-ROOM: Final = 262144
-"""How much is decrypted before it is handed over: many records, each of at most 16 KiB."""
+ROOM: Final = 131072
+"""How much is decrypted before it is handed over: several records, each of at most 16 KiB."""
 LONGEST_SLEEP: Final = 600.0
 """A clock may be set while we wait for a certificate to expire: look again after this."""
 
