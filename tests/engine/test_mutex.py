@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -63,6 +64,46 @@ def test_never_two_inside_and_nobody_is_forgotten() -> None:
         assert not thread.is_alive()
     assert most == [1] * (8 * rounds)
     assert not mutex.locked()
+
+
+class Alarm(Exception):
+    """What a signal raises."""
+
+
+def test_whoever_a_signal_takes_away_does_not_keep_the_others_waiting() -> None:
+    def ring(*_: object) -> None:
+        raise Alarm
+
+    mutex = Mutex()
+    mutex.acquire()
+    former = signal.signal(signal.SIGUSR1, ring)
+    here = threading.get_ident()
+
+    def interrupt() -> None:
+        while not mutex._waiting:
+            pass
+        signal.pthread_kill(here, signal.SIGUSR1)
+
+    caller = threading.Thread(target=interrupt, daemon=True)
+    try:
+        caller.start()
+        with pytest.raises(Alarm):
+            mutex.acquire()
+        caller.join(SECONDS)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+    entered = threading.Event()
+
+    def other() -> None:
+        mutex.acquire()
+        entered.set()
+
+    thread = threading.Thread(target=other, daemon=True)
+    thread.start()
+    while not mutex._waiting:
+        assert thread.is_alive()
+    mutex.release()
+    assert entered.wait(SECONDS)
 
 
 def test_a_condition_waits_and_is_notified_under_it() -> None:

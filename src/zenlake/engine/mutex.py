@@ -65,13 +65,26 @@ class Mutex:
             try:
                 self._tokens.pop()
             except IndexError:
-                gate.acquire()
+                try:
+                    gate.acquire()
+                except BaseException:
+                    self._leave(gate)
+                    raise
                 continue
             try:  # noqa: SIM105  (this is compiled)
                 self._waiting.remove(gate)
             except ValueError:
                 pass  # called meanwhile, for the very token that was found
             return
+
+    def _leave(self, gate: Lock) -> None:
+        """Wait no more, because a signal took the thread away."""
+        try:
+            self._waiting.remove(gate)
+        except ValueError:
+            # Called meanwhile, and not coming: another must have the token.
+            if self._waiting:
+                self._wake()
 
     def _wake(self) -> None:
         try:
