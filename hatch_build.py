@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import hashlib
 import os
 import sys
 import tempfile
@@ -68,11 +69,21 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
         command = build_ext(Distribution({"name": "zenlake", "ext_modules": extensions}))
         side_by_side(command, work / "c")
         command.build_lib = str(library)
-        command.build_temp = str(work / "objects")
+        command.build_temp = str(work / "objects" / made_by())
         command.ensure_finalized()
         command.run()
         built = [command.get_ext_fullpath(extension.name) for extension in extensions]
     return {path: Path(path).relative_to(library).as_posix() for path in built}
+
+
+def made_by() -> str:
+    """Which compiler made objects, for which interpreter: those of others are not reused."""
+    from mypy.version import __version__ as version
+    from mypyc import __file__ as compiler
+
+    flags = [os.environ.get(name, "") for name in ("CC", "CFLAGS")]
+    said = "\n".join([sys.version, compiler, version, *flags])
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def side_by_side(command: Any, headers: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import (
+    FEW,
     AnswerQueue,
     Callback,
     DefaultHandler,
@@ -139,18 +140,35 @@ def test_large_samples_weigh() -> None:
     assert receiver.channel.held == 5000
 
 
-def test_samples_that_wait_weigh_as_much_as_the_reads_they_keep() -> None:
+def test_many_samples_of_a_read_weigh_as_much_as_the_read_they_keep() -> None:
     channel = Channel()
     queue = SampleQueue(channel)
-    reads = [b"x" * 100_000, b"y" * 50_000]
-    for read in reads:
-        for at in range(3):
+    for read in (b"x" * 100_000, b"y" * 50_000):
+        for at in range(FEW + 4):
             queue.push(lying(read, at))
     channel.commit()
     assert channel.held == 150_000
-    for _ in range(6):
-        channel.take()
+    while channel.take(False) is not None:
+        pass
     assert channel.held == 0
+
+
+def test_few_samples_of_a_read_do_not_keep_it() -> None:
+    channel = Channel()
+    queue = SampleQueue(channel)
+    samples = [lying(b"x" * 100_000, at) for at in range(FEW)]
+    for one in samples:
+        queue.push(one)
+    assert channel.held == 0
+    assert [one._chunk for one in samples] == [b""] * FEW
+
+
+def test_who_is_called_at_once_keeps_no_read() -> None:
+    channel = Channel()
+    channel.deliver(lambda _: None, None, True, "a test")
+    SampleQueue(channel).push(lying(b"x" * 100_000, 0))
+    assert channel.delivered == 1
+    assert channel.chunk == b""
 
 
 def test_a_ring_keeps_payloads_and_no_reads() -> None:

@@ -106,13 +106,15 @@ def test_a_large_value_is_put_together_from_the_reads_it_came_in(key: str) -> No
 
 
 def test_a_small_piece_of_a_large_read_does_not_keep_it() -> None:
-    read = bytes(1000)
+    read = bytes(100_000)
     alone = sys.getrefcount(read)
-    small = piece_of(Reader(read, 900))
+    small = piece_of(Reader(read, 90_000))
+    tiny = piece_of(Reader(bytes(100), 1))
+    assert (type(small), type(tiny)) == (bytes, bytes)
     assert sys.getrefcount(read) == alone
-    large = piece_of(Reader(read, 100))
+    large = piece_of(Reader(read, 10_000))
     assert sys.getrefcount(read) > alone
-    assert (bytes(small), bytes(large)) == (bytes(100), bytes(900))
+    assert (bytes(small), bytes(large)) == (bytes(10_000), bytes(90_000))
 
 
 @given(messages(spec("Push")), st.data())

@@ -77,8 +77,9 @@ class Channel:
     __slots__ = (
         "add", "bell", "callback", "capacity", "chunk", "delivered", "direct", "done", "drop",
         "dropped_cancelled", "dropped_full", "dropped_oldest", "ended", "first", "gates", "guard",
-        "held", "helper", "items", "lifted", "limit", "mark", "marked", "name", "on_loop", "paused",
-        "received", "releasing", "ring", "rooms", "started", "stuck", "watched",
+        "held", "helper", "items", "lifted", "limit", "mark", "marked", "name", "of_chunk",
+        "on_loop", "paused", "received", "releasing", "ring", "rooms", "started", "stuck",
+        "watched",
     )  # fmt: skip
 
     def __init__(self, capacity: int = ITEMS, ring: bool = False) -> None:
@@ -89,8 +90,9 @@ class Channel:
         self.items: deque[object] = deque()
         self.add: Callable[[object], None] = self.items.append
         self.first: Callable[[], object] = self.items.popleft
-        #: The read that the last item lies in, until the next commit.
+        #: The read that the last item lies in, until the next commit, and how many lie there.
         self.chunk: bytes = b""
+        self.of_chunk: int = 0
         #: Bytes of heavy items inside.
         self.held: int = 0
         self.received: int = 0
@@ -153,6 +155,7 @@ class Channel:
                 pass
         elif len(items) >= self.limit or self.held > SLACK * BYTES:
             self.dropped_full += 1
+            self.chunk = b""
             return
         if weight > LIGHT:
             with self.guard:

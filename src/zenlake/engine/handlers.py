@@ -10,7 +10,7 @@ A handler is given in one of three shapes:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast, final
+from typing import Final, Generic, TypeVar, cast, final
 
 from mypy_extensions import mypyc_attr
 
@@ -33,6 +33,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+#: So many samples of one read are copied out of it before a channel keeps the read itself.
+FEW: Final = 8
 #: What the engine is given to commit and to hold up links for.
 ChannelSink = Channel
 
@@ -266,15 +268,17 @@ class SampleQueue(SampleSink):
         channel = self.channel
         chunk = sample._chunk
         weight = sample._size
-        if chunk:
-            # Those that wait keep the whole read alive: the first of them weighs as much.
-            if channel.ring:
-                sample.content()
-            elif chunk is channel.chunk:
-                weight = 0
-            else:
+        if chunk and not channel.direct:
+            # Those that wait keep the whole read alive: so few of one read are copied out, and
+            # where many wait one of them weighs as much as the read.
+            if chunk is not channel.chunk:
                 channel.chunk = chunk
-                weight = len(chunk)
+                channel.of_chunk = 0
+            channel.of_chunk += 1
+            if channel.ring or channel.of_chunk <= FEW:
+                sample.content()
+            else:
+                weight = len(chunk) if channel.of_chunk == FEW + 1 else 0
         channel.push(sample, weight)
 
     def commit(self) -> None:

@@ -6,7 +6,8 @@ own lock then still asks the system for the time and for a semaphore: a third of
 
 The interpreter makes each `pop` and `append` one step. Nobody is forgotten between two steps: who
 waits first says so and then tries once more, who leaves first gives the token back and then looks
-who waits.
+who waits. Whoever is faster than the one who was called has it first, which saves a change of
+threads; but only once: the second time it is handed over.
 """
 
 from __future__ import annotations
@@ -14,6 +15,22 @@ from __future__ import annotations
 from collections import deque
 from threading import Lock
 from typing import final
+
+
+@final
+class Waiter:
+    """Somebody who waits."""
+
+    __slots__ = ("gate", "lost", "owns")
+
+    def __init__(self) -> None:
+        """At a gate that is shut."""
+        self.gate: Lock = Lock()
+        self.gate.acquire()
+        #: Whether they were called once and others were faster.
+        self.lost: bool = False
+        #: Whether they were given the token with the call.
+        self.owns: bool = False
 
 
 @final
@@ -25,7 +42,7 @@ class Mutex:
     def __init__(self) -> None:
         """Free."""
         self._tokens: list[int] = [1]
-        self._waiting: deque[Lock] = deque()
+        self._waiting: deque[Waiter] = deque()
 
     def acquire(self) -> bool:
         """Take it; wait while another thread has it."""
@@ -58,37 +75,58 @@ class Mutex:
         return not self._tokens
 
     def _wait(self) -> None:
-        gate = Lock()
-        gate.acquire()
-        while True:
-            self._waiting.append(gate)
-            try:
-                self._tokens.pop()
-            except IndexError:
-                try:
-                    gate.acquire()
-                except BaseException:
-                    self._leave(gate)
-                    raise
-                continue
-            try:  # noqa: SIM105  (this is compiled)
-                self._waiting.remove(gate)
-            except ValueError:
-                pass  # called meanwhile, for the very token that was found
-            return
-
-    def _leave(self, gate: Lock) -> None:
-        """Wait no more, because a signal took the thread away."""
+        waiter = Waiter()
         try:
-            self._waiting.remove(gate)
+            while not self._has_turn(waiter):
+                pass
+        except BaseException:
+            self._leave(waiter)
+            raise
+
+    def _has_turn(self, waiter: Waiter) -> bool:
+        """Line up until called; whether it is theirs then."""
+        if waiter.lost:
+            self._waiting.appendleft(waiter)
+        else:
+            self._waiting.append(waiter)
+        try:
+            self._tokens.pop()
+        except IndexError:
+            waiter.gate.acquire()
+            waiter.lost = True
+            return waiter.owns
+        try:  # noqa: SIM105  (this is compiled)
+            self._waiting.remove(waiter)
         except ValueError:
-            # Called meanwhile, and not coming: another must have the token.
-            if self._waiting:
-                self._wake()
+            pass  # called meanwhile, for the very token that was found
+        return True
 
     def _wake(self) -> None:
+        """Call whoever waits longest; one who was called in vain before is given the token."""
+        while True:
+            try:
+                waiter = self._waiting.popleft()
+            except IndexError:
+                return  # they found the token themselves
+            if waiter.lost:
+                try:
+                    self._tokens.pop()
+                except IndexError:
+                    self._waiting.appendleft(waiter)
+                    if not self._tokens:
+                        return  # whoever has it looks here when they leave
+                    continue
+                waiter.owns = True
+            waiter.gate.release()
+            return
+
+    def _leave(self, waiter: Waiter) -> None:
+        """Wait no more, because a signal took the thread away."""
         try:
-            gate = self._waiting.popleft()
-        except IndexError:
-            return  # they found the token themselves
-        gate.release()
+            self._waiting.remove(waiter)
+        except ValueError:
+            # Called meanwhile, and not coming: another must have the token.
+            if waiter.owns:
+                self.release()
+            elif self._waiting:
+                self._wake()

@@ -116,13 +116,13 @@ class Pump:
 
     def _watch(self, outbox: SharedOutbox) -> None:
         """See that a neighbour for whom others are held up takes something now and then."""
-        sent = outbox.bytes_sent
-        self.runtime.loop.loop.call_later(outbox.wait_before_close, self._look, outbox, sent)
+        written = outbox.written
+        self.runtime.loop.loop.call_later(outbox.wait_before_close, self._look, outbox, written)
 
-    def _look(self, outbox: SharedOutbox, sent: int) -> None:
+    def _look(self, outbox: SharedOutbox, written: int) -> None:
         if not outbox.paused or outbox.closed:
             outbox.watched = False
-        elif outbox.bytes_sent == sent:
+        elif outbox.written == written:
             outbox.watched = False
             outbox.give_up(DATA, False)
         else:

@@ -79,8 +79,13 @@ class SharedOutbox(Outbox):
         #: When full batches were written last, and what was held when somebody thought of it.
         self.last_burst: float = 0.0
         self.weighed: int = 0
-        #: How many bytes the link takes at once; 0: each batch by itself.
+        #: How many bytes the link is given at once, now and at most; 0: each batch by itself.
+        self.stride: int = 0
         self.burst: int = 0
+        #: How many batches a lane holds while the link is slow.
+        self.shallow: int = depth
+        #: What the link has taken, in bytes.
+        self.written: int = 0
         #: By priority: nothing has left this lane since a message was dropped on it.
         self.congested: list[bool] = [False] * 8
         #: By priority: somebody who may block is blocking already.
@@ -100,9 +105,17 @@ class SharedOutbox(Outbox):
         self.watched: bool = False
 
     def write_at_once(self, burst: int) -> None:
-        """Give the link up to so many bytes at once; every lane has room for as much."""
+        """Give the link up to so many bytes at once, while it takes them."""
         self.burst = burst
-        self.depth = max(self.depth, burst // 65535)
+
+    def _pace(self, stride: int) -> None:
+        """Give the link so many bytes at once; every lane has room for as much.
+
+        A link that does not take all at once is given little, so that what is urgent does not
+        wait behind much, and that those who wait for room see some soon.
+        """
+        self.stride = min(stride, self.burst)
+        self.depth = max(self.shallow, self.stride // 65535)
 
     # ------------------------------------------------------------------------------- filling
 
@@ -252,7 +265,7 @@ class SharedOutbox(Outbox):
     def _burst(self) -> None:
         """Write the batches that are full, unless more will be soon. The lock is held."""
         now = perf_counter()
-        if self.held >= self.burst - (self.burst >> 3) or now - self.last_burst > LINGER:
+        if self.held >= self.stride - (self.stride >> 3) or now - self.last_burst > LINGER:
             self.last_burst = now
             self._flush(True)
         self.weighed = self.held
@@ -374,17 +387,22 @@ class SharedOutbox(Outbox):
         try:
             while True:
                 data = self.leftover
-                if not data:
+                whole = not data
+                if whole:
                     if closed_only and not self._has_closed():
                         return True
-                    data = self.take(self.burst, closed_only)
+                    data = self.take(self.stride, closed_only)
                     if not data:
                         return True
                 taken = write(data)
+                self.written += taken
                 if taken < len(data):
                     self.leftover = data[taken:]
+                    self._pace(0)
                     return False
                 self.leftover = b""
+                if whole and self.stride < self.burst and len(data) > self.stride >> 1:
+                    self._pace(2 * len(data))
                 self._freed()
         except LinkError as error:
             # Whoever reads the link will hear of it; here there is only nothing left to do.

@@ -21,6 +21,8 @@ SMALLEST_PIECE: Final = 32
 
 #: Of a read, a piece that is left where it is makes up one in so many bytes at least.
 KEPT: Final = 4
+#: Smaller pieces are copied: to keep what they lie in would cost as much.
+WORTH: Final = 4096
 #: A message whose value begins later than here is put together before it is read.
 HEAD: Final = 1024
 
@@ -89,7 +91,7 @@ def piece_of(r: Reader) -> Piece:
     start = r.pos
     end = r.end
     r.pos = end
-    if (end - start) * KEPT < len(data):
+    if end - start < WORTH or (end - start) * KEPT < len(data):
         return data[start:end]
     return memoryview(data)[start:end]
 
