@@ -1,7 +1,7 @@
 """A link over a connected stream socket, and the socket that takes such connections.
 
 The socket is ours, not an asyncio transport: so any thread may write to it, and a read takes all
-that has arrived, up to a quarter of a megabyte, with one call.
+that has arrived, up to half a megabyte, with one call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost, reason
 
 __all__ = ["READ_SIZE", "StreamAcceptor", "StreamLink"]
 
-READ_SIZE: Final = 262144
+READ_SIZE: Final = 524288
 LEAST_READ: Final = 4096
 PATIENCE: Final = 0.1
 """How long a thread waits at most before it looks whether it still wants to."""
