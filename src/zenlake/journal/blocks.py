@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
@@ -19,7 +20,10 @@ from zenlake.journal.schema import SCHEMA
 from zenlake.journal.segment import Segment, read_index
 from zenlake.journal.writeahead import segment_schema
 
-__all__ = ["SealedFile", "TailFile"]
+__all__ = ["Damaged", "SealedFile", "TailFile"]
+
+Damaged: TypeAlias = Callable[[Exception], None]
+"""Who hears what is wrong with rows that are left out."""
 
 _KEY: Final = SCHEMA.get_field_index("key")
 
@@ -104,6 +108,14 @@ class SealedFile:
         Where checksums are not compared, only the wanted columns are read, and it is made sure
         that nothing in them points elsewhere.
         """
+        for batch, _ in self._read(start, end, chosen, choice, hide):
+            if batch is not None:
+                yield batch
+
+    def _read(
+        self, start: int, end: int, chosen: Filter, choice: KeyChoice, hide: bool
+    ) -> Iterator[tuple[pa.RecordBatch | None, int]]:
+        """The wanted rows block by block, if there are any in it, and the offset after each."""
         wanted = list(_wanted(self.blocks, start, end, chosen))
         if not wanted:
             return
@@ -111,9 +123,102 @@ class SealedFile:
         summed = self._checks(chosen)
         batches = self._whole_batches(wanted, names) if summed else self._batches(wanted, names)
         for (_, block), batch in zip(wanted, batches, strict=True):
-            found = _give(batch, block, start, end, chosen, choice, hide)
+            yield _give(batch, block, start, end, chosen, choice, hide), block.end
+
+    def salvage(
+        self,
+        start: int,
+        end: int,
+        chosen: Filter,
+        choice: KeyChoice,
+        hide: bool,
+        listed: frozenset[str] | None,
+        damaged: Damaged,
+    ) -> Iterator[pa.RecordBatch]:
+        """The wanted rows that can be read; `damaged` hears of blocks that are left out.
+
+        `listed`: all keys of the segment, as its manifest knows them.
+        """
+        given = start
+        try:
+            for batch, after in self._read(start, end, chosen, choice, hide):
+                given = after
+                if batch is not None:
+                    yield batch
+            return
+        except JournalCorrupt:
+            pass  # found again below, where the blocks after it do not depend on it
+        schema = _schema(chosen.reading(hide))
+        dictionary, doubtful = self._salvaged_keys(listed)
+        for number, block in _wanted(self.blocks, given, end, chosen):
+            try:
+                with self._damage(number, block):
+                    rows = _batch(self._whole(number, block)[block.keys :], schema, dictionary)
+                    _check_length(rows, block)
+            except JournalCorrupt as error:
+                damaged(error)
+                continue
+            found = _give(rows, block, given, end, chosen, choice, hide)
+            if found is not None and doubtful and "key" in found.schema.names:
+                found = self._without(found, doubtful, block, damaged)
             if found is not None:
                 yield found
+
+    def _salvaged_keys(self, listed: frozenset[str] | None) -> tuple[Any, list[tuple[int, int]]]:
+        """The keys of all blocks, and which of them (from, to) nobody vouches for.
+
+        Keys of a damaged block are believed if together they are those that the manifest lists.
+        Where there are too many to list, or they cannot be read at all, rows of other blocks
+        that refer to them are lost with it.
+        """
+        found = pa.array([], pa.string())
+        doubtful: list[tuple[int, int]] = []
+        for number, block in enumerate(self.blocks):
+            if not block.keys:
+                continue
+            start = len(found)
+            try:
+                self._whole(number, block)
+                is_whole = True
+            except (OSError, Torn):
+                is_whole = False
+            try:
+                message = self._file.read_at(block.keys, block.position + HEADER.size)
+                keys = keys_of(message, more=bool(start))
+                keys.validate(full=True)
+                found = pa.concat_arrays([found, keys])
+            except (pa.ArrowException, OSError, ValueError, StopIteration):
+                # How many there were is not known: no code from here on means anything.
+                most = max([b.end for b in self.blocks]) - self.blocks[0].first
+                found = pa.concat_arrays([found, pa.array([""] * most, pa.string())])
+                return found, [*doubtful, (start, len(found))]
+            if not is_whole:
+                doubtful.append((start, len(found)))
+        if listed is not None and len(found) == len(listed) and set(found.to_pylist()) == listed:
+            doubtful = []
+        return found, doubtful
+
+    def _without(
+        self,
+        batch: pa.RecordBatch,
+        doubtful: list[tuple[int, int]],
+        block: Block,
+        damaged: Damaged,
+    ) -> pa.RecordBatch | None:
+        """The rows whose keys are known."""
+        codes = np.asarray(batch.column("key").indices)
+        sure = np.ones(len(codes), np.bool_)
+        for low, high in doubtful:
+            sure &= (codes < low) | (codes >= high)
+        if sure.all():
+            return batch
+        damaged(
+            JournalCorrupt(
+                f"{self.path}: {int((~sure).sum())} rows of offsets {block.first} to {block.end} "
+                "have keys whose names stood in a damaged block"
+            )
+        )
+        return batch.filter(pa.array(sure)) if sure.any() else None
 
     def _checks(self, chosen: Filter) -> bool:
         """Whether checksums are compared: as was asked, else where that is not too much to read."""

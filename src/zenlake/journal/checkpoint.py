@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from zenlake.errors import ZError
+from zenlake.journal.blocks import Damaged
 from zenlake.journal.ledger import COLUMNS, Ledger
 from zenlake.journal.reader import Journal
 
@@ -47,30 +48,45 @@ def write(folder: str | os.PathLike[str], text: str) -> None:
         raise
 
 
-def recomputed(journal: Journal) -> Ledger:
-    """The ledger made anew from every row that the journal still has."""
+def recomputed(journal: Journal, damaged: Damaged | None = None) -> Ledger:
+    """The ledger made anew from every row that the journal still has.
+
+    Raises `JournalCorrupt` where rows cannot be read; with `damaged`, that hears of them, and
+    they are left out.
+    """
     ledger = Ledger()
     for partition, offset in enumerate(journal.earliest()):
         ledger.begin(partition, offset)
-    return _enter_rest(ledger, journal)
+    return _enter_rest(ledger, journal, damaged)
 
 
-def caught_up(journal: Journal, ledger: Ledger | None) -> Ledger:
-    """A ledger that was put aside, with the rows since then; without one, made anew."""
+def caught_up(journal: Journal, ledger: Ledger | None, damaged: Damaged | None = None) -> Ledger:
+    """A ledger that was put aside, with the rows since then; without one, made anew.
+
+    Rows that cannot be read are treated as `recomputed` does.
+    """
     if ledger is None:
-        return recomputed(journal)
+        return recomputed(journal, damaged)
     ends = journal.watermark().offsets
     for partition, (first, end) in enumerate(zip(journal.earliest(), ends, strict=True)):
         offset = ledger.offsets.get(partition, 0)
         if offset > end:
             # It is of another journal, or of rows that a loss of power took.
-            return recomputed(journal)
+            return recomputed(journal, damaged)
         ledger.begin(partition, max(offset, first))
-    return _enter_rest(ledger, journal)
+    return _enter_rest(ledger, journal, damaged)
 
 
-def _enter_rest(ledger: Ledger, journal: Journal) -> Ledger:
+def _enter_rest(ledger: Ledger, journal: Journal, damaged: Damaged | None) -> Ledger:
+    ends = journal.watermark().offsets
     for partition in range(journal.partitions):
+        if damaged is not None:
+            first, end = ledger.offsets[partition], ends[partition]
+            for batch in journal.salvage(partition, first, end, COLUMNS, damaged, heartbeats=True):
+                ledger.enter(partition, batch)
+            # Also past what was left out: it is not tried again.
+            ledger.begin(partition, end)
+            continue
         start = {partition: ledger.offsets[partition]}
         for batch in journal.scan(start, partition=partition, columns=COLUMNS, heartbeats=True):
             ledger.enter(partition, batch)

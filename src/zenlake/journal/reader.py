@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from zenlake.errors import JournalCorrupt, JournalError
-from zenlake.journal.blocks import SealedFile, TailFile
+from zenlake.journal.blocks import Damaged, SealedFile, TailFile
 from zenlake.journal.files import LocalFiles, Shelf
 from zenlake.journal.filter import Filter, KeyChoice
 from zenlake.journal.layout import INFO, JournalInfo, manifest_path, open_path, sealed_path
@@ -148,6 +148,47 @@ class Journal(Readable):
     ) -> Iterator[pa.RecordBatch]:
         """Rows that are in the files, acknowledged or not; for who recovers them."""
         return self._scan([(partition, start, end)], Filter(None, None, columns))
+
+    def salvage(
+        self,
+        partition: int,
+        start: int,
+        end: int,
+        columns: Sequence[str],
+        damaged: Damaged,
+        *,
+        keys: Keys = None,
+        heartbeats: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows between two offsets that are kept and can be read, whatever else cannot.
+
+        `damaged` hears for each block or segment that is left out what is wrong with it.
+        """
+        chosen = Filter(keys, None, columns, None, heartbeats)
+        choice = KeyChoice(chosen.keys or ())
+        until = min(end, self.watermark().offsets[self._checked(partition)])
+        due = start
+        try:
+            for segment, file in self._pieces(partition, until, start):
+                first, due = max(due, segment.first), max(due, min(segment.end, until))
+                if first >= due or not chosen.meets(segment, choice):
+                    continue
+                hide = chosen.hides(segment)
+                if isinstance(file, TailFile):
+                    yield from file.read(first, due, chosen, choice, hide)
+                    continue
+                try:
+                    sealed = file or self._open(partition, segment, explicit=False)
+                except (JournalCorrupt, OSError) as error:
+                    damaged(error)
+                    continue
+                if sealed is not None:
+                    yield from sealed.salvage(
+                        first, due, chosen, choice, hide, segment.keys, damaged
+                    )
+        except (JournalCorrupt, OSError) as error:
+            # What comes after the last segment that is listed.
+            damaged(error)
 
     def open_segment(self, segment: Segment) -> pa.NativeFile:
         """The file of a sealed segment, byte by byte as it lies there."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from zenlake.api.subscribe import Subscriber
     from zenlake.clock import Timestamp
     from zenlake.journal.heartbeats import Heartbeat
-    from zenlake.journal.ledger import Opened
+    from zenlake.journal.ledger import Ledger, Opened
     from zenlake.node.sample import Sample
 
 __all__ = ["Recorder"]
@@ -84,8 +84,20 @@ class Recorder:
             retain_age=options.retain_age,
             on_full=options.on_full,
         )
-        if options.name not in (None, self._writer.name):
+        try:
+            self._set_up(options)
+        except BaseException:
             self._writer.close()
+            raise
+        try:
+            self._begin(options)
+        except BaseException:
+            self.close()
+            raise
+
+    def _set_up(self, options: Options) -> None:
+        """Find everything as the last run left it; nothing is heard yet."""
+        if options.name not in (None, self._writer.name):
             raise LocalError(
                 f"the journal in {options.path} is called '{self._writer.name}', and keeps its "
                 f"name: leave '{options.name}' out, or record into another folder"
@@ -96,7 +108,7 @@ class Recorder:
         self._order = threading.Lock()
         #: Held while the ledger is looked at; never while the disk is waited for.
         self._lock = threading.Lock()
-        self._ledger = checkpoint.caught_up(self.journal, checkpoint.stored(self.journal.path))
+        self._ledger = self._caught_up()
         self._drops_before = dict(self._ledger.drops)
         self._dropped_seen = 0
         self._put_aside_offsets: dict[int, int] = {}
@@ -119,11 +131,6 @@ class Recorder:
         self._beating: list[Subscriber[None]] = []
         self._hearing: list[threading.Thread] = []
         self._others: list[threading.Thread] = []
-        try:
-            self._begin(options)
-        except BaseException:
-            self.close()
-            raise
 
     def _begin(self, options: Options) -> None:
         if options.heal:
@@ -408,12 +415,21 @@ class Recorder:
         durable = self._writer.watermark.offsets
         return all(durable[partition] >= offset for partition, offset in offsets.items())
 
+    def _caught_up(self) -> Ledger:
+        """The ledger of what is durable; damage of the past does not stop the present."""
+        where = self.journal.path
+        return checkpoint.caught_up(
+            self.journal,
+            checkpoint.stored(where),
+            lambda error: log.error("the ledger lacks what %s lost: %s", where, error),
+        )
+
     def _catch_up_anew(self) -> None:
         """The disk refused rows that the ledger had entered already: read again what is there."""
         with self._order:
             self._dropped_seen = self._writer.stats.dropped_rows
             self._writer.flush()
-            ledger = checkpoint.caught_up(self.journal, checkpoint.stored(self.journal.path))
+            ledger = self._caught_up()
             with self._lock:
                 ledger.drops = self._ledger.drops
                 self._ledger = ledger

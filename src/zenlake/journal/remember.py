@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from zenlake.errors import JournalCorrupt, JournalGap, ZError
+from zenlake.errors import JournalCorrupt, ZError
 from zenlake.journal import recall
 from zenlake.journal.latest import COLUMNS, Latest, Value
 from zenlake.journal.schema import HLC_BIAS
@@ -65,6 +65,8 @@ class Memory:
         self.remembered = threading.Event()
         #: Whether all rows of the journal, and no others, were entered.
         self._whole = False
+        #: How many blocks or segments could not be read.
+        self._damaged = 0
         #: How many rows were read to remember.
         self.read = 0
         self._sealed = 0
@@ -96,10 +98,11 @@ class Memory:
         """Remember, and then see to what is put aside and forgotten, until the end."""
         try:
             self._remember()
-            self._whole = not self._end.is_set()
-        except ZError as error:
+            self._whole = not (self._end.is_set() or self._damaged)
+        except (OSError, ZError) as error:
             log.error("the values in %s cannot be remembered: %s", self._journal.path, error)
-        self.remembered.set()
+        finally:
+            self.remembered.set()
         due = time.monotonic() + COLLECT_EVERY
         while not self._end.wait(LOOK_EVERY):
             if time.monotonic() >= due:
@@ -123,24 +126,26 @@ class Memory:
         except (JournalCorrupt, OSError, ValueError, KeyError, TypeError) as error:
             log.warning("the latest values are read from the rows of the journal: %s", error)
         for partition in range(self._journal.partitions):
-            start = offsets.get(partition)
+            start = offsets.get(partition, 0)
             for segment in self._journal.segments(partition):
-                if segment.sealed and segment.end > (start or 0):
+                if segment.sealed and segment.end > start:
                     self._sealed -= 1
                     self._bytes -= segment.bytes
             self._remember_rows(partition, start)
 
-    def _remember_rows(self, partition: int, start: int | None) -> None:
-        try:
-            wanted = None if start is None else {partition: start}
-            for batch in self._journal.scan(wanted, partition=partition, columns=COLUMNS):
-                if self._end.is_set():
-                    return
-                self._latest.enter(batch, partition)
-                self.read += batch.num_rows
-        except JournalGap:
-            # Retention let go of them a moment ago.
-            self._remember_rows(partition, None)
+    def _remember_rows(self, partition: int, start: int) -> None:
+        """Enter the rows from `start` on that are kept and can be read."""
+        end = self._journal.watermark().offsets[partition]
+        for batch in self._journal.salvage(partition, start, end, COLUMNS, self._leave_out):
+            if self._end.is_set():
+                return
+            self._latest.enter(batch, partition)
+            self.read += batch.num_rows
+
+    def _leave_out(self, error: Exception) -> None:
+        """What is not known is not put aside: a copy of the segment may still bring it back."""
+        self._damaged += 1
+        log.error("the latest values lack what %s lost: %s", self._journal.path, error)
 
     def _is_worth(self) -> bool:
         stats = self._writer.stats
