@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from tests.journal.heard import Row
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.journal.heard import Row, batch_of, beat
 from tests.journal.written import write_rows
 from zenlake.journal import Journal, checkpoint
-from zenlake.journal.verify import verify
+from zenlake.journal.heartbeats import pieces
+from zenlake.journal.ledger import Ledger
+from zenlake.journal.schema import HEALED
+from zenlake.journal.verify import _consistent, verify
 
 
 def numbered(count: int, start: int = 0, key: str = "a") -> list[Row]:
@@ -85,3 +93,92 @@ def test_what_retention_took_is_not_held_against_the_ledger(tmp_path: Path) -> N
     verdict = verify(journal)
     assert verdict.sound, verdict.problems
     assert verdict.ledger == "agrees on what is still kept"
+
+
+def cut(path: Path, before: list[Row], after: list[Row]) -> Journal:
+    """A journal of which retention took `before`, with the ledger of all."""
+    ledger = Ledger()
+    for rows in (before, after):
+        ledger.enter(0, batch_of(rows))
+    write_rows(path, [replace(row, value=b"x" * 10_000) for row in before], segment_bytes=1)
+    journal = write_rows(path, after, segment_bytes=1, retain_bytes=50_000)
+    assert journal.earliest() == (len(before),)
+    checkpoint.write(path, json.dumps(ledger.state()))
+    return journal
+
+
+LATE = [Row("a", sn=5, hlc=5, origin=HEALED), *numbered(10, 20)]
+
+
+def test_a_cut_just_before_a_healed_sample_is_not_held_against_the_ledger(tmp_path: Path) -> None:
+    journal = cut(tmp_path, [*numbered(5), *numbered(14, 6)], LATE)
+    verdict = verify(journal)
+    assert verdict.sound, verdict.problems
+    assert verdict.ledger == "agrees on what is still kept"
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ('"rows": 30', '"rows": 10'),
+        ('"next": 30', '"next": 29'),
+        # A number that is there, and is said to be missing.
+        ('"gaps": [], ', '"gaps": [[22, 23]], '),
+        # One that nobody has.
+        ('"first": 0', '"first": 6'),
+    ],
+)
+def test_after_a_cut_a_ledger_that_contradicts_the_rows_is_a_problem(
+    tmp_path: Path, said: str, instead: str
+) -> None:
+    cut(tmp_path, [*numbered(5), *numbered(14, 6)], LATE)
+    page = tmp_path / checkpoint.LEDGER
+    text = page.read_text()
+    assert said in text
+    page.write_text(text.replace(said, instead))
+    assert not verify(Journal.open(tmp_path)).sound
+
+
+def test_a_partition_that_was_not_cut_is_compared_to_the_row() -> None:
+    def ledger(*parts: list[Row]) -> Ledger:
+        found = Ledger()
+        for partition, rows in enumerate(parts):
+            found.enter(partition, batch_of(rows))
+        return found
+
+    kept = ledger(numbered(9), [*numbered(5), *numbered(3, 6)])
+    assert _consistent(kept, ledger(numbered(4, 5), [*numbered(5), *numbered(3, 6)]), {0: 5, 1: 0})
+    assert not _consistent(kept, ledger(numbered(4, 5), numbered(8)), {0: 5, 1: 0})
+    assert not _consistent(kept, ledger(numbered(4, 5), numbered(8)), {0: 5, 1: 1})
+
+
+unnumbered = st.builds(Row, st.sampled_from("ab"))
+samples = st.builds(
+    lambda sn, hlc, stamped, origin: Row("a", sn=sn, hlc=hlc, stamped=stamped, origin=origin),
+    st.integers(0, 30) | st.integers(0, 300),
+    st.integers(0, 300),
+    st.booleans(),
+    st.sampled_from([0, 0, 0, HEALED]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(samples | unnumbered | st.builds(beat, st.integers(0, 300))), st.data())
+def test_the_ledger_of_all_rows_always_extends_that_of_the_last(
+    rows: list[Row], data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(rows)))
+    kept, anew = Ledger(), Ledger()
+    anew.begin(0, at)
+    for number, row in enumerate(rows):
+        if row.origin == beat(0).origin and not kept_news(kept, row):
+            continue  # a recorder would not have written it
+        for ledger in (kept, anew)[: 1 + (number >= at)]:
+            ledger.enter(0, batch_of([row]))
+    assert _consistent(kept, anew, {0: max(at, 1)})
+
+
+def kept_news(ledger: Ledger, row: Row) -> bool:
+    (_, found), *_ = pieces(batch_of([row]))
+    assert found is not None
+    return ledger.is_news(0, found)

@@ -128,6 +128,15 @@ class Account:
         """Whether a number, as its source tells it, lies in a gap."""
         return self._gap_of(number) >= 0 or self.next <= self._unrolled(number) < self.claimed
 
+    def lacks_all(self, first: int, last: int) -> bool:
+        """Whether the unrolled numbers from `first` to `last` lie in gaps, one or neighbours."""
+        at = max(bisect_right(self.gaps, (first, self.next)) - 1, 0)
+        for start, end in self.gaps[at:]:
+            if start > first or first > last:
+                break
+            first = max(first, end + 1)
+        return first > last
+
     def sent_before(self, number: int) -> int | None:
         """A time for a number that lies in a gap: before what followed it, in order.
 

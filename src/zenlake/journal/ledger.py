@@ -159,18 +159,19 @@ class Ledger:
         found = [held[source] for held in self._accounts.values() if source in held]
         return _page(source, found) if found else None
 
-    def last_came(self, source: str) -> int | None:
-        """The last number of a source that came, whatever heartbeats tell."""
-        found = [held[source] for held in self._accounts.values() if source in held]
-        return max([one.next for one in found]) - 1 & (1 << found[0].bits) - 1 if found else None
-
-    def unprovable(self) -> dict[str, int]:
-        """How many rows without a number came under each key."""
+    def unprovable(self, partition: int | None = None) -> dict[str, int]:
+        """How many rows without a number came under each key, in one partition or in all."""
+        if partition is not None:
+            return dict(self._unprovable.get(partition, {}))
         total: dict[str, int] = {}
         for keys in self._unprovable.values():
             for key, count in keys.items():
                 total[key] = total.get(key, 0) + count
         return total
+
+    def accounts(self, partition: int) -> dict[str, Account]:
+        """The accounts of all sources in one partition."""
+        return dict(self._accounts.get(partition, {}))
 
     def account(self, partition: int, source: str) -> Account | None:
         """The account of a source in one partition."""
@@ -250,8 +251,17 @@ class Ledger:
         ledger._unprovable = {int(p): dict(keys) for p, keys in state["unprovable"].items()}
         return ledger
 
-    def agrees(self, other: Ledger) -> bool:
-        """Whether both say the same of the same rows; drops are not in the rows."""
+    def agrees(self, other: Ledger, partition: int | None = None) -> bool:
+        """Whether both say the same of the same rows, of one partition or of all.
+
+        Drops are not in the rows.
+        """
+        if partition is not None:
+            return (
+                self.offsets.get(partition, 0) == other.offsets.get(partition, 0)
+                and self.accounts(partition) == other.accounts(partition)
+                and self.unprovable(partition) == other.unprovable(partition)
+            )
         mine, theirs = self.state(), other.state()
         for state in (mine, theirs):
             del state["drops"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from zenlake.errors import JournalCorrupt, ZError
 from zenlake.journal import checkpoint
+from zenlake.journal.account import Account
 from zenlake.journal.frame import Torn, walk
 from zenlake.journal.ledger import Ledger
 from zenlake.journal.reader import Journal
@@ -128,7 +129,8 @@ def _check_ledger(journal: Journal, verdict: Verdict) -> None:
         verdict.ledger = "agrees" if kept.agrees(anew) else "differs"
     else:
         # Older rows are gone: what is left must tell the same story of the present.
-        verdict.ledger = "agrees on what is still kept" if _consistent(kept, anew) else "differs"
+        same = _consistent(kept, anew, begun)
+        verdict.ledger = "agrees on what is still kept" if same else "differs"
     if verdict.ledger == "differs":
         verdict.problems.append(
             "the ledger that was kept is not the one that the rows give; it is made anew when "
@@ -136,14 +138,55 @@ def _check_ledger(journal: Journal, verdict: Verdict) -> None:
         )
 
 
-def _consistent(kept: Ledger, anew: Ledger) -> bool:
-    for page in anew.pages():
-        known = kept.page(page.source)
-        if known is None or known.rows < page.rows:
-            return False
-        # The heartbeat that told of the last ones may be gone with its segment.
-        if page.last not in (known.last, kept.last_came(page.source)):
-            return False
-        if known.missing < page.missing:
-            return False
+def _consistent(kept: Ledger, anew: Ledger, begun: Mapping[int, int]) -> bool:
+    """Whether a ledger of more rows can be that of these; `begun`: where each partition begins."""
+    if kept.heartbeats < anew.heartbeats or kept.unlisted_rows < anew.unlisted_rows:
+        return False
+    for partition, offset in begun.items():
+        if not offset:
+            if not kept.agrees(anew, partition):
+                return False
+            continue
+        for source, account in anew.accounts(partition).items():
+            known = kept.account(partition, source)
+            if known is None:
+                # There were too many others before it.
+                if not kept.unlisted_rows:
+                    return False
+            elif not _extends(known, account):
+                return False
+        counts = kept.unprovable(partition)
+        for key, count in anew.unprovable(partition).items():
+            if counts.get(key, count if kept.unlisted_rows else 0) < count:
+                return False
     return True
+
+
+def _extends(known: Account, left: Account) -> bool:
+    """Whether an account of all rows can be that of a source whose last rows gave `left`.
+
+    What came late or was healed may be left while the rows that it belongs between are gone: then
+    `left` has gaps that never were, and may begin or end elsewhere. But all that is left had to
+    be entered in `known` too, and nothing that `known` lacks can have come.
+    """
+    if known.rows < left.rows:
+        return False
+    size = 1 << known.bits
+    if known.restarts or left.restarts or known.next - known.first >= size >> 2:
+        # Where a run begins is told by what came before it; and so is how far numbers went round.
+        return True
+    if left.next == left.first:
+        # Heartbeats alone: what they told was less than was known, or is known by others since.
+        return True
+    back = (known.next - left.next) % size
+    shift = known.next - back - left.next
+    if back >= size >> 1 or left.first + shift < known.first:
+        return False
+    if left.unlisted:
+        return True
+    first, last = left.first + shift, left.next + shift - 1
+    return all(
+        left.lacks_all(max(start, first) - shift, min(end, last) - shift)
+        for start, end in known.gaps
+        if start <= last and end >= first
+    )
