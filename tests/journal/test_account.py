@@ -247,6 +247,28 @@ def test_a_heartbeat_that_tells_nothing_new_changes_nothing() -> None:
     assert account.state() == before
 
 
+def test_what_somebody_else_told_is_put_right_by_the_next_heartbeat_of_the_source() -> None:
+    account = entered(list(range(100)))
+    assert account.heartbeat(99 + 2**31, 500) == [(100, 99 + 2**31)]
+    enter(account, [*range(100, 150), *range(151, 200)])
+    assert account.is_news(210)
+    assert account.heartbeat(210, 600) == []
+    assert account.open_gaps == [(150, 150), (200, 210)]
+    assert account.missing == 12
+    # What came already is not taken back by an old one.
+    assert not account.is_news(198)
+    account.heartbeat(199, 700)
+    assert account.open_gaps == [(150, 150)]
+
+
+def test_numbers_that_were_only_told_are_not_lost_when_the_source_is_heard_at_last() -> None:
+    account = Account("k", 32)
+    account.heartbeat(10**9, 5)
+    account.heartbeat(2 * 10**9, 6)
+    enter(account, [7, 8])
+    assert counts(account) == (2, 2, 0, 0, 0, 0)
+
+
 def test_a_sample_that_a_heartbeat_overtook_is_not_out_of_order() -> None:
     account = entered([0])
     account.heartbeat(2, 9)
@@ -333,12 +355,12 @@ def test_with_heartbeats_the_account_agrees_with_a_tally(
         wire = (number + start) % 2**32
         if what == "b":
             known = tally.came or told
+            high = max([*tally.came, *told], default=number)
             opened = account.heartbeat(wire, 0)
-            if known and number > max([*tally.came, *told]):
-                assert sum(last - first + 1 for first, last in opened) == number - max(
-                    [*tally.came, *told]
-                )
-            told.append(number)
+            assert sum(last - first + 1 for first, last in opened) == max(number - high, 0)
+            # The last word counts, unless it is older than what came.
+            if not known or number >= max(tally.came, default=found[0][0]):
+                told = [number]
         else:
             tally.row(number, what == "h")
             enter(account, [wire], healed=[what == "h"])

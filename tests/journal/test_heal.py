@@ -86,3 +86,39 @@ def test_questions_to_one_source_are_bounded_by_its_gaps(steps: list[tuple[float
             questions += 1
             plan.answered(patient, gaps, now)
     assert questions <= len(PAUSES) * len(gaps)
+
+
+def test_gaps_are_asked_for_before_what_is_only_told() -> None:
+    plan = Plan()
+    plan.opened(opened(150, 150), 0.0)
+    patient = plan.next()
+    assert patient is not None
+    assert plan.wanted(patient, [(150, 150)], (200, 210)) == (150, 210)
+    forged = (200, 2**31)
+    assert plan.wanted(patient, [(150, 150)], forged) == (150, 150 + MOST_NUMBERS - 1)
+    assert plan.wanted(patient, [(3, 3), (10**6, 10**6)], (10**6 + 1, 2**31)) == (
+        10**6 - MOST_NUMBERS + 1,
+        10**6,
+    )
+    assert plan.wanted(patient, [], (200, 210)) == (200, 210)
+
+
+def test_what_was_told_in_vain_does_not_keep_later_gaps_from_being_asked_for() -> None:
+    plan = Plan()
+    plan.opened(opened(150, 150), 0.0)
+    forged = (200, 2**31)
+    # The gap is given up, and then what there was no room for.
+    for _ in range(2 * len(PAUSES)):
+        patient = plan.next()
+        assert patient is not None
+        assert plan.wanted(patient, [(150, 150)], forged) is not None
+        plan.answered(patient, [(150, 150)], patient.due, forged)
+    assert plan.next() is None
+    assert plan.abandoned == 2
+    plan.opened(opened(300, 300), 100.0)
+    patient = plan.next()
+    assert patient is not None
+    assert plan.wanted(patient, [(150, 150)], (320, 2**31)) is None
+    assert plan.wanted(patient, [(150, 150), (300, 300)], (320, 2**31)) == (300, 300)
+    # The source itself puts it right: that is worth a question.
+    assert plan.wanted(patient, [(150, 150)], (320, 330)) == (320, 330)

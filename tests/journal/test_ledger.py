@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.journal.heard import OTHER, ZID, Row, batch_of, ros
+from tests.journal.heard import OTHER, ZID, Row, batch_of, beat, ros
 from zenlake.errors import LocalError
 from zenlake.journal.ledger import Ledger
 
@@ -167,3 +167,12 @@ def test_a_ledger_put_aside_and_taken_up_equals_one_made_anew(
     for page in kept.pages():
         assert page.received + page.duplicates == page.rows
         assert page.expected == page.received + page.missing
+
+
+def test_a_heartbeat_in_a_partition_where_nothing_came_proves_nothing() -> None:
+    ledger = Ledger()
+    ledger.enter(0, batch_of([Row("a", sn=n, hlc=n) for n in range(1_000_000, 1_000_100)]))
+    ledger.enter(1, batch_of([beat(0, "b")]))
+    ledger.enter(2, batch_of([beat(2**31, "c")]))
+    (page,) = ledger.pages()
+    assert (page.expected, page.missing, page.first) == (100, 0, 1_000_000)

@@ -91,7 +91,7 @@ class Account:
         #: The time of the first number, and the latest time in this run.
         self.begun = NO_TIME
         self.time = NO_TIME
-        #: The one after the highest number of this run that a heartbeat told; when that was.
+        #: The one after the number of this run that a heartbeat told last; when that was.
         self.claimed = 0
         self.told = NO_TIME
         #: Whether this run began with a heartbeat, and not with a sample.
@@ -105,9 +105,13 @@ class Account:
     @property
     def open_gaps(self) -> list[Gap]:
         """The numbers of this run that did not come, those that nothing followed too."""
-        return (
-            [*self.gaps, (self.next, self.claimed - 1)] if self.claimed > self.next else self.gaps
-        )
+        told = self.told_gap
+        return self.gaps if told is None else [*self.gaps, told]
+
+    @property
+    def told_gap(self) -> Gap | None:
+        """The numbers of this run that nothing followed, and only a heartbeat tells of."""
+        return (self.next, self.claimed - 1) if self.claimed > self.next else None
 
     @property
     def expected(self) -> int:
@@ -196,8 +200,15 @@ class Account:
         return opened
 
     def is_news(self, number: int) -> bool:
-        """Whether a heartbeat with this number would change anything."""
-        return not (self.rows or self.based) or self._unrolled(number) >= self.end
+        """Whether a heartbeat with this number would change anything.
+
+        Anybody can say that numbers were used, and only the next word of the source puts it
+        right; one that does not know of what came already is old, and is not believed.
+        """
+        if not (self.rows or self.based):
+            return True
+        claimed = self._unrolled(number) + 1
+        return claimed >= self.next and claimed != self.end
 
     def heartbeat(self, number: int, time: int) -> list[Gap]:
         """Its source says which number it used last; gives the gap which that opens.
@@ -211,7 +222,7 @@ class Account:
         self.told = time
         self.claimed = self._unrolled(number) + 1
         if self.rows or self.based:
-            return [(end, self.claimed - 1)]
+            return [(end, self.claimed - 1)] if self.claimed > end else []
         self.first = self.next = self.claimed
         self.based = True
         return []
@@ -239,7 +250,8 @@ class Account:
         first = self._unrolled(number)
         after = first + len(times)
         if self.based and self.next == self.first and first + CLOSE < self.first:
-            # All that is known are numbers told before the source began again.
+            # All that is known are numbers told before the source began again, if it told them.
+            self.claimed = self.next
             self._begin_again()
             first, after = number, number + len(times)
         elif self.rows and first < self.next and not again:

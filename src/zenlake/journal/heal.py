@@ -67,8 +67,9 @@ class Plan:
     def __init__(self) -> None:
         """Nobody."""
         self._patients: dict[tuple[int, str], Patient] = {}
-        #: Numbers below this were asked for often enough.
-        self._given_up: dict[tuple[int, str], int] = {}
+        #: Numbers below the first were asked for often enough, and so were those told up to the
+        #: second: what is told need not be true, and says nothing of gaps to come.
+        self._given_up: dict[tuple[int, str], tuple[int, int]] = {}
         #: Gaps that were not asked for, because too many sources were waiting.
         self.refused = 0
         #: Sources that were asked in vain.
@@ -95,31 +96,51 @@ class Plan:
         """Who is to be asked first."""
         return min(self._patients.values(), key=lambda patient: patient.due, default=None)
 
-    def wanted(self, patient: Patient, gaps: list[Gap]) -> Gap | None:
-        """Which numbers to ask for; None when there are none worth asking for."""
-        floor = self._given_up.get((patient.partition, patient.source), 0)
-        wanted = [(first, last) for first, last in gaps if last >= floor]
-        if not wanted:
-            return None
-        # The newest: they are what a cache still has.
-        last = wanted[-1][1]
-        return max(wanted[0][0], last - MOST_NUMBERS + 1), last
+    def wanted(self, patient: Patient, gaps: list[Gap], told: Gap | None = None) -> Gap | None:
+        """Which numbers to ask for; None when there are none worth asking for.
 
-    def answered(self, patient: Patient, gaps: list[Gap], now: float) -> None:
+        `gaps` are proved by what came after them. What is only `told` is asked for with them as
+        far as there is room, and alone when there are none.
+        """
+        floor, given_up = self._given_up.get((patient.partition, patient.source), (0, -1))
+        wanted = [(first, last) for first, last in gaps if last >= floor]
+        if told is not None and told[1] == given_up:
+            told = None
+        # The newest: they are what a cache still has.
+        if wanted:
+            last = wanted[-1][1]
+            first = max(wanted[0][0], last - MOST_NUMBERS + 1)
+            return first, last if told is None else min(told[1], first + MOST_NUMBERS - 1)
+        return None if told is None else (max(told[0], told[1] - MOST_NUMBERS + 1), told[1])
+
+    def answered(
+        self, patient: Patient, gaps: list[Gap], now: float, told: Gap | None = None
+    ) -> None:
         """What is still missing after an answer."""
         name = (patient.partition, patient.source)
-        if self.wanted(patient, gaps) is None:
+        wanted = self.wanted(patient, gaps, told)
+        if wanted is None:
             del self._patients[name]
             return
         patient.asked += 1
         if patient.asked < len(PAUSES):
             patient.due = now + PAUSES[patient.asked]
             return
-        del self._patients[name]
         self.abandoned += 1
+        floor, given_up = self._given_up.pop(name, (0, -1))
         if len(self._given_up) >= MOST_PATIENTS:
             del self._given_up[next(iter(self._given_up))]
-        self._given_up[name] = gaps[-1][1] + 1
+        if gaps:
+            floor = max(floor, gaps[-1][1] + 1)
+        if told is not None and wanted[1] == told[1]:
+            given_up = told[1]
+        self._given_up[name] = floor, given_up
+        if self.wanted(patient, gaps, told) is None:
+            del self._patients[name]
+        else:
+            # There was no room for what is told.
+            patient.asked = 0
+            patient.due = now + PAUSES[0]
 
 
 class Healer:
@@ -128,10 +149,13 @@ class Healer:
     def __init__(
         self,
         session: Session,
-        gaps_of: Callable[[int, str], list[Gap]],
+        gaps_of: Callable[[int, str], tuple[list[Gap], Gap | None]],
         heal: Callable[[Patient, list[Sample]], None],
     ) -> None:
-        """`gaps_of`: the gaps of a source in a partition; `heal`: what to do with answers."""
+        """`gaps_of`: the gaps of a source in a partition, and the one that is only told.
+
+        `heal`: what to do with answers.
+        """
         self._session = session
         self._gaps_of = gaps_of
         self._heal = heal
@@ -178,10 +202,10 @@ class Healer:
                     self._wake.wait(wait)
                     continue
                 assert patient is not None
-                gaps = self._gaps_of(patient.partition, patient.source)
-                wanted = self._plan.wanted(patient, gaps)
+                gaps, told = self._gaps_of(patient.partition, patient.source)
+                wanted = self._plan.wanted(patient, gaps, told)
                 if wanted is None:
-                    self._plan.answered(patient, gaps, time.monotonic())
+                    self._plan.answered(patient, gaps, time.monotonic(), told)
                     continue
             try:
                 self._ask(patient, wanted)
@@ -190,8 +214,8 @@ class Healer:
                     return
                 log.warning("healing %s of %s: %s", wanted, patient.source, error)
             with self._wake:
-                gaps = self._gaps_of(patient.partition, patient.source)
-                self._plan.answered(patient, gaps, time.monotonic())
+                gaps, told = self._gaps_of(patient.partition, patient.source)
+                self._plan.answered(patient, gaps, time.monotonic(), told)
                 if not self._ended:
                     self._wake.wait(1 / RATE)
 

@@ -304,10 +304,10 @@ class Recorder:
 
     # -------------------------------------------------------------------------------- healing
 
-    def _gaps_of(self, partition: int, source: str) -> list[Gap]:
+    def _gaps_of(self, partition: int, source: str) -> tuple[list[Gap], Gap | None]:
         with self._lock:
             account = self._ledger.account(partition, source)
-            return [] if account is None else list(account.open_gaps)
+            return ([], None) if account is None else (list(account.gaps), account.told_gap)
 
     def _heal(self, patient: Patient, samples: list[Sample]) -> None:
         """Write what was asked for, if it did not come by itself meanwhile."""
