@@ -15,7 +15,8 @@ from tests.journal.disk import DirectDisk, Disk, PowerCut
 from tests.journal.heard import OTHER, ZID, Row, batch_of
 from tests.journal.recording import recording, until, until_heard, until_rows
 from zenlake.errors import JournalCorrupt
-from zenlake.journal import Journal, recall
+from zenlake.journal import Journal, JournalWriter, recall
+from zenlake.journal.files import LocalFiles
 from zenlake.journal.latest import COLUMNS, Latest, What
 from zenlake.journal.log import Limits, Log
 from zenlake.journal.options import Options
@@ -47,6 +48,11 @@ def started(disk: Disk) -> tuple[Latest, int]:
         found = None
     for known in [] if found is None else found.known():
         latest.restore(known)
+    for partition in range(journal.partitions if found is not None and found.left_out else 0):
+        assert found is not None
+        first, end = {partition: found.earliest[partition]}, {partition: found.offsets[partition]}
+        for batch in journal.scan(first, end, partition=partition, columns=COLUMNS):
+            latest.enter(batch, partition)
     for partition in range(journal.partitions):
         start = None if found is None else {partition: found.offsets[partition]}
         for batch in journal.scan(start, partition=partition, columns=COLUMNS):
@@ -381,6 +387,33 @@ def test_a_recorder_reads_the_journal_where_what_was_put_aside_is_damaged(tmp_pa
         (reply,) = [one.ok for one in other.get("r/a")]
         assert reply is not None
         assert reply.payload.to_bytes() == b"here"
+
+
+def test_an_older_row_that_is_kept_stands_in_for_a_newest_one_that_is_not(tmp_path: Path) -> None:
+    latest = Latest()
+    batches = [
+        [row("r/a", 9), row("r/gone", 8), Row("r/x", hlc=1, value=b"x" * 60_000)],
+        [row("r/a", 5), row("r/b", 3), Row("r/x", hlc=2, value=b"y" * 60_000)],
+    ]
+    retain = {"segment_bytes": 1, "retain_bytes": 100_000}
+    with JournalWriter.open(tmp_path, name="j", segment_bytes=1) as writer:
+        for number, rows in enumerate(batches):
+            writer.append(0, batch_of(rows))
+            writer.flush()
+            latest.enter(batch_of(rows), 0, 3 * number)
+            until(lambda: writer.stats.sealed > number)  # noqa: B023
+        assert recall.write(LocalFiles(tmp_path), writer.id, [6], latest)
+    with recording(tmp_path, **retain) as (recorder, _):
+        until(lambda: recorder.journal.earliest() == (3,))
+        until(recorder._memory.remembered.is_set)
+    for _ in range(2):
+        with recording(tmp_path, **retain) as (recorder, _):
+            until(recorder._memory.remembered.is_set)
+            assert recorder.journal.earliest() == (3,)
+            found = {key: value.payload for key, _, _, value in recorder._matching("r/**")}
+            assert found == {"r/a": b"r/a5", "r/b": b"r/b3", "r/x": b"y" * 60_000}
+            # Only rows of the keys that were left out are read again.
+            assert recorder._memory.read == 1
 
 
 def test_a_journal_that_is_never_synced_puts_nothing_aside(tmp_path: Path) -> None:

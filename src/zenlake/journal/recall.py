@@ -150,8 +150,11 @@ class Recalled:
 
     def __init__(self, offsets: list[int], stream: pa.Buffer, earliest: Sequence[int]) -> None:
         self.offsets = offsets
+        #: The first offset of each partition that is kept.
+        self.earliest = earliest
+        #: Keys that `known` left out: older rows of them may be kept still, below `offsets`.
+        self.left_out: set[str] = set()
         self._stream = stream
-        self._earliest = earliest
 
     def known(self) -> Iterator[list[Known]]:
         """All of it, in pieces; without values whose rows are no longer kept."""
@@ -160,12 +163,13 @@ class Recalled:
             yield list(self._kept(zip(*columns, strict=True)))
 
     def _kept(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Known]:
-        earliest = self._earliest
+        earliest = self.earliest
         for what, key, hlc, id, base_hlc, base_id, *rest in rows:
             value = None
             if what in (What.VALUE, What.PUT_OF_MANY):
                 value = Value(*rest)
                 if value.offset < earliest[value.partition]:
+                    self.left_out.add(key)
                     continue
             yield Known(What(what), key, hlc, id, base_hlc, base_id, value)
 

@@ -35,6 +35,9 @@ WORTH: Final = 4
 KEY_BYTES: Final = 100
 """About what is put aside with a value."""
 
+MOST_SOUGHT: Final = 100
+"""More keys than this are not looked for one by one: all rows are read."""
+
 DURABLE_WAIT: Final = 0.05
 
 
@@ -122,6 +125,8 @@ class Memory:
             if found is not None:
                 for known in found.known():
                     self._latest.restore(known)
+                if found.left_out:
+                    self._remember_older(found)
                 offsets = dict(enumerate(found.offsets))
         except (JournalCorrupt, OSError, ValueError, KeyError, TypeError) as error:
             log.warning("the latest values are read from the rows of the journal: %s", error)
@@ -141,6 +146,18 @@ class Memory:
                 return
             self._latest.enter(batch, partition)
             self.read += batch.num_rows
+
+    def _remember_older(self, found: recall.Recalled) -> None:
+        """Enter older rows of keys whose newest ones are no longer kept."""
+        keys = sorted(found.left_out) if len(found.left_out) <= MOST_SOUGHT else None
+        for partition, (first, end) in enumerate(zip(found.earliest, found.offsets, strict=True)):
+            for batch in self._journal.salvage(
+                partition, first, end, COLUMNS, self._leave_out, keys=keys
+            ):
+                if self._end.is_set():
+                    return
+                self._latest.enter(batch, partition)
+                self.read += batch.num_rows
 
     def _leave_out(self, error: Exception) -> None:
         """What is not known is not put aside: a copy of the segment may still bring it back."""
