@@ -301,6 +301,15 @@ def test_a_source_known_by_its_heartbeat_has_lost_only_what_it_sent_since() -> N
     assert counts(early) == (2, 2, 0, 0, 0, 0)
 
 
+def test_a_late_sample_of_a_source_known_by_its_heartbeat_opens_what_was_told() -> None:
+    account = Account("k", 32)
+    account.heartbeat(10, 9)
+    assert enter(account, [8]) == [(9, 10)]
+    assert account.open_gaps == [(9, 10)]
+    assert enter(account, [9, 10]) == []
+    assert account.open_gaps == []
+
+
 def test_numbers_told_before_a_source_began_again_are_not_expected_of_it_now() -> None:
     account = Account("k", 32)
     enter(account, [0, 1], [10, 11])

@@ -315,6 +315,9 @@ class Account:
         if fresh and not (self.based and first >= self.first):
             self.first, self.next = first, after
             self.healed += after - first if again else 0
+            if self.claimed > after:
+                # It was under way when the heartbeat came, and so were those that follow it.
+                opened.append((after, self.claimed - 1))
             return
         if first < self.first:
             # Older than the first one heard: it was sent, so what lies between was too.
