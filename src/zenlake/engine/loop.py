@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import logging
 import os
 import threading
@@ -38,7 +39,8 @@ class Loop:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
         """`ident`: of the thread."""
-        bytes(LARGE)  # which touches none of it
+        with contextlib.suppress(MemoryError):  # where even asking for it is too much
+            bytes(LARGE)  # which touches none of it
         self.loop = loop
         self.ident = ident
         self.pid = os.getpid()
