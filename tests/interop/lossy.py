@@ -25,6 +25,8 @@ class LossyLine:
         #: Of how many datagrams one is lost; 0 loses none.
         self.one_in = 0
         self.lost = 0
+        #: The datagrams that were lost.
+        self.swallowed: list[bytes] = []
         self._count = 0
         self._near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._near.bind(("127.0.0.1", 0))
@@ -56,11 +58,16 @@ class LossyLine:
             self._count += 1
             if self._count % self.one_in == 0:
                 self.lost += 1
+                self.swallowed.append(data)
                 return
         far.send(data)
 
     def _back(self, far: socket.socket, sender: tuple[str, int]) -> None:
         self._near.sendto(far.recv(65536), sender)
+
+    def has_lost(self, words: str) -> bool:
+        """Whether a datagram with these words was lost."""
+        return any(words.encode() in data for data in self.swallowed)
 
     def close(self) -> None:
         """Carry no more."""
