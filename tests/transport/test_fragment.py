@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from zenlake.errors import DecodeError
 from zenlake.testing import spec
 from zenlake.testing.strategies import messages
-from zenlake.transport.fragment import Piece, Reassembly, piece_of, read_pieces
+from zenlake.transport.fragment import Reassembly, read_pieces
+from zenlake.transport.piece import Piece, piece
 from zenlake.wire import Message, Put, read_network, write
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_network import read_network as read_one
@@ -85,8 +86,8 @@ def cut(data: bytes, size: int, around: int = 0) -> list[Piece]:
     """Pieces as they come in reads that have so many other bytes around them."""
     pieces: list[Piece] = []
     for at in range(0, len(data), size):
-        piece = data[at : at + size]
-        pieces.append(piece_of(Reader(bytes(around) + piece, around)))
+        read = bytes(around) + data[at : at + size]
+        pieces.append(piece(read, around, len(read)))
     return pieces
 
 
@@ -108,11 +109,11 @@ def test_a_large_value_is_put_together_from_the_reads_it_came_in(key: str) -> No
 def test_a_small_piece_of_a_large_read_does_not_keep_it() -> None:
     read = bytes(100_000)
     alone = sys.getrefcount(read)
-    small = piece_of(Reader(read, 90_000))
-    tiny = piece_of(Reader(bytes(100), 1))
+    small = piece(read, 90_000, 100_000)
+    tiny = piece(bytes(100), 1, 100)
     assert (type(small), type(tiny)) == (bytes, bytes)
     assert sys.getrefcount(read) == alone
-    large = piece_of(Reader(read, 10_000))
+    large = piece(read, 10_000, 100_000)
     assert sys.getrefcount(read) > alone
     assert (bytes(small), bytes(large)) == (bytes(10_000), bytes(90_000))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.errors import DecodeError
+from zenlake.transport.piece import Piece
 from zenlake.wire.codec_network import Push, read_network
 from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.cursor import Reader
@@ -19,14 +20,8 @@ from zenlake.wire.message import Message
 SMALLEST_PIECE: Final = 32
 
 
-#: Of a read, a piece that is left where it is makes up one in so many bytes at least.
-KEPT: Final = 4
-#: Smaller pieces are copied: to keep what they lie in would cost as much.
-WORTH: Final = 4096
 #: A message whose value begins later than here is put together before it is read.
 HEAD: Final = 1024
-
-Piece = bytes | memoryview
 
 
 class Reassembly:
@@ -80,20 +75,6 @@ class Reassembly:
         self.size = 0
         self.collecting = False
         return whole
-
-
-def piece_of(r: Reader) -> Piece:
-    """The rest of a batch, which is part of a larger message; left where it is if it is large.
-
-    What it lies in is kept with it, so a small piece of much is copied out.
-    """
-    data = r.data
-    start = r.pos
-    end = r.end
-    r.pos = end
-    if end - start < WORTH or (end - start) * KEPT < len(data):
-        return data[start:end]
-    return memoryview(data)[start:end]
 
 
 def read_pieces(pieces: list[Piece]) -> Message:

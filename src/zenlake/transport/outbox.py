@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.transport.lane import Lane, Train, Waiting, ready
+from zenlake.transport.piece import Piece
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
 
@@ -37,92 +39,6 @@ def vle(value: int) -> bytes:
 
 #: Lengths of small payloads, ready made.
 _SMALL: Final[list[bytes]] = [vle(value) for value in range(0x4000)]
-
-
-class Train:
-    """A message on its way in fragments: its head, and the value that makes it large."""
-
-    __slots__ = ("head", "pos", "reliable", "size", "sn", "value")
-
-    def __init__(self, head: bytes, value: bytes, reliable: bool, sn: int) -> None:
-        """`sn`: the sequence number of its first fragment."""
-        self.head: bytes = head
-        self.value: memoryview = memoryview(value)
-        self.size: int = len(head) + len(value)
-        self.reliable: bool = reliable
-        self.sn: int = sn
-        self.pos: int = 0
-
-    def pieces(self, start: int, stop: int) -> list[bytes | memoryview]:
-        """The bytes from `start` to `stop`, not copied."""
-        border = len(self.head)
-        found: list[bytes | memoryview] = []
-        if start < border:
-            found.append(self.head[start:stop])
-        if stop > border:
-            found.append(self.value[max(0, start - border) : stop - border])
-        return found
-
-
-class Waiting:
-    """One thing in a lane's queue: a closed batch, or a train."""
-
-    __slots__ = ("parts", "size", "train")
-
-    def __init__(self, parts: list[bytes], size: int, train: Train | None) -> None:
-        """The pieces of a batch ready to be written, or the train that still has to be cut."""
-        self.parts: list[bytes] = parts
-        self.size: int = size
-        self.train: Train | None = train
-
-
-def ready(batch: bytes) -> Waiting:
-    """A batch in one piece."""
-    return Waiting([batch], len(batch), None)
-
-
-class Lane:
-    """The messages of one priority, in order."""
-
-    __slots__ = (
-        "best_effort",
-        "bytes_sent",
-        "filled",
-        "frame",
-        "mark",
-        "numbers",
-        "queue",
-        "reliable",
-        "writer",
-    )  # fmt: skip
-
-    def __init__(self, mark: bytes, initial_sn: int) -> None:
-        """`mark`: the extension that names the lane in its frames (empty for the data lane)."""
-        self.mark: bytes = mark
-        #: The next sequence numbers, best effort and reliable; the links of a session share them.
-        self.numbers: list[int] = [initial_sn, initial_sn]
-        self.writer: Writer = Writer()
-        #: What the open frame is: -1 none, 0 best effort, 1 reliable.
-        self.frame: int = -1
-        self.queue: list[Waiting] = []
-        #: Messages in the open frame; in all frames before it, by reliability; bytes taken.
-        self.filled: int = 0
-        self.reliable: int = 0
-        self.best_effort: int = 0
-        self.bytes_sent: int = 0
-
-    def settle(self) -> None:
-        """Count the messages of the open frame for good."""
-        if self.frame == 0:
-            self.best_effort += self.filled
-        else:
-            self.reliable += self.filled  # what goes bare is reliable
-        self.filled = 0
-
-    def messages(self, reliable: bool) -> int:
-        """How many messages were put into the lane."""
-        open_frame = self.filled if (self.frame != 0) == reliable else 0
-        return (self.reliable if reliable else self.best_effort) + open_frame
 
 
 class Outbox:
@@ -527,7 +443,7 @@ class Outbox:
             return batch
         for lane in self.lanes:
             if lane.queue or lane.writer.size:
-                parts: list[bytes | memoryview] = []
+                parts: list[Piece] = []
                 size = self._gather(lane, room, closed_only, parts)
                 self._emptied()
                 self.bytes_sent += size
@@ -540,9 +456,7 @@ class Outbox:
             self.bytes_sent += len(batch)
         return batch
 
-    def _gather(
-        self, lane: Lane, room: int, closed_only: bool, parts: list[bytes | memoryview]
-    ) -> int:
+    def _gather(self, lane: Lane, room: int, closed_only: bool, parts: list[Piece]) -> int:
         """Take at least one batch out of a lane, and more while they fit into `room`; their size.
 
         What is left of `room` when the next one does not fit is not worth a smaller one.
@@ -588,7 +502,7 @@ class Outbox:
         self.messages_sent += self.pending
         self.pending = 0
 
-    def _cut(self, lane: Lane, train: Train, parts: list[bytes | memoryview]) -> int:
+    def _cut(self, lane: Lane, train: Train, parts: list[Piece]) -> int:
         """Add the next fragment of a train, as a batch; its size."""
         w = Writer()
         chunk = self.limit - FRAGMENT_HEAD

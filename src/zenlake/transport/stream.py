@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from zenlake.errors import DecodeError
-
-#: Pieces smaller than this are copied: to keep what they lie in would cost as much.
-WORTH: Final = 4096
+from zenlake.transport.piece import Piece, piece
 
 
 class Deframer:
@@ -27,7 +23,7 @@ class Deframer:
         self.starts: list[int] = []
         self.ends: list[int] = []
         #: Pieces of a batch that is not whole yet; they keep the reads that they lie in.
-        self._kept: list[bytes | memoryview] = []
+        self._kept: list[Piece] = []
         self._kept_size: int = 0
         self._wanted: int = 0
 
@@ -73,16 +69,9 @@ class Deframer:
             self._keep(data, pos, end)
 
     def _keep(self, data: bytes, start: int, end: int) -> None:
-        """Keep a piece for later, where it is if it is a good part of what it lies in.
-
-        A batch of 64 KiB is rarely in one read: so it is copied once, when it is whole.
-        """
-        size = end - start
-        self._kept_size += size
-        if size < WORTH or size * 4 < len(data):
-            self._kept.append(data[start:end])
-        else:
-            self._kept.append(memoryview(data)[start:end])
+        """Keep a piece for later: a batch of 64 KiB is rarely in one read."""
+        self._kept.append(piece(data, start, end))
+        self._kept_size += end - start
 
     def _size(self, data: bytes, pos: int, limit: int) -> int:
         """The length announced at `pos`."""

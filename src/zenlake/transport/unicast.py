@@ -19,7 +19,7 @@ from mypy_extensions import mypyc_attr
 
 from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
 from zenlake.transport.compress import Lz4
-from zenlake.transport.fragment import Reassembly, piece_of, read_pieces
+from zenlake.transport.fragment import Reassembly, read_pieces
 from zenlake.transport.handshake import (
     GENERIC,
     INVALID,
@@ -30,6 +30,7 @@ from zenlake.transport.handshake import (
     Terms,
 )
 from zenlake.transport.outbox import Outbox
+from zenlake.transport.piece import piece
 from zenlake.transport.sequence import follows
 from zenlake.transport.stream import Deframer
 from zenlake.wire.codec_network import read_network, skip_network
@@ -423,7 +424,8 @@ class Unicast:
             raise DecodeError(f"sequence number {sn} is above {mask}", r.pos)
         reliable = (header & 0x20) != 0
         lane = priority * 2 + (1 if reliable else 0)
-        payload = piece_of(r)
+        payload = piece(r.data, r.pos, r.end)
+        r.pos = r.end
         if not follows(self._last[lane], sn, mask):
             self.duplicates += 1
             return
