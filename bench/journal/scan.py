@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.journal.rows import batch
-from zenlake.journal import SCHEMA, Journal, JournalWriter, blocks
+from zenlake.journal import SCHEMA, Journal, JournalWriter
+from zenlake.journal.reading import blocks
 
 COLUMNS = {
     "all": list(SCHEMA.names),

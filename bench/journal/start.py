@@ -14,9 +14,10 @@ import threading
 import time
 
 from bench.journal.rows import batch
-from zenlake.journal import Journal, JournalWriter, recall
-from zenlake.journal.files import LocalFiles
-from zenlake.journal.remember import Memory
+from zenlake.journal import Journal, JournalWriter
+from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.serving import recall
+from zenlake.journal.serving.remember import Memory
 
 STEP = 10_000
 

@@ -200,7 +200,7 @@ def recorder() -> None:
         return
     recording = importlib.import_module("zenlake.journal.recorder")
     # As `zenlake record` runs it: with the ledger, the latest values and all answers.
-    importlib.import_module("zenlake.journal.memory").keep_memory()
+    importlib.import_module("zenlake.journal.disk.memory").keep_memory()
     recorded = recording.Recorder(
         opened,
         recording.Options(

@@ -17,7 +17,8 @@ import zenlake
 from tests.api.sessions import listening, where
 from tests.journal.crashing import Nursery, Publisher
 from tests.journal.recording import until
-from zenlake.journal import Journal, Watermark, checkpoint
+from zenlake.journal import Journal, Watermark
+from zenlake.journal.ledger import checkpoint
 from zenlake.journal.verify import verify
 
 KEYS = {"r/numbered", "r/plain"}

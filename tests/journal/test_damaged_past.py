@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.journal.disk import Disk
+from tests.journal.forgetful_disk import Disk
 from tests.journal.heard import Row, batch_of
 from tests.journal.recording import recording, until, until_heard, until_rows
 from tests.journal.rows import rows, told
 from tests.journal.written import write_rows
 from zenlake.errors import JournalCorrupt
-from zenlake.journal import Journal, JournalWriter, checkpoint, recall
-from zenlake.journal.log import Limits, Log
+from zenlake.journal import Journal, JournalWriter
+from zenlake.journal.ledger import checkpoint
 from zenlake.journal.schema import SCHEMA
+from zenlake.journal.serving import recall
+from zenlake.journal.writing.log import Limits, Log
 
 PATH = "p0000/00000000000000000000.arrow"
 LARGE = b"x" * 80_000

@@ -16,7 +16,8 @@ from zenlake.ext import (
     MissDetectionConfig,
     declare_advanced_publisher,
 )
-from zenlake.journal import Journal, checkpoint, service
+from zenlake.journal import Journal, service
+from zenlake.journal.ledger import checkpoint
 from zenlake.journal.options import Options, distinct
 from zenlake.journal.recorder import Recorder
 from zenlake.journal.verify import verify

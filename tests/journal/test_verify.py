@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from tests.journal.heard import Row, batch_of, beat
 from tests.journal.written import write_rows
-from zenlake.journal import Journal, checkpoint
-from zenlake.journal.heartbeats import pieces
-from zenlake.journal.ledger import Ledger
+from zenlake.journal import Journal
+from zenlake.journal.ledger import checkpoint
+from zenlake.journal.ledger.heartbeats import pieces
+from zenlake.journal.ledger.ledger import Ledger
 from zenlake.journal.schema import HEALED
 from zenlake.journal.verify import _consistent, verify
 

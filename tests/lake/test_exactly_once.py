@@ -30,7 +30,8 @@ from deltalake import DeltaTable
 from tests.cli.programs import COMMAND, Program, command, endpoint
 from tests.lake.counts import Counts, Heard, Said, counted, heard, readers, runs, said, seen
 from tests.lake.journals import rows_of
-from zenlake.journal import Journal, checkpoint
+from zenlake.journal import Journal
+from zenlake.journal.ledger import checkpoint
 from zenlake.journal.schema import HEALED
 from zenlake.journal.verify import verify
 from zenlake.lake import Pipeline, read_config

@@ -14,7 +14,7 @@ import zenlake
 from tests.api.sessions import listening, where
 from tests.spark.rows import MIDNIGHT, row, write_journal
 from zenlake.journal import Journal
-from zenlake.journal.serve import Answers, Documents
+from zenlake.journal.serving.serve import Answers, Documents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tests.spark.rows import MIDNIGHT, row
-from zenlake.journal.rows import unnumbered_batch
+from zenlake.journal.ingest.rows import unnumbered_batch
 from zenlake.spark.options import READ, OptionError, Options
 from zenlake.spark.schema import COLUMNS, USUAL, Maker, checked_names, chosen_columns, schema_of
 

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 import zenlake
 from tests.api.sessions import listening, where
 from zenlake.errors import KeyExprError, LinkError, RemoteError
-from zenlake.journal.rows import hlc_of
+from zenlake.journal.ingest.rows import hlc_of
 from zenlake.spark.network import configuration
 from zenlake.spark.options import WRITE, OptionError, Options
 from zenlake.spark.sink import Sink, StreamSink, checked_rows

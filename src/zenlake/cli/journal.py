@@ -12,7 +12,7 @@ import typer
 from zenlake.cli.connection import FAILED, ended_well, note, until_interrupted
 
 if TYPE_CHECKING:
-    from zenlake.journal.reader import Journal
+    from zenlake.journal.reading.reader import Journal
 
 journal = typer.Typer(
     no_args_is_help=True, help="Look into a journal, check it, move rows in and out of it."
@@ -147,7 +147,7 @@ def export(
     start: Start = None,
 ) -> None:
     """Write rows to a file of another kind."""
-    from zenlake.journal.export import to_mcap, to_parquet
+    from zenlake.journal.transfer.export import to_mcap, to_parquet
 
     with ended_well():
         if (parquet is None) == (mcap is None):
@@ -171,7 +171,7 @@ def import_(
 ) -> None:
     """Append the rows of a Parquet or MCAP file, marked as imported."""
     from zenlake.journal import JournalWriter
-    from zenlake.journal.imports import from_mcap, from_parquet
+    from zenlake.journal.transfer.imports import from_mcap, from_parquet
 
     with ended_well():
         read = from_mcap if file.endswith(".mcap") else from_parquet

@@ -43,12 +43,13 @@ def _report(connection: Connection, folder: str | None, name: str | None) -> Map
         note("say whose: the folder of a journal, or --name with -e ENDPOINT")
         raise typer.Exit(REFUSED)
     if folder is not None:
-        from zenlake.journal import Journal, checkpoint
+        from zenlake.journal import Journal
+        from zenlake.journal.ledger import checkpoint
 
         journal = Journal.open(folder)
         return checkpoint.caught_up(journal, checkpoint.stored(journal.path)).report()
     assert name is not None
-    from zenlake.journal.bus import RemoteJournal
+    from zenlake.journal.serving.bus import RemoteJournal
 
     with connection.session() as session:
         return RemoteJournal.open(session, name).ledger()

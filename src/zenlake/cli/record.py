@@ -73,7 +73,7 @@ def record(
     Every row below the durable watermark survives a crash. A line a second says how it goes;
     `missing` counts samples that publishers sent and that did not come.
     """
-    from zenlake.journal.memory import keep_memory
+    from zenlake.journal.disk.memory import keep_memory
     from zenlake.journal.options import Options
     from zenlake.journal.recorder import Recorder
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from zenlake.journal.layout import partition_of
-from zenlake.journal.reader import Journal
+from zenlake.journal.disk.layout import partition_of
+from zenlake.journal.disk.segment import Segment
+from zenlake.journal.disk.watermark import Watermark
+from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import SCHEMA, UNNUMBERED
-from zenlake.journal.segment import Segment
-from zenlake.journal.watermark import Watermark
-from zenlake.journal.writer import JournalWriter, WriterStats
+from zenlake.journal.writing.writer import JournalWriter, WriterStats
 
 __all__ = [
     "SCHEMA",

@@ -22,21 +22,21 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.errors import LocalError, ZError
-from zenlake.journal import checkpoint, heartbeats
-from zenlake.journal.account import Gap
-from zenlake.journal.columns import ColumnSink, ColumnSubscriber, declare
-from zenlake.journal.files import LocalFiles
-from zenlake.journal.heal import Healer, Patient
-from zenlake.journal.inbox import Inbox
-from zenlake.journal.layout import partition_of
+from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.disk.layout import partition_of
+from zenlake.journal.disk.watermark import Watermark
+from zenlake.journal.ingest.columns import ColumnSink, ColumnSubscriber, declare
+from zenlake.journal.ingest.rows import batches_of, timestamp_of
+from zenlake.journal.ledger import checkpoint, heartbeats
+from zenlake.journal.ledger.account import Gap
+from zenlake.journal.ledger.heal import Healer, Patient
+from zenlake.journal.ledger.inbox import Inbox
 from zenlake.journal.options import Options, checked_name, distinct
-from zenlake.journal.reader import Journal
-from zenlake.journal.remember import Memory
-from zenlake.journal.rows import batches_of, timestamp_of
+from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import HEALED
-from zenlake.journal.serve import Answers, Documents
-from zenlake.journal.watermark import Watermark
-from zenlake.journal.writer import JournalWriter
+from zenlake.journal.serving.remember import Memory
+from zenlake.journal.serving.serve import Answers, Documents
+from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import intersects
 from zenlake.node.advanced_keys import publishers_of
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.api.subscribe import Subscriber
     from zenlake.clock import Timestamp
-    from zenlake.journal.heartbeats import Heartbeat
-    from zenlake.journal.ledger import Ledger, Opened
+    from zenlake.journal.ledger.heartbeats import Heartbeat
+    from zenlake.journal.ledger.ledger import Ledger, Opened
     from zenlake.node.sample import Sample
 
 __all__ = ["Recorder"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from zenlake.errors import JournalCorrupt, ZError
-from zenlake.journal import checkpoint
-from zenlake.journal.account import Account
-from zenlake.journal.frame import Torn, walk
-from zenlake.journal.ledger import Ledger
-from zenlake.journal.reader import Journal
+from zenlake.journal.disk.frame import Torn, walk
+from zenlake.journal.disk.segment import Segment, read_index
+from zenlake.journal.ledger import checkpoint
+from zenlake.journal.ledger.account import Account
+from zenlake.journal.ledger.ledger import Ledger
+from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import HEARTBEAT
-from zenlake.journal.segment import Segment, read_index
 
 __all__ = ["Verdict", "verify"]
 

@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from zenlake.errors import JournalError
 from zenlake.journal import Journal
-from zenlake.journal.heartbeats import samples_in
-from zenlake.journal.ledger import COLUMNS, Ledger
+from zenlake.journal.ledger.heartbeats import samples_in
+from zenlake.journal.ledger.ledger import COLUMNS, Ledger
 from zenlake.lake import latest
 from zenlake.lake.files import DataFile, read_noted, write_file, write_partitioned
 from zenlake.lake.place import Place

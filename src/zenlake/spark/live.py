@@ -45,7 +45,7 @@ class LiveReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """What answers, as one batch."""
-        from zenlake.journal.rows import batches_of
+        from zenlake.journal.ingest.rows import batches_of
         from zenlake.journal.schema import HEARD
 
         samples = []

@@ -89,7 +89,7 @@ def open_journal(options: Options) -> Iterator[Any]:
         with Journal.open(absolute(path)) as journal:
             yield journal
     elif name:
-        from zenlake.journal.bus import RemoteJournal
+        from zenlake.journal.serving.bus import RemoteJournal
 
         with (
             open_session(options) as session,

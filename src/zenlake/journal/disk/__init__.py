@@ -1,0 +1,1 @@
+"""The files of a journal: their formats, their names, and the disk operations behind them."""

@@ -1,0 +1,197 @@
+"""The disk, as the journal sees it: a handful of operations, so that a test can be a worse disk.
+
+Everything the writer does to the disk goes through `Files`, everything a reader does through
+`Shelf`. Paths are relative to the journal and use `/`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from zenlake.journal.disk.direct import DirectFile, open_pages
+from zenlake.journal.disk.lock import Lock, take_lock
+
+__all__ = ["File", "Files", "LocalFiles", "Shelf", "replace"]
+
+#: How much `os.write` is asked to take at once; Linux stops just below 2 GiB.
+_ONE_WRITE = 1 << 30
+
+
+class File(Protocol):
+    """A file that only grows, except when a failed write is taken back."""
+
+    def write(self, parts: Sequence[Any]) -> None:
+        """Append all bytes of all parts, or raise `OSError`; some of them may then be there."""
+
+    def truncate(self, size: int) -> None:
+        """Forget what comes after `size` bytes, and append there from now on."""
+
+    def fsync(self) -> None:
+        """Return when the bytes survive a loss of power."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class Shelf(Protocol):
+    """Where a reader finds files; a missing one is `FileNotFoundError`."""
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a small file."""
+
+    def open(self, path: str) -> pa.NativeFile:
+        """A file to read from anywhere, without a copy where the system allows it."""
+
+    def mark(self, path: str) -> object:
+        """What is another when a file under this name is another; None where nobody can tell."""
+
+    def list(self, path: str) -> list[str]:
+        """The names in a folder, sorted; empty when there is none."""
+
+
+class Files(Shelf, Protocol):
+    """A disk of which we are the only writer."""
+
+    def lock(self) -> Lock:
+        """Become the only writer, or raise `JournalLocked`."""
+
+    def make(self, path: str) -> None:
+        """Create a folder unless it is there."""
+
+    def create(self, path: str) -> File:
+        """A new empty file, in place of any that had its name."""
+
+    def extend(self, path: str) -> File:
+        """A file that is there, to append to."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file a name at once, taking that name from any other."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file; who has it open keeps reading it."""
+
+    def sync(self, path: str) -> None:
+        """Return when the names in a folder survive a loss of power."""
+
+
+def replace(files: Files, path: str, data: bytes, *, durable: bool = True) -> None:
+    """Put `data` at `path` so that a reader, or a crash, finds the old or the new whole."""
+    temporary = path + ".tmp"
+    file = files.create(temporary)
+    try:
+        file.write([data])
+        if durable:
+            file.fsync()
+    finally:
+        file.close()
+    files.rename(temporary, path)
+
+
+class _LocalFile:
+    """A file descriptor in append mode."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        flags |= os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._fd = os.open(path, flags, 0o644)
+
+    def write(self, parts: Sequence[Any]) -> None:
+        for part in parts:
+            view = memoryview(part).cast("B")
+            while view:
+                view = view[os.write(self._fd, view[:_ONE_WRITE]) :]
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def fsync(self) -> None:
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _grown(path: str, flags: int) -> File:
+    """A file to append to, written directly where that is possible."""
+    if hasattr(os, "O_DIRECT"):
+        with contextlib.suppress(OSError):  # not every filesystem can
+            return DirectFile(open_pages(path, flags))
+    return _LocalFile(path, flags)
+
+
+class LocalFiles:
+    """A folder of this machine."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = os.path.abspath(root)
+
+    def __repr__(self) -> str:
+        return f"LocalFiles({self.root!r})"
+
+    def _at(self, path: str) -> str:
+        return os.path.join(self.root, path) if path else self.root
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a small file."""
+        with open(self._at(path), "rb") as file:
+            return file.read()
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Map the file: columns that nobody looks at are never read."""
+        where = self._at(path)
+        # An empty file cannot be mapped.
+        return pa.memory_map(where, "r") if os.path.getsize(where) else pa.BufferReader(b"")
+
+    def mark(self, path: str) -> object:
+        """Which file it is, and when it was written last."""
+        found = os.stat(self._at(path))
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def list(self, path: str) -> list[str]:
+        """The names in a folder, sorted; empty when there is none."""
+        try:
+            return sorted(os.listdir(self._at(path)))
+        except FileNotFoundError:
+            return []
+
+    def lock(self) -> Lock:
+        """Become the only writer, or raise `JournalLocked`."""
+        if not os.path.isdir(self.root):
+            self.make("")
+            LocalFiles(os.path.dirname(self.root)).sync("")
+        return take_lock(self._at("lock"))
+
+    def make(self, path: str) -> None:
+        """Create a folder unless it is there."""
+        os.makedirs(self._at(path), exist_ok=True)
+
+    def create(self, path: str) -> File:
+        """A new empty file, in place of any that had its name."""
+        return _grown(self._at(path), os.O_CREAT | os.O_TRUNC)
+
+    def extend(self, path: str) -> File:
+        """A file that is there, to append to."""
+        return _grown(self._at(path), 0)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file a name at once, taking that name from any other."""
+        os.replace(self._at(old), self._at(new))
+
+    def remove(self, path: str) -> None:
+        """Delete a file; who has it open keeps reading it."""
+        os.remove(self._at(path))
+
+    def sync(self, path: str) -> None:
+        """Return when the names in a folder survive a loss of power."""
+        if os.name == "nt":
+            return  # Windows opens no folders, and its renames are journalled
+        fd = os.open(self._at(path), os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(fd)

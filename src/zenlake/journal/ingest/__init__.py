@@ -1,0 +1,1 @@
+"""From frames on the wire to the columns of a journal, with no object per sample."""

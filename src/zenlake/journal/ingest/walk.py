@@ -1,0 +1,392 @@
+"""A walk over the Push messages of a frame that writes a row for each, and makes no object.
+
+The walk takes what is usual and stops before anything else. The session then reads that message
+in its own way, and finds the error in it if there is one: there is one judge of the protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import read_i64_le, write_i64_le
+from mypy_extensions import i64
+
+from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, Table, write_view
+from zenlake.node.forward import Inbound
+from zenlake.node.sink import Lane
+from zenlake.wire.cursor import Reader, Writer
+
+if TYPE_CHECKING:
+    from zenlake.journal.ingest.kernel import Rows
+
+#: How many names of keys a lane finds without making an object, and how many it knows at all.
+SLOTS: Final = 1024
+NAMES: Final = 1 << 14
+
+
+class Seen:
+    """The id that was seen last somewhere, to be known again without making an object."""
+
+    __slots__ = ("high", "low", "number", "size")
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.size: i64 = 0
+        self.low: i64 = 0
+        self.high: i64 = 0
+        self.number: i64 = 0
+
+
+class Name:
+    """A key as one neighbour names it; it rarely has more than one publisher."""
+
+    __slots__ = ("inbound", "key", "short", "source", "stamp", "suffix")
+
+    def __init__(self, key: i64, short: i64, suffix: bytes, inbound: Inbound) -> None:
+        """`key`: its number; `short`: header and scope of the messages that name it."""
+        self.inbound: Inbound = inbound
+        self.key: i64 = key
+        self.short: i64 = short
+        self.suffix: bytes = suffix
+        self.stamp: Seen = Seen()
+        self.source: Seen = Seen()
+
+
+class RowLane(Lane):
+    """Walks over the messages of one neighbour."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Into the table of `rows`."""
+        super().__init__()
+        self.rows: Rows = rows
+        self.generation: int = rows.generation
+        self.names: dict[bytes, Name] = {}
+        #: Ways by what their names have in common with few others.
+        self.slots: list[Name | None] = [None] * SLOTS
+        self._stop: i64 = 0
+        self._unstamped: i64 = 0
+
+    def clear(self) -> None:
+        """Forget all names."""
+        self.names.clear()
+        self.slots = [None] * SLOTS
+
+    def learn(self, scope: int, mine: bool, suffix: str, inbound: Inbound) -> None:
+        """What a Push with this scope and suffix means."""
+        rows = self.rows
+        with rows.guard:
+            if self.generation != rows.generation or len(self.names) >= NAMES:
+                self.clear()
+                self.generation = rows.generation
+            number = rows.key_number(str(inbound.key_expr))
+        tail = suffix.encode("utf-8")
+        header = 0x1D | (0x20 if tail else 0) | (0x40 if mine else 0)
+        w = Writer()
+        w.vle(scope, 0xFFFF)
+        if tail:
+            w.sized(tail, 0xFFFF)
+        name = w.getvalue()
+        found = Name(number, (scope << 8) | header, tail, inbound)
+        self.names[bytes((header,)) + name] = found
+        self.names[bytes((header | 0x80,)) + name] = found  # with extensions
+
+    def walk(self, r: Reader, reliable: bool) -> int:
+        """Take what can be taken."""
+        rows = self.rows
+        rows.guard.acquire()
+        try:
+            if self.generation != rows.generation:
+                self.clear()
+                self.generation = rows.generation
+            if not self.names or not rows.has_room():
+                return 0
+            now = rows.wall()
+            table = rows.table
+            data = r.data
+            weight = 0
+            if table.chunk is not data:
+                weight = len(data)
+                table.chunk = data
+                table.chunk_number = table.keep(data)
+            count = self._walk(table, data, r.pos, r.end, RELIABLE if reliable else 0)
+            if count:
+                rows.end_stretch(count, self._unstamped, now, weight)
+                r.pos = self._stop
+            elif weight:
+                table.forget()
+            return count
+        finally:
+            rows.guard.release()
+
+    def _find(self, data: bytes, start: i64, at: i64, stop: i64, short: i64) -> Name | None:
+        """The name that `data[start:stop]` names; its suffix begins `at`."""
+        size = stop - at
+        low: i64 = 0
+        high: i64 = 0
+        slot: i64 = short ^ (short >> 6)
+        if size >= 8:
+            low = read_i64_le(data, at)
+            high = read_i64_le(data, stop - 8)
+            mixed = low ^ (low >> 23) ^ (low >> 41)
+            mixed ^= high ^ (high >> 19) ^ (high >> 37) ^ (high >> 54)
+            slot ^= mixed ^ size
+        elif size > 0:
+            i = at
+            while i < stop:
+                slot = (slot << 3) ^ data[i]
+                i += 1
+        slot &= SLOTS - 1
+        found = self.slots[slot]
+        if found is not None and found.short == short:
+            known = found.suffix
+            if len(known) == size:
+                i = 0
+                if size >= 8:
+                    while i + 8 <= size:
+                        if read_i64_le(known, i) != read_i64_le(data, at + i):
+                            break
+                        i += 8
+                    if i + 8 > size and read_i64_le(known, size - 8) == high:
+                        return found
+                else:
+                    while i < size and known[i] == data[at + i]:
+                        i += 1
+                    if i == size:
+                        return found
+        # Not seen in this slot of late: an object is made to look for it.
+        found = self.names.get(data[start:stop])
+        if found is not None:
+            self.slots[slot] = found
+        return found
+
+    def _zid(self, seen: Seen, data: bytes, at: i64, size: i64) -> i64:
+        """The number of the id at `at`."""
+        if size < 8:
+            return self.rows.id_number(data[at : at + size])
+        low = read_i64_le(data, at)
+        high = read_i64_le(data, at + size - 8)
+        if low != seen.low or high != seen.high or size != seen.size:
+            seen.number = self.rows.id_number(data[at : at + size])
+            seen.low = low
+            seen.high = high
+            seen.size = size
+        return seen.number
+
+    def _walk(self, table: Table, data: bytes, start: i64, end: i64, lane: i64) -> i64:
+        """Write rows; `_stop` is then where the first message begins that was not taken."""
+        rows = table.rows
+        pos: i64 = start
+        stop: i64 = start
+        count: i64 = 0
+        unstamped: i64 = 0
+        first: i64 = table.count
+        chunk: i64 = table.chunk_number
+        while pos + 4 <= end:
+            header: i64 = data[pos]
+            if header & 0x1F != 0x1D:
+                break
+            # -- the key
+            scope: i64 = data[pos + 1]
+            pos += 2
+            if scope >= 0x80:
+                byte: i64 = data[pos]
+                scope = (scope & 0x7F) | (byte << 7)
+                pos += 1
+                if byte >= 0x80:
+                    break
+            at = pos
+            if header & 0x20:
+                length: i64 = data[pos]
+                pos += 1
+                if length >= 0x80:
+                    if pos >= end:
+                        break
+                    byte = data[pos]
+                    length = (length & 0x7F) | (byte << 7)
+                    pos += 1
+                    if byte >= 0x80:
+                        break
+                at = pos
+                pos += length
+            if pos + 2 > end:
+                break
+            found = self._find(data, stop, at, pos, (scope << 8) | (header & 0x7F))
+            if found is None:
+                break
+            flags: i64 = lane | 5
+            if header & 0x80:
+                if pos + 4 > end or data[pos] != 0x21:
+                    break
+                byte = data[pos + 1]
+                if byte >= 0x80:
+                    break
+                flags = lane | byte
+                pos += 2
+            # -- the body
+            body: i64 = data[pos]
+            pos += 1
+            kind = body & 0x1F
+            if kind == 2:
+                flags |= DELETED
+            elif kind != 1:
+                break
+            time: i64 = 0
+            number: i64 = 0
+            if body & 0x20:
+                if pos + 11 > end:
+                    break
+                word = read_i64_le(data, pos)
+                # Nine bytes, all but the last with more to come: eight times seven bits are moved
+                # together. No constant has 63 bits, which compiled code would keep as an object.
+                if word >= 0 or word & 0x0080_8080_8080_8080 != 0x0080_8080_8080_8080:
+                    break  # a time of the year 1970
+                word = (word & 0x007F_007F_007F_007F) | ((word >> 1) & 0x3F80_3F80_3F80_3F80)
+                word = (word & 0x0000_3FFF_0000_3FFF) | ((word >> 2) & 0x0FFF_C000_0FFF_C000)
+                word = (word & 0x0FFF_FFFF) | ((word >> 4) & 0x00FF_FFFF_F000_0000)
+                top: i64 = data[pos + 8]
+                time = word + ((top - 0x80) << 56)
+                size: i64 = data[pos + 9]
+                pos += 10
+                if size < 1 or size > 16 or pos + size > end or data[pos + size - 1] == 0:
+                    break
+                number = self._zid(found.stamp, data, pos, size)
+                pos += size
+            else:
+                flags |= UNSTAMPED
+                time = unstamped
+            schema_at: i64 = 0
+            schema_size: i64 = 0
+            if kind == 1 and body & 0x40:
+                if pos + 3 > end:
+                    break
+                encoding: i64 = data[pos]
+                pos += 1
+                if encoding >= 0x80:
+                    byte = data[pos]
+                    encoding = (encoding & 0x7F) | ((byte & 0x7F) << 7)
+                    pos += 1
+                    if byte >= 0x80:
+                        byte = data[pos]
+                        encoding |= byte << 14
+                        pos += 1
+                        if byte >= 0x80:
+                            break
+                flags |= ((encoding >> 1) & 0xFFFF) << 16
+                if encoding & 1:
+                    if pos >= end:
+                        break
+                    schema_size = data[pos]
+                    pos += 1
+                    if schema_size >= 0x80:
+                        break
+                    schema_at = pos
+                    pos += schema_size
+                if pos > end:
+                    break
+            attachment_at: i64 = -1
+            attachment_size: i64 = 0
+            source: i64 = -1
+            eid: i64 = 0
+            sn: i64 = 0
+            if body & 0x80:
+                more = True
+                while more and pos + 2 <= end:
+                    tag: i64 = data[pos]
+                    byte = data[pos + 1]
+                    pos += 2
+                    size = byte & 0x7F
+                    shift: i64 = 7
+                    while byte >= 0x80 and shift < 28 and pos < end:
+                        byte = data[pos]
+                        size |= (byte & 0x7F) << shift
+                        shift += 7
+                        pos += 1
+                    if byte >= 0x80 or pos + size > end:
+                        break
+                    if tag & 0x7F == 0x41:
+                        if size < 4:
+                            break
+                        packed: i64 = data[pos]
+                        width = (packed >> 4) + 1
+                        inner = pos + 1 + width
+                        pos += size
+                        if inner + 2 > pos or data[inner - 1] == 0:
+                            break
+                        source = self._zid(found.source, data, inner - width, width)
+                        byte = data[inner]
+                        inner += 1
+                        eid = byte & 0x7F
+                        shift = 7
+                        while byte >= 0x80 and shift < 42 and inner < pos:
+                            byte = data[inner]
+                            eid |= (byte & 0x7F) << shift
+                            shift += 7
+                            inner += 1
+                        if byte >= 0x80 or inner >= pos:
+                            break
+                        byte = data[inner]
+                        inner += 1
+                        sn = byte & 0x7F
+                        shift = 7
+                        while byte >= 0x80 and shift < 42 and inner < pos:
+                            byte = data[inner]
+                            sn |= (byte & 0x7F) << shift
+                            shift += 7
+                            inner += 1
+                        if byte >= 0x80 or inner != pos:
+                            break
+                    elif tag & 0x7F == 0x44 - kind:
+                        attachment_at = pos
+                        attachment_size = size
+                        pos += size
+                    else:
+                        break
+                    more = tag >= 0x80
+                if more:
+                    break
+            value: i64 = 0
+            if kind == 1:
+                if pos >= end:
+                    break
+                byte = data[pos]
+                pos += 1
+                value = byte & 0x7F
+                shift = 7
+                while byte >= 0x80 and shift < 28 and pos < end:
+                    byte = data[pos]
+                    value |= (byte & 0x7F) << shift
+                    shift += 7
+                    pos += 1
+                if byte >= 0x80 or pos + value > end:
+                    break
+            # -- the row
+            write_view(rows, data, pos, value, chunk)
+            write_i64_le(rows, time)
+            write_i64_le(rows, flags)
+            write_i64_le(rows, found.key | (number << 32))
+            if schema_size:
+                pieces = table.schemas
+                write_i64_le(pieces, first + count)
+                write_view(pieces, data, schema_at, schema_size, chunk)
+            if attachment_at >= 0:
+                pieces = table.attachments
+                write_i64_le(pieces, first + count)
+                write_view(pieces, data, attachment_at, attachment_size, chunk)
+            if source >= 0:
+                pieces = table.sources
+                write_i64_le(pieces, first + count)
+                write_i64_le(pieces, source)
+                write_i64_le(pieces, eid & 0xFFFF_FFFF)
+                write_i64_le(pieces, sn & 0xFFFF_FFFF)
+            if flags & UNSTAMPED:
+                unstamped += 1
+            count += 1
+            inbound = found.inbound
+            inbound.samples += 1
+            inbound.size += value
+            pos += value
+            stop = pos
+        table.count = first + count
+        self._stop = stop
+        self._unstamped = unstamped
+        return count

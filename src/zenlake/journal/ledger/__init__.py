@@ -1,0 +1,1 @@
+"""The account of every source: what it sent, what was received, what is missing and healed."""

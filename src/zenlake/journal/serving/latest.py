@@ -1,0 +1,212 @@
+"""The latest value of each key, out of a journal's rows.
+
+Of the rows of a batch only the newest of each key can matter, and numpy finds those; what they
+mean beside all that came before is decided in `zenlake.storage`.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from zenlake.journal.ledger.account import Integers
+from zenlake.journal.schema import DELETE
+from zenlake.keys import is_wild
+from zenlake.storage import Held, Newest
+
+__all__ = ["COLUMNS", "Known", "Latest", "Value", "What"]
+
+#: The columns that a value is made of.
+COLUMNS: Final = [
+    "key",
+    "value",
+    "kind",
+    "encoding_id",
+    "encoding_schema",
+    "hlc",
+    "stamp_id",
+    "attachment",
+    "offset",
+]
+
+#: What a value is made of when it is heard, and has no offset yet.
+HEARD_COLUMNS: Final = COLUMNS[1:-1]
+
+
+FEW: Final = 8
+"""Up to this many rows are picked one by one: gathering columns has a price of its own."""
+
+
+class Value(NamedTuple):
+    """What was put under a key."""
+
+    payload: bytes
+    encoding_id: int
+    encoding_schema: str | None
+    attachment: bytes | None
+    #: Where its row lies.
+    partition: int = 0
+    offset: int = 0
+
+
+class What(enum.IntEnum):
+    """What is known of a key, or of many at once."""
+
+    VALUE = 0
+    DELETED = 1
+    PUT_OF_MANY = 2
+    DELETION_OF_MANY = 3
+
+
+class Known(NamedTuple):
+    """One thing that the latest values are made of."""
+
+    what: What
+    key: str
+    hlc: int
+    id: bytes
+    #: When the key itself was put: what it has may be of an update of many keys since then.
+    base_hlc: int
+    base_id: bytes
+    value: Value | None
+
+
+class Latest:
+    """The latest value of each key; entered and asked by any thread."""
+
+    def __init__(self) -> None:
+        """Empty."""
+        self._lock = threading.Lock()
+        self._newest: Newest[Value] = Newest()
+
+    def enter(self, batch: Any, partition: int = 0, first: int | None = None) -> None:
+        """Hear of more rows of a partition; their order does not matter.
+
+        `first`: the offset of the first of them; None when they have a column that tells it.
+        """
+        if not batch.num_rows:
+            return
+        names = batch.column("key").dictionary.to_pylist()
+        winners = _winners(batch, names)
+        # Not `to_pylist` of the keys: it looks each of them up on its own.
+        codes = batch.column("key").indices
+        if len(winners) <= FEW:
+            found = winners.tolist()
+            keys = [names[codes[row].as_py()] for row in found]
+            columns = [
+                [column[row].as_py() for row in found]
+                for column in [batch.column(name) for name in HEARD_COLUMNS]
+            ]
+        else:
+            rows = pa.array(winners)
+            keys = [names[code] for code in codes.take(rows).to_pylist()]
+            columns = [batch.column(name).take(rows).to_pylist() for name in HEARD_COLUMNS]
+        if first is None:
+            offsets = batch.column("offset").to_numpy(zero_copy_only=False)[winners].tolist()
+        else:
+            offsets = (winners + first).tolist()
+        with self._lock:
+            newest = self._newest
+            for key, payload, kind, encoding, schema, hlc, id, attachment, offset in zip(
+                keys, *columns, offsets, strict=True
+            ):
+                if kind == DELETE:
+                    newest.delete(key, hlc, id)
+                else:
+                    value = Value(payload, encoding, schema, attachment, partition, offset)
+                    newest.put(key, hlc, id, value, _size(value))
+
+    def restore(self, found: Iterable[Known]) -> None:
+        """Hear of what was known before; in any order, also beside rows."""
+        with self._lock:
+            newest = self._newest
+            for what, key, hlc, id, base_hlc, base_id, value in found:
+                if value is None:
+                    newest.delete(key, hlc, id)
+                elif what == What.VALUE:
+                    newest.hold(key, hlc, id, value, _size(value), base_hlc, base_id)
+                else:
+                    newest.put(key, hlc, id, value, _size(value))
+
+    def known(self, step: int = 10_000) -> Iterator[list[Known]]:
+        """All of it, in pieces, each of one moment; rows may be entered meanwhile.
+
+        What is entered meanwhile may be in it or not: who enters it again loses nothing.
+        """
+        with self._lock:
+            held = self._newest.held()
+            many = [
+                Known(What.PUT_OF_MANY, key, time, id, time, id, value)
+                for key, time, id, value, _ in self._newest.puts_of_many()
+            ]
+            many += [
+                Known(What.DELETION_OF_MANY, key, time, id, time, id, None)
+                for key, time, id in self._newest.deletions_of_many()
+            ]
+        if many:
+            yield many
+        for start in range(0, len(held), step):
+            with self._lock:
+                piece = [_known(one) for one in held[start : start + step]]
+            yield piece
+
+    def matching(self, expr: str) -> list[tuple[str, int, bytes, Value]]:
+        """Key, time, id of the clock and value, for each key that `expr` stands for."""
+        with self._lock:
+            return [_told(held) for held in self._newest.matching(expr)]
+
+    def collect(self, before: int) -> int:
+        """Forget deletions older than `before`, an `hlc`."""
+        with self._lock:
+            return self._newest.collect(before)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much is held, and what did not fit."""
+        newest = self._newest
+        return {
+            "keys": len(newest),
+            "bytes": newest.bytes,
+            "tombstones": newest.tombstones,
+            "late": newest.late,
+            "overflowed": newest.overflowed,
+        }
+
+
+def _size(value: Value) -> int:
+    return len(value.payload) + (0 if value.attachment is None else len(value.attachment))
+
+
+def _known(held: Held[Value]) -> Known:
+    what = What.DELETED if held.value is None else What.VALUE
+    return Known(what, held.key, held.time, held.id, held.base_time, held.base_id, held.value)
+
+
+def _told(held: Held[Value]) -> tuple[str, int, bytes, Value]:
+    assert held.value is not None
+    return held.key, held.time, held.id, held.value
+
+
+def _winners(batch: Any, names: list[str]) -> Integers:
+    """Rows that may change something: the newest of each key, and all that mean many keys."""
+    key = batch.column("key")
+    codes = key.indices.to_numpy(zero_copy_only=False)
+    hlc = batch.column("hlc").to_numpy(zero_copy_only=False)
+    newest = np.full(len(names), np.iinfo(np.int64).min, np.int64)
+    if (hlc[1:] >= hlc[:-1]).all():
+        # In the order of time, as it nearly always comes: the last of each key is its newest.
+        newest[codes] = hlc
+    else:
+        np.maximum.at(newest, codes, hlc)
+    # Those that were told at the very same time are all looked at: their ids decide.
+    chosen = hlc == newest[codes]
+    wild = ["*" in name and is_wild(name) for name in names]
+    if True in wild:
+        chosen |= np.array(wild)[codes]
+    rows: Integers = np.flatnonzero(chosen)
+    return rows

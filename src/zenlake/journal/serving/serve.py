@@ -1,0 +1,440 @@
+"""A journal on the bus: its rows by offset, and the past and present of the keys it records.
+
+    @journal/<name>/manifest                  what the journal is, and the segments it has
+    @journal/<name>/watermark                 how far it is durable; published as it moves
+    @journal/<name>/ledger                    what came of each source, and what did not
+    @journal/<name>/stats                     how the recorder is doing
+    @journal/<name>/rows/**?partition=0;start=10;end=20     rows, as Arrow IPC streams
+    @journal/<name>/segments/<partition>/<first>/**         a sealed segment, byte by byte
+    @/<zid>/<whatami>/journal/<name>/*        the first four again, in the admin space of the node
+    robot/**                                  the latest value of each key
+    robot/**?_time=[now(-1h)..]               all samples of the last hour
+
+Questions with `_time` are left to a lake while one serves this journal: it says so by the
+liveliness token `@lake/<name>`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time as clock
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
+from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
+from zenlake.journal.schema import DELETE
+from zenlake.journal.serving.latest import COLUMNS, Value
+from zenlake.journal.serving.parts import ARROW, chunks, stream_of
+from zenlake.journal.serving.request import RowRequest
+from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.node import view
+from zenlake.values import Encoding
+
+if TYPE_CHECKING:
+    from zenlake.api.queryable import Query, Queryable
+    from zenlake.api.session import Session
+    from zenlake.api.subscribe import Subscriber
+    from zenlake.journal.disk.watermark import Watermark
+    from zenlake.journal.reading.reader import Journal
+    from zenlake.node.sample import Sample
+
+__all__ = ["Answers", "Documents", "root_of"]
+
+log = logging.getLogger("zenlake.journal")
+
+JSON: Final = "application/json"
+MOST_WAITING: Final = 64
+"""How many questions may wait for an answer from disk."""
+
+WORKERS: Final = 2
+MOST_ANSWERED: Final = 64 << 20
+"""How many bytes of rows one question is given; whoever wants more asks again."""
+
+REPLY_BYTES: Final = 4 << 20
+"""How many bytes one reply carries, as far as rows can be cut."""
+
+Matching = Callable[[str], "list[tuple[str, int, bytes, Value]]"]
+
+
+def root_of(name: str) -> str:
+    """Where the journal of a name answers."""
+    return f"@journal/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """What a recorder can tell of itself, made when it is asked for."""
+
+    watermark: Callable[[], Watermark]
+    ledger: Callable[[], dict[str, object]]
+    stats: Callable[[], dict[str, object]]
+
+
+class Answers:
+    """Answers for a journal until it is closed."""
+
+    def __init__(
+        self,
+        session: Session,
+        journal: Journal,
+        documents: Documents,
+        matching: Matching | None,
+        settle: Callable[[], None],
+        exprs: list[str],
+        *,
+        time: bool,
+        complete: bool,
+    ) -> None:
+        """`matching` gives latest values; without it keys are not answered.
+
+        `settle` makes durable what was heard before a question about the past.
+        """
+        self._session = session
+        self._journal = journal
+        self._documents = documents
+        self._matching = matching
+        self._settle = settle
+        self._time = time
+        self._root = root_of(journal.name)
+        self._exprs = exprs
+        self._pool = ThreadPoolExecutor(WORKERS, "zenlake journal")
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
+        self._closed = False
+        self._lake = False
+        self._lakes: Subscriber[None] = session.liveliness().declare_subscriber(
+            f"@lake/{journal.name}", self._lake_changed, history=True
+        )
+        self._declared: list[Queryable[None]] = [
+            session.declare_queryable(f"{self._root}/**", self._asked)
+        ]
+        admin = admin_root(session)
+        if admin is not None:
+            root = f"{admin}/journal/{journal.name}"
+            self._declared.append(
+                session.declare_queryable(f"{root}/*", lambda query: self._shown(query, root))
+            )
+        if matching is not None:
+            self._declared += [
+                session.declare_queryable(
+                    expr,
+                    lambda query, number=number: self._asked_key(query, number),  # type: ignore[misc]
+                    complete=complete,
+                )
+                for number, expr in enumerate(exprs)
+            ]
+        self._watermark = session.declare_publisher(f"{self._root}/watermark", encoding=JSON)
+
+    @property
+    def lake(self) -> bool:
+        """Whether a lake answers for the past."""
+        return self._lake
+
+    def tell_watermark(self) -> None:
+        """Publish how far the journal is durable."""
+        try:
+            self._watermark.put(watermark_json(self._documents.watermark()))
+        except ZError as error:
+            log.debug("the watermark was not told: %s", error)
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._closed = True
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._session.is_closed():
+            return
+        for queryable in self._declared:
+            queryable.undeclare()
+        self._lakes.undeclare()
+        self._watermark.undeclare()
+
+    def _lake_changed(self, token: Sample) -> None:
+        self._lake = token.kind.name == "PUT"
+
+    # ------------------------------------------------------------------------------ questions
+
+    def _asked(self, query: Query) -> None:
+        """Somebody wants to know about the journal itself."""
+        asked = str(query.key_expr)
+        try:
+            if asked.startswith(f"{self._root}/rows"):
+                self._later(query, self._rows)
+            elif asked.startswith(f"{self._root}/segments/"):
+                self._later(query, self._segment)
+            else:
+                self._show(query, self._root)
+        except ZError as error:
+            self._refuse(query, error)
+
+    def _shown(self, query: Query, root: str) -> None:
+        """An operator looks at the node; who wants to see journals names them."""
+        if "/journal" in str(query.key_expr):
+            try:
+                self._show(query, root)
+            except ZError as error:
+                self._refuse(query, error)
+
+    def _show(self, query: Query, root: str) -> None:
+        asked = str(query.key_expr)
+        made: dict[str, Callable[[], str]] = {
+            "manifest": lambda: json.dumps(manifest_of(self._journal)),
+            "watermark": lambda: watermark_json(self._documents.watermark()),
+            "ledger": lambda: json.dumps(self._documents.ledger()),
+            "stats": lambda: json.dumps(self._documents.stats()),
+        }
+        for name, text in made.items():
+            key = f"{root}/{name}"
+            if intersects(asked, key):
+                query.reply(key, text(), encoding=JSON)
+
+    def _asked_key(self, query: Query, number: int) -> None:
+        """Somebody wants to know about a key that is recorded."""
+        try:
+            if query.parameters.time_range() is None:
+                self._answer_latest(query, number)
+            elif self._time and not self._lake:
+                self._later(query, lambda query: self._past(query, number))
+        except ZError as error:
+            self._refuse(query, error)
+
+    def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
+        """Answer on another thread: disks are slow, and others wait."""
+        if not self._waiting.acquire(blocking=False):
+            self._refuse(query, LocalError(f"{MOST_WAITING} questions wait already; ask again"))
+            return
+
+        def run() -> None:
+            try:
+                with query:
+                    try:
+                        answer(query)
+                    except (ZError, OSError) as error:
+                        self._refuse(query, error)
+            except ZError as error:
+                log.debug("an answer to %s was lost: %s", query, error)
+            finally:
+                self._waiting.release()
+
+        try:
+            self._pool.submit(run)
+        except RuntimeError:  # closing
+            self._waiting.release()
+
+    def _refuse(self, query: Query, error: Exception) -> None:
+        told: dict[str, object] = {"error": str(error)}
+        if isinstance(error, JournalGap):
+            told |= {"partition": error.partition, "earliest": error.earliest}
+        try:
+            query.reply_err(json.dumps(told), encoding=JSON)
+        except ZError as again:
+            log.debug("%s was not answered: %s", query, again)
+
+    # ---------------------------------------------------------------------------------- keys
+
+    def _other_answers(self, key: str, number: int) -> bool:
+        """Whether an expression before this one answers for the key too."""
+        return any(intersects(expr, key) for expr in self._exprs[:number])
+
+    def _answer_latest(self, query: Query, number: int) -> None:
+        assert self._matching is not None
+        expr = self._exprs[number]
+        for key, hlc, id, value in self._matching(str(query.key_expr)):
+            if not intersects(expr, key) or self._other_answers(key, number):
+                continue
+            query.reply(
+                key,
+                value.payload,
+                encoding=Encoding.from_wire(
+                    value.encoding_id,
+                    None if value.encoding_schema is None else value.encoding_schema.encode(),
+                ),
+                attachment=value.attachment,
+                timestamp=timestamp_of(hlc, id),
+            )
+
+    def _past(self, query: Query, number: int) -> None:
+        """All samples in a range of time, in the order of their offsets."""
+        found = query.parameters.time_range()
+        if found is None:
+            raise SelectorError(f"'{query.parameters}' has no time")
+        range = found.resolve(clock.time_ns())
+        self._settle()
+        keys = str(query.key_expr)
+        for batch in self._journal.scan(keys=keys, time=_micros(range), columns=COLUMNS):
+            for row in inside(batch, range).to_pylist():
+                if self._closed:
+                    return
+                key = row["key"]
+                if is_wild(key) or not intersects(self._exprs[number], key):
+                    continue
+                if not self._other_answers(key, number):
+                    self._reply_row(query, row)
+
+    def _reply_row(self, query: Query, row: dict[str, Any]) -> None:
+        timestamp = timestamp_of(row["hlc"], row["stamp_id"])
+        if row["kind"] == DELETE:
+            query.reply_del(row["key"], attachment=row["attachment"], timestamp=timestamp)
+            return
+        schema = row["encoding_schema"]
+        query.reply(
+            row["key"],
+            row["value"],
+            encoding=Encoding.from_wire(
+                row["encoding_id"], None if schema is None else schema.encode()
+            ),
+            attachment=row["attachment"],
+            timestamp=timestamp,
+        )
+
+    # ---------------------------------------------------------------------------------- rows
+
+    def _rows(self, query: Query) -> None:
+        payload = query.payload
+        request = RowRequest.parse(
+            query.parameters, None if payload is None else payload.to_bytes()
+        )
+        if request.journal not in (None, self._journal.id):
+            return
+        durable = self._journal.watermark().offsets
+        if not 0 <= request.partition < len(durable):
+            raise LocalError(
+                f"there is no partition {request.partition}: it has 0 to {len(durable) - 1}"
+            )
+        start = request.start
+        if start is None:
+            start = self._journal.earliest()[request.partition]
+        end = durable[request.partition]
+        if request.end is not None:
+            end = min(end, request.end)
+        columns = request.columns
+        read = None if columns is None else list(dict.fromkeys(["offset", *columns]))
+        left = MOST_ANSWERED
+        for batch in self._journal.scan(
+            {request.partition: start},
+            {request.partition: end},
+            partition=request.partition,
+            keys=list(request.keys) or None,
+            time=request.time,
+            columns=read,
+        ):
+            for part in chunks(batch, REPLY_BYTES):
+                if self._closed:
+                    return
+                start = part.column("offset")[part.num_rows - 1].as_py() + 1
+                left -= self._reply_part(query, request, part, start)
+            if left <= 0:
+                return
+        # The last word says how far was looked, whether or not there was anything.
+        empty = pa.RecordBatch.from_pylist([], schema=pa.schema([("offset", pa.int64())]))
+        self._reply_part(query, request, empty, max(start, end))
+
+    def _reply_part(self, query: Query, request: RowRequest, part: Any, after: int) -> int:
+        columns = request.columns
+        rows = part.num_rows
+        first = part.column("offset")[0].as_py() if rows else after
+        if columns is not None and rows:
+            part = part.select(list(columns))
+        data = stream_of(part)
+        query.reply(
+            f"{self._root}/rows/{request.partition}/{first}{'' if rows else '/end'}",
+            data,
+            encoding=ARROW,
+            attachment=json.dumps({"next": after, "rows": rows}),
+        )
+        return len(data)
+
+    def _segment(self, query: Query) -> None:
+        """The bytes of a sealed segment, in pieces named by where they begin."""
+        place = str(query.key_expr).removeprefix(f"{self._root}/segments/").split("/")
+        if len(place) < 2 or not (place[0].isdigit() and place[1].isdigit()):
+            raise LocalError("ask for segments/<partition>/<first offset>/**")
+        partition, first = int(place[0]), int(place[1])
+        found = [
+            segment
+            for segment in self._journal.segments(partition)
+            if segment.first == first and segment.sealed
+        ]
+        if not found:
+            raise LocalError(f"partition {partition} has no sealed segment that begins at {first}")
+        (segment,) = found
+        key = f"{self._root}/segments/{partition}/{first}"
+        with self._journal.open_segment(segment) as file:
+            if len(place) == 2:
+                if segment.bytes > MOST_ANSWERED:
+                    raise LocalError(
+                        f"{segment.bytes} bytes are too many for one reply; ask for {key}/**"
+                    )
+                query.reply(key, file.read())
+                return
+            for position in range(0, segment.bytes, REPLY_BYTES):
+                if self._closed:
+                    return
+                file.seek(position)
+                query.reply(f"{key}/{position}", file.read(REPLY_BYTES))
+
+
+def admin_root(session: Session) -> str | None:
+    """Where the node shows itself to operators, if it does."""
+    space = session._runtime.settings.adminspace
+    if not (space.enabled and space.permissions.read):
+        return None
+    with session._runtime.turn() as node:
+        return view.root(node)
+
+
+def watermark_json(watermark: Watermark) -> str:
+    """The watermark as it is told."""
+    return json.dumps(
+        {
+            "offsets": list(watermark.offsets),
+            "sources": dict(watermark.sources),
+            "synced": watermark.synced,
+        }
+    )
+
+
+def manifest_of(journal: Journal) -> dict[str, object]:
+    """What a journal is, and what it has."""
+    return {
+        "id": journal.id,
+        "name": journal.name,
+        "partitions": journal.partitions,
+        "earliest": list(journal.earliest()),
+        "watermark": list(journal.watermark().offsets),
+        "segments": [
+            [segment.to_page() | {"sealed": segment.sealed} for segment in journal.segments(p)]
+            for p in range(journal.partitions)
+        ],
+    }
+
+
+def _micros(range: ResolvedRange) -> tuple[int | None, int | None]:
+    """Microseconds that hold the range, and perhaps a little more."""
+    start, end = range.start_ns, range.end_ns
+    return (
+        None if start is None else start // 1000 - 1,
+        None if end is None else end // 1000 + 2,
+    )
+
+
+def inside(batch: Any, range: ResolvedRange) -> Any:
+    """The rows whose time lies in the range, to the nanosecond."""
+    nanos = hlc_nanos(batch.column("hlc").to_numpy(zero_copy_only=False))
+    chosen = np.ones(len(nanos), np.bool_)
+    start, end = range.start_ns, range.end_ns
+    if start is not None:
+        low = np.uint64(max(0, start))
+        chosen &= nanos >= low if range.start_inclusive or start < 0 else nanos > low
+    if end is not None:
+        if end < 0:
+            return batch.slice(0, 0)
+        high = np.uint64(end)
+        chosen &= nanos <= high if range.end_inclusive else nanos < high
+    return batch if chosen.all() else batch.filter(pa.array(chosen))

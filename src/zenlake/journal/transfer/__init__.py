@@ -1,0 +1,1 @@
+"""Rows of a journal to and from the files of other tools."""

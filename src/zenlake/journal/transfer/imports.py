@@ -1,0 +1,207 @@
+"""Files of other tools into a journal: Parquet and MCAP, written here or elsewhere.
+
+Rows that were exported from a journal come back as they were, but for their offsets, and marked
+as imported. From other files comes what they tell: MCAP topics become keys, a Parquet file needs
+the columns `key` and `value`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zenlake.clock import NTP64
+from zenlake.errors import JournalError, KeyExprError
+from zenlake.journal.disk.layout import partition_of
+from zenlake.journal.ingest.rows import unnumbered_batch
+from zenlake.journal.schema import HLC_BIAS, IMPORTED, SCHEMA, UNNUMBERED
+from zenlake.journal.serving.parts import batches_in
+from zenlake.journal.transfer.export import BESIDE, MCAP_NAMES
+from zenlake.journal.writing.writer import JournalWriter
+from zenlake.keys import canonize
+from zenlake.values import Encoding
+
+__all__ = ["from_mcap", "from_parquet"]
+
+ROWS: Final = 10_000
+"""How many rows are written at once."""
+
+
+def from_parquet(writer: JournalWriter, file: str | os.PathLike[str]) -> int:
+    """Append the rows of a Parquet file; gives how many."""
+    found = pq.ParquetFile(file)
+    missing = {"key", "value"} - set(found.schema_arrow.names)
+    if missing:
+        raise JournalError(
+            f"{os.fspath(file)} has no column {', '.join(sorted(missing))}: rows have at least a "
+            "key and a value"
+        )
+    rows = 0
+    for batch in found.iter_batches(ROWS):
+        rows += _append(writer, _completed(batch, bytes.fromhex(writer.id)))
+    return rows
+
+
+def from_mcap(writer: JournalWriter, file: str | os.PathLike[str]) -> int:
+    """Append the messages of an MCAP file; gives how many."""
+    try:
+        from mcap.reader import make_reader
+    except ImportError as error:
+        raise JournalError(
+            "MCAP files need a library that is not installed: pip install 'zenlake[mcap]'"
+        ) from error
+    count = 0
+    with open(file, "rb") as data:
+        reader = make_reader(data)
+        beside = [
+            batch
+            for attachment in reader.iter_attachments()
+            if attachment.name == BESIDE
+            for batch in batches_in(attachment.data)
+        ]
+        messages = ((channel, message) for _, channel, message in _in_order(reader))
+        if beside:
+            for batch in beside:
+                count += _append(writer, _joined(batch, messages))
+            return count
+        stamp_id = bytes.fromhex(writer.id)
+        rows: list[dict[str, object]] = []
+        for channel, message in messages:
+            rows.append(_foreign(channel, message, stamp_id))
+            if len(rows) == ROWS:
+                count += _append(writer, unnumbered_batch(rows))
+                rows = []
+        return count + (_append(writer, unnumbered_batch(rows)) if rows else 0)
+
+
+def _in_order(reader: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Messages as they were written: that is the order of what lies beside them."""
+    found: Iterator[tuple[Any, Any, Any]] = reader.iter_messages(log_time_order=False)
+    return found
+
+
+def _append(writer: JournalWriter, batch: Any) -> int:
+    """Hand rows to the partitions of their keys."""
+    key = batch.column("key")
+    names = key.dictionary.to_pylist()
+    of_name = np.array([partition_of(name, writer.partitions) for name in names])
+    parts = of_name[key.indices.to_numpy(zero_copy_only=False)]
+    for partition in np.unique(parts).tolist():
+        chosen = batch if len(names) == 1 else batch.filter(pa.array(parts == partition))
+        writer.append(partition, chosen)
+    return int(batch.num_rows)
+
+
+def _joined(beside: Any, messages: Iterator[tuple[Any, Any]]) -> Any:
+    """Rows out of messages, and what lay beside them."""
+    keys: list[str] = []
+    values: list[bytes] = []
+    for _ in range(beside.num_rows):
+        channel, message = next(messages)
+        keys.append(channel.topic)
+        values.append(message.data)
+    columns = {
+        "key": pa.array(keys, pa.string()).dictionary_encode(),
+        "value": pa.array(values, pa.binary()),
+    }
+    return _imported(
+        [columns[field.name] if field.name in columns else beside.column(field.name)
+         for field in UNNUMBERED]
+    )  # fmt: skip
+
+
+def _foreign(channel: Any, message: Any, stamp_id: bytes) -> dict[str, object]:
+    """A row out of a message that knows nothing of Zenoh."""
+    told = channel.metadata.get("zenoh.encoding") or _encoding_named(channel.message_encoding)
+    encoding = Encoding(told)
+    schema = encoding.schema
+    return {
+        "key": _key_of(channel.topic),
+        "value": message.data,
+        "kind": 0,
+        "encoding_id": encoding.id,
+        "encoding_schema": None if schema is None else schema.decode("utf-8", "replace"),
+        "hlc": int(NTP64.from_nanos(message.publish_time)) - HLC_BIAS,
+        "time": message.publish_time // 1000,
+        "stamp_id": stamp_id,
+        "stamped": True,
+        "attachment": None,
+        "source_zid": None,
+        "source_eid": None,
+        "source_sn": None,
+        "priority": 5,
+        "congestion": 0,
+        "express": False,
+        "reliable": True,
+        "received": message.log_time // 1000,
+        "origin": IMPORTED,
+    }
+
+
+def _encoding_named(name: str) -> str:
+    for zenoh, mcap in MCAP_NAMES.items():
+        if mcap == name:
+            return zenoh
+    return name
+
+
+def _key_of(topic: str) -> str:
+    """A topic as a key: without the slashes around it and what no key may hold."""
+    plain = topic.strip("/")
+    for mark in "*$?#":
+        plain = plain.replace(mark, "_")
+    try:
+        return str(canonize("/".join([chunk for chunk in plain.split("/") if chunk])))
+    except KeyExprError as error:
+        raise JournalError(f"topic '{topic}' cannot be a key: {error}") from error
+
+
+def _completed(batch: Any, stamp_id: bytes) -> Any:
+    """A batch with every column of the journal; what a file does not tell is plain."""
+    count = batch.num_rows
+    given = {name: batch.column(name) for name in batch.schema.names}
+    time = given.get("time", pa.array([0] * count, pa.int64())).cast(SCHEMA.field("time").type)
+    hlc = given.get("hlc")
+    if hlc is None:
+        micros = time.cast(pa.int64()).to_pylist()
+        raws = [int(NTP64.from_nanos(max(0, one or 0) * 1000)) - HLC_BIAS for one in micros]
+        hlc = pa.array(raws, pa.int64())
+    absent: dict[str, object] = {
+        "kind": 0, "encoding_id": 0, "stamp_id": stamp_id, "stamped": True, "priority": 5,
+        "congestion": 0, "express": False, "reliable": True,
+    }  # fmt: skip
+    arrays = []
+    for field in UNNUMBERED:
+        if field.name == "key":
+            key = given["key"]
+            if not pa.types.is_dictionary(key.type):
+                key = key.cast(pa.string()).dictionary_encode()
+            arrays.append(key.cast(field.type))
+        elif field.name == "hlc":
+            arrays.append(hlc)
+        elif field.name in ("time", "received"):
+            arrays.append(given.get(field.name, time).cast(field.type))
+        elif field.name in given:
+            arrays.append(given[field.name].cast(field.type))
+        else:
+            arrays.append(pa.array([absent.get(field.name)] * count, field.type))
+    return _imported(arrays)
+
+
+def _imported(arrays: list[Any]) -> Any:
+    """The rows, marked as imported."""
+    names = UNNUMBERED.names
+    count = len(arrays[0])
+    arrays[names.index("origin")] = pc.cast(
+        pa.array(np.full(count, IMPORTED, np.int8)), UNNUMBERED.field("origin").type
+    )
+    try:
+        return pa.RecordBatch.from_arrays(arrays, schema=UNNUMBERED)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise JournalError(f"these rows are not those of a journal: {error}") from error

@@ -1,0 +1,1 @@
+"""The one writer of a journal: partitions, acknowledgement, sealing, retention, shipping."""

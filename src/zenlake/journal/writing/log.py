@@ -1,0 +1,210 @@
+"""A journal as its one writer has it: all partitions, the watermark, and what to let go.
+
+Nothing here knows of threads or waits for time: `JournalWriter` does, and calls this.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from zenlake.errors import JournalCorrupt, JournalError, LocalError
+from zenlake.journal.disk.files import Files, replace
+from zenlake.journal.disk.layout import INFO, MAX_PARTITIONS, TEMPORARY, UNSYNCED, JournalInfo
+from zenlake.journal.disk.remote import is_uri
+from zenlake.journal.disk.watermark import WATERMARK, Watermark
+from zenlake.journal.reading.reader import Journal
+from zenlake.journal.writing.partition import Partition
+from zenlake.journal.writing.retention import Retention
+from zenlake.journal.writing.shipping import Shipper
+from zenlake.journal.writing.sources import SourceNumbers
+
+__all__ = ["Limits", "Log"]
+
+_SOURCES: Final = ("source_zid", "source_eid", "source_sn")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a segment is sealed, and what is kept."""
+
+    segment_bytes: int = 128 << 20
+    segment_age: float = 3600.0
+    retention: Retention = field(default_factory=Retention)
+
+    def __post_init__(self) -> None:
+        if self.segment_bytes <= 0 or self.segment_age <= 0:
+            raise LocalError(
+                f"segments of {self.segment_bytes} bytes and {self.segment_age} s cannot be "
+                "written; both have to be above zero"
+            )
+
+
+class Log:
+    """The files of a journal, recovered and ready to be written by one thread."""
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        name: str = "journal",
+        partitions: int | None = None,
+        durable: bool = True,
+        limits: Limits | None = None,
+        sealed_to: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Create the journal, or recover it.
+
+        `durable` says whether fsync is called for every watermark; sealed segments are always
+        synced. `sealed_to` is the URI that sealed segments move to.
+        """
+        self._files = files
+        self._durable = durable
+        self._limits = limits or Limits()
+        self._clock = clock
+        #: How many segments were sealed.
+        self.sealed = 0
+        self.info = self._identify(name, partitions)
+        trusted = self._keep_promise()
+        before = self._last_watermark(trusted)
+        self.partitions = [
+            Partition(files, self.info.id, number, durable=durable)
+            for number in range(self.info.partitions)
+        ]
+        for partition, offset in zip(self.partitions, before.offsets, strict=True):
+            partition.recover(offset if trusted else 0, clock())
+        self.sources = SourceNumbers(dict(before.sources))
+        self._learn(before)
+        files.sync("")
+        self.watermark = before
+        self.commit()
+        self.shipper = Shipper(files, sealed_to, self.info) if sealed_to else None
+        if durable and not trusted:
+            files.sync("")
+            files.remove(UNSYNCED)
+            files.sync("")
+
+    def _identify(self, name: str, partitions: int | None) -> JournalInfo:
+        try:
+            info = JournalInfo.from_json(self._files.read(INFO), "journal")
+        except FileNotFoundError:
+            pass
+        else:
+            if partitions not in (None, info.partitions):
+                raise LocalError(
+                    f"the journal has {info.partitions} partitions, and {partitions} were asked "
+                    "for; their number is fixed when it is created: leave it out, or record into "
+                    "another folder"
+                )
+            return info
+        count = 1 if partitions is None else partitions
+        if not 0 < count <= MAX_PARTITIONS:
+            raise LocalError(f"{count} partitions cannot be; choose 1 to {MAX_PARTITIONS}")
+        info = JournalInfo(uuid.uuid4().hex, name, count, self._clock())
+        replace(self._files, INFO, info.to_json())
+        return info
+
+    def _keep_promise(self) -> bool:
+        """Whether the last watermark was a promise; says on disk when the next one is none."""
+        names = self._files.list("")
+        for name in names:
+            if name.endswith(TEMPORARY):
+                self._files.remove(name)
+        if not self._durable and UNSYNCED not in names:
+            # A promise that was given stays until the rows it is about are read again.
+            replace(self._files, UNSYNCED, b"The last rows may be lost with the power.\n")
+            self._files.sync("")
+        return UNSYNCED not in names
+
+    def _last_watermark(self, trusted: bool) -> Watermark:
+        nothing = Watermark((0,) * self.info.partitions)
+        try:
+            watermark = Watermark.from_json(self._files.read(WATERMARK), WATERMARK)
+        except FileNotFoundError:
+            return nothing
+        except JournalCorrupt:
+            if trusted:
+                raise
+            return nothing
+        if len(watermark.offsets) != self.info.partitions:
+            raise JournalError(
+                f"{WATERMARK} has {len(watermark.offsets)} offsets, the journal has "
+                f"{self.info.partitions} partitions; restore both files from one copy"
+            )
+        return watermark
+
+    def _learn(self, before: Watermark) -> None:
+        """Take the sequence numbers of rows that were whole, though not acknowledged."""
+        reader = Journal(self._files, "journal")
+        for partition, offset in zip(self.partitions, before.offsets, strict=True):
+            start = max(min(offset, partition.next), partition.manifest.earliest)
+            for batch in reader.rows(partition.number, start, partition.next, _SOURCES):
+                self.sources.take(batch)
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> int:
+        """Append rows as one block, all or, with `OSError`, none; gives the block's bytes."""
+        block = self.partitions[partition].append(batch)
+        self.sources.take(batch)
+        return block.length
+
+    def commit(self) -> Watermark:
+        """Make durable what is written, say so to the disk, and return how far that is."""
+        offsets = tuple(partition.fsync() for partition in self.partitions)
+        watermark = Watermark(offsets, self.sources.snapshot(), self._durable)
+        if watermark != self.watermark:
+            replace(self._files, WATERMARK, watermark.to_json(), durable=self._durable)
+            self.watermark = watermark
+        return watermark
+
+    def tend(self) -> float:
+        """Seal what is large or old, let go of what is too much; gives seconds until the next."""
+        now = self._clock()
+        wait = 60.0
+        for partition in self.partitions:
+            if partition.unlisted:
+                partition.publish(partition.manifest)
+            active = partition.active
+            if active.blocks:
+                active.opened = active.opened or now
+                left = active.opened + self._limits.segment_age - now
+                if active.size >= self._limits.segment_bytes or left <= 0:
+                    partition.seal(now)
+                    self.sealed += 1
+                else:
+                    wait = min(wait, left)
+        shipper = self.shipper
+        if shipper is not None:
+            self._relocate(shipper)
+            wait = min(wait, 0.25)
+        self._limits.retention.apply(self._files, self.partitions, now, shipped=shipper is not None)
+        if shipper is not None:
+            shipper.offer(tuple(partition.manifest for partition in self.partitions))
+        return wait
+
+    def _relocate(self, shipper: Shipper) -> None:
+        """List segments where they arrived, and only then remove them here."""
+        arrived = shipper.arrived()
+        for partition in self.partitions:
+            moved = [
+                segment
+                for segment in partition.manifest.segments
+                if not is_uri(segment.path) and (partition.number, segment.first) in arrived
+            ]
+            if moved:
+                places = {each.first: arrived[partition.number, each.first] for each in moved}
+                partition.publish(partition.manifest.moved(places))
+                for segment in moved:
+                    self._files.remove(segment.path)
+
+    def close(self) -> None:
+        """Let go of all files; what is committed is safe."""
+        if self.shipper is not None:
+            self.shipper.close()
+        for partition in self.partitions:
+            partition.close()

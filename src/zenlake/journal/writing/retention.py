@@ -1,0 +1,87 @@
+"""What is kept, and what is let go: whole segments, the oldest first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zenlake.errors import LocalError
+from zenlake.journal.disk.files import Files
+from zenlake.journal.disk.remote import RemoteFiles, is_uri, parted
+from zenlake.journal.writing.partition import Partition
+
+__all__ = ["Retention"]
+
+_log = logging.getLogger("zenlake.journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """At most this many bytes in all partitions together, and none sealed longer ago than this.
+
+    The age of a segment is the time since it was sealed, by the clock of this machine: the times
+    in its rows were chosen by strangers.
+    """
+
+    bytes: int | None = None
+    age: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bytes is not None and self.bytes <= 0) or (self.age is not None and self.age <= 0):
+            raise LocalError(
+                f"keeping {self.bytes} bytes for {self.age} s is keeping nothing; give numbers "
+                "above zero, or None to keep everything"
+            )
+
+    def apply(
+        self, files: Files, partitions: Sequence[Partition], now: float, *, shipped: bool = False
+    ) -> None:
+        """Let go of segments; readers that have one open keep it.
+
+        `shipped`: whether somebody else removes those that are on another filesystem.
+        """
+        drop = [0] * len(partitions)
+        if self.age is not None:
+            for index, partition in enumerate(partitions):
+                for segment in partition.manifest.segments:
+                    if segment.closed + self.age > now:
+                        break
+                    drop[index] += 1
+        if self.bytes is not None:
+            self._trim(partitions, drop, self.bytes)
+        for partition, count in zip(partitions, drop, strict=True):
+            if count:
+                gone = partition.manifest.segments[:count]
+                # First unlisted, then removed: a listed segment is always there.
+                partition.publish(partition.manifest.without(count))
+                for segment in gone:
+                    if not (shipped and is_uri(segment.path)):
+                        _remove(files, segment.path)
+
+    def _trim(self, partitions: Sequence[Partition], drop: list[int], most: int) -> None:
+        total = sum(partition.bytes for partition in partitions)
+        for partition, count in zip(partitions, drop, strict=True):
+            total -= sum(segment.bytes for segment in partition.manifest.segments[:count])
+        oldest = sorted(
+            (segment.closed, segment.first, index, segment.bytes)
+            for index, partition in enumerate(partitions)
+            for segment in partition.manifest.segments[drop[index] :]
+        )
+        for _, _, index, size in oldest:
+            if total <= most:
+                break
+            drop[index] += 1
+            total -= size
+
+
+def _remove(files: Files, path: str) -> None:
+    if not is_uri(path):
+        files.remove(path)
+        return
+    folder, name = parted(path)
+    try:
+        RemoteFiles(folder).remove(name)
+    except OSError as error:
+        # No longer listed, so nobody reads it; it only takes room there.
+        _log.warning("%s could not be removed: %s", path, error)

@@ -1,0 +1,96 @@
+"""When segments are sealed, and which are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.journal.forgetful_disk import Disk
+from tests.journal.rows import rows, told
+from zenlake.errors import JournalGap, LocalError
+from zenlake.journal import Journal
+from zenlake.journal.writing.log import Limits, Log
+from zenlake.journal.writing.retention import Retention
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_segment_is_sealed_when_it_is_old() -> None:
+    clock = Clock()
+    log = Log(disk := Disk(), limits=Limits(segment_age=10.0), clock=clock)
+    log.write(0, rows(["a"]))
+    log.commit()
+    assert log.tend() == 10.0
+    clock.now += 9.9
+    assert log.tend() < 0.2
+    assert not Journal(disk, "disk").segments(0)[0].sealed
+    clock.now += 0.2
+    log.tend()
+    (segment,) = Journal(disk, "disk").segments(0)
+    assert segment.sealed
+    assert segment.closed == clock.now
+    log.tend()  # with nothing in it, nothing is sealed
+    assert len(Journal(disk, "disk").segments(0)) == 1
+
+
+def test_what_was_sealed_long_ago_is_let_go_whatever_its_rows_say() -> None:
+    clock = Clock()
+    limits = Limits(segment_bytes=1, retention=Retention(age=100.0))
+    log = Log(disk := Disk(), limits=limits, clock=clock)
+    for start, time in enumerate([4_000_000_000_000_000, 0, 5]):
+        log.write(0, rows(["a"], start=start, time=[time]))
+        log.commit()
+        log.tend()
+        clock.now += 60
+    journal = Journal(disk, "disk")
+    assert [s.first for s in journal.segments(0)] == [1, 2]
+    log.tend()
+    assert journal.earliest() == (2,)
+    assert [offset for offset, _, _ in told(journal.scan())] == [2]
+    with pytest.raises(JournalGap, match="offset 1 of partition 0 is no longer kept"):
+        journal.scan({0: 1})
+    assert len(told(journal.scan({0: 2}))) == 1
+    clock.now += 1000
+    log.tend()
+    assert told(journal.scan()) == []
+    # The numbers go on, also after all rows are gone and another writer came.
+    again = Log(disk.killed(), limits=limits, clock=clock)
+    assert again.partitions[0].next == 3
+    assert again.partitions[0].manifest.earliest == 3
+
+
+def test_a_reader_that_began_before_a_segment_was_let_go_reads_on() -> None:
+    limits = Limits(segment_bytes=1, retention=Retention(bytes=14_000))
+    log = Log(disk := Disk(), limits=limits)
+
+    def more(start: int) -> None:
+        log.write(0, rows(["a"], start=start))
+        log.commit()
+        log.tend()
+
+    for start in range(3):
+        more(start)
+    journal = Journal(disk, "disk")
+    careless, careful = journal.scan(), journal.scan(0)
+    assert told([next(careless)])[0][0] == told([next(careful)])[0][0] == 0
+    for start in range(3, 6):
+        more(start)
+    (earliest,) = journal.earliest()
+    assert earliest > 1
+    # Who asked for everything gets what is left, who asked for numbers is told of the gap.
+    assert [row[0] for row in told(careless)] == [2] * (earliest <= 2)
+    with pytest.raises(JournalGap):
+        list(careful)
+
+
+@pytest.mark.parametrize("limits", [{"bytes": 0}, {"age": -1.0}])
+def test_keeping_nothing_is_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(LocalError, match="is keeping nothing"):
+        Retention(**limits)
+    with pytest.raises(LocalError, match="cannot be written"):
+        Limits(segment_bytes=0)
