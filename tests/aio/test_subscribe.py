@@ -9,7 +9,7 @@ import zenlake
 from tests.aio.sessions import BLOCK, joined, matched, run
 from tests.api.sessions import config
 from zenlake import aio
-from zenlake.engine.here import GLANCE
+from zenlake.engine.tasks import CHECK_EVERY
 from zenlake.handlers import Callback, FifoChannel, RingChannel
 from zenlake.links.stream import READ_SIZE
 
@@ -191,7 +191,7 @@ def test_a_task_that_always_finds_something_gives_others_their_turn() -> None:
                 if taken == 200:
                     break
             # The clock is looked at after sixteen items, which take longer than a fair share.
-            assert most <= 2 * GLANCE
+            assert most <= 2 * CHECK_EVERY
             other.cancel()
             await asyncio.wait([other])
 

@@ -12,7 +12,7 @@ from random import Random
 
 from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LinkError
-from zenlake.links.link import MAX_BATCH, Link, Listening, OnData, OnLink, OnLost
+from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnData, OnLink, OnLost
 from zenlake.links.registry import PROTOCOLS, Protocol
 from zenlake.values.locator import EndPoint
 
@@ -104,7 +104,7 @@ class Wire(Link):
             self._on_lost(None)
 
 
-class Wires(Listening):
+class Wires(LinkListener):
     """A network of one place, `sim/here:1`, that everybody listens at or connects to."""
 
     def __init__(self, seed: int) -> None:
@@ -120,7 +120,7 @@ class Wires(Listening):
 
     async def listen(
         self, _at: EndPoint, _loop: asyncio.AbstractEventLoop, on_link: OnLink, _: LinkSettings
-    ) -> Listening:
+    ) -> LinkListener:
         await asyncio.sleep(0)
         self.listening = on_link
         return self

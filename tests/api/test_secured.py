@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import zenlake
-from tests.links.papers import Authority
+from tests.links.authority import Authority
 
 COUNT, SIZE = 400, 60_000
 

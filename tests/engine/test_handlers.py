@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import (
     FEW,
-    AnswerQueue,
     Callback,
     DefaultHandler,
     FifoChannel,
     Handler,
-    QuestionQueue,
+    QueryQueue,
     Receiver,
+    ReplyQueue,
     RingChannel,
     SampleQueue,
     Stats,
@@ -192,7 +192,7 @@ def test_news_of_tokens_wakes_by_itself() -> None:
 
 def test_answers_and_statuses_take_the_form_that_programs_see() -> None:
     receiver = Receiver(None, "Reply", "a test")
-    answers = AnswerQueue(receiver.channel, lambda key, body, who, qos: (key, body, qos))
+    answers = ReplyQueue(receiver.channel, lambda key, body, who, qos: (key, body, qos))
     answers.push("a", Del(), None, 5)
     answers.push("b", Err(payload=b"no"), None, 13)
     answers.end()
@@ -205,6 +205,6 @@ def test_answers_and_statuses_take_the_form_that_programs_see() -> None:
     assert list(handler_of(receiver)) == ["matching True"]
 
     receiver = Receiver(None, "Query", "a test")
-    questions = QuestionQueue(receiver.channel, lambda incoming: incoming)
+    questions = QueryQueue(receiver.channel, lambda incoming: incoming)
     questions.end()
     assert list(handler_of(receiver)) == []

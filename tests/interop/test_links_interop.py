@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zenoh
 
-from tests.links.papers import DAY, Authority, Paper
+from tests.links.authority import DAY, Authority, Certificate
 from zenlake.config import Config
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LinkError
@@ -86,7 +86,7 @@ def talk(session: zenoh.Session, runtime: Runtime) -> None:
     heard = Heard()
     subscriber = session.declare_subscriber("from/us", hear)
     publisher = session.declare_publisher("from/them")
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         node.local.subscribe("from/them", heard)
         mine = node.local.publisher("from/us", 5, True, 4, b"", 1)
     until(lambda: mine.matching)
@@ -108,8 +108,8 @@ def authority(tmp_path: Path) -> Authority:
 def papers(
     authority: Authority,
     mtls: bool = False,
-    server: Paper | None = None,
-    client: Paper | None = None,
+    server: Certificate | None = None,
+    client: Certificate | None = None,
 ) -> Settings:
     tls = "transport/link/tls"
     shown = server or authority.sign("server")

@@ -15,7 +15,7 @@ import pytest
 
 from tests.interop.peer import Peer, Plain
 from tests.interop.processes import OURS, Process, connect, free_port, listen
-from tests.links.papers import Authority
+from tests.links.authority import Authority
 from tests.routing.policies import access_control, applying, rule, subject
 from zenlake.routing.policy import KINDS
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.links.papers import Authority
+from tests.links.authority import Authority
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

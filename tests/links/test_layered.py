@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
+from tests.links.authority import Authority
 from tests.links.conftest import Run
-from tests.links.papers import Authority
 from tests.links.watching import PATIENCE, Visitors, Watched, connected
 from zenlake.errors import LinkError
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.links.authority import DAY, Authority, Certificate
 from tests.links.conftest import Run
-from tests.links.papers import DAY, Authority, Paper
 from tests.links.watching import PATIENCE, Visitors, connected
 from zenlake.errors import ConfigError, LinkError, LocatorError
 from zenlake.links import check
 from zenlake.values.locator import EndPoint
 
 
-def listening(paper: Paper, host: str = "127.0.0.1") -> str:
+def listening(paper: Certificate, host: str = "127.0.0.1") -> str:
     return (
         f"quic/{host}:0#listen_certificate_file={paper.certificate}"
         f";listen_private_key_file={paper.key}"
@@ -90,7 +90,7 @@ def test_files_that_are_no_certificates_are_named(run: Run, authority: Authority
     locked = authority.sign("locked", password=b"secret")
 
     async def scene() -> None:
-        for bad in (Paper(paper.key, paper.key), Paper(paper.certificate, locked.key)):
+        for bad in (Certificate(paper.key, paper.key), Certificate(paper.certificate, locked.key)):
             with pytest.raises(LinkError, match="write both in PEM, without a password"):
                 await Visitors().listen(listening(bad))
 

@@ -12,7 +12,7 @@ import pytest
 from tests.links.conftest import Run
 from tests.links.watching import PATIENCE, Visitors, Watched, connected
 from zenlake.errors import LinkError, LocatorError
-from zenlake.links.serial_frame import ACK, INIT, RESET, Deframer, encode
+from zenlake.links.serial_frame import ACK, INIT, RESET, SerialDeframer, encode
 
 
 class Line:
@@ -59,7 +59,7 @@ class Hand:
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
-        self._frames = Deframer()
+        self._frames = SerialDeframer()
         self._heard: list[tuple[int, bytes]] = []
 
     def say(self, header: int, payload: bytes = b"") -> None:

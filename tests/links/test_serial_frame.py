@@ -10,7 +10,7 @@ from zenlake.links.serial_frame import (
     INIT,
     MAX_FRAME,
     MAX_PAYLOAD,
-    Deframer,
+    SerialDeframer,
     check_sum,
     decode,
     encode,
@@ -65,7 +65,7 @@ def test_cutting_the_line_anywhere_changes_nothing(
 ) -> None:
     line = b"".join(encode(0, batch) for batch in batches)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(line)), max_size=5)))
-    frames = Deframer()
+    frames = SerialDeframer()
     found: list[tuple[int, bytes]] = []
     for start, end in zip([0, *cuts], [*cuts, len(line)], strict=True):
         found += frames.feed(line[start:end])
@@ -79,12 +79,12 @@ def test_one_damaged_byte_is_never_taken_for_a_batch(payload: bytes, data: st.Da
     at = data.draw(st.integers(0, len(frame) - 2))
     frame[at] ^= data.draw(st.integers(1, 255))
     # The check sum covers the payload alone: a flag may be damaged unseen.
-    assert all(found == payload for _, found in Deframer().feed(bytes(frame)))
+    assert all(found == payload for _, found in SerialDeframer().feed(bytes(frame)))
 
 
 @given(st.binary(max_size=4000), payloads)
 def test_after_any_noise_the_second_frame_is_found(noise: bytes, payload: bytes) -> None:
-    frames = Deframer()
+    frames = SerialDeframer()
     frames.feed(noise + b"\0")
     assert frames.feed(encode(0, payload)) == [(0, payload)]
 
@@ -99,7 +99,7 @@ def test_any_bytes_are_a_frame_or_a_decode_error(frame: bytes) -> None:
 
 
 def test_endless_bytes_without_an_end_are_not_collected() -> None:
-    frames = Deframer()
+    frames = SerialDeframer()
     for _ in range(100):
         assert frames.feed(b"\x01" * 1000) == []
         assert len(frames._begun) <= MAX_FRAME

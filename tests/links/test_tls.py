@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.links.authority import DAY, Authority, Certificate
 from tests.links.conftest import Run
-from tests.links.papers import DAY, Authority, Paper
 from tests.links.watching import PATIENCE, Visitors, Watched
 from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.config.model_transport import Tls
 from zenlake.errors import ConfigError, LinkError, LocatorError
-from zenlake.links import Link, Listening, check, connect, listen
+from zenlake.links import Link, LinkListener, check, connect, listen
 from zenlake.links.options import shown
 from zenlake.values.locator import EndPoint
 
@@ -31,7 +31,7 @@ class Hall:
         self._client = LinkSettings(tls=client)
         self._host = host
 
-    async def open(self, options: str = "") -> Listening:
+    async def open(self, options: str = "") -> LinkListener:
         endpoint = EndPoint.parse(f"tls/{self._host}:0{options}")
         loop = asyncio.get_running_loop()
         self.visitors.listening = await listen(endpoint, loop, self.visitors._on_link, self._server)
@@ -55,7 +55,7 @@ class Hall:
         self.visitors.close()
 
 
-def server(paper: Paper, authority: Authority | None = None, mtls: bool = False) -> Tls:
+def server(paper: Certificate, authority: Authority | None = None, mtls: bool = False) -> Tls:
     return Tls(
         listen_certificate=str(paper.certificate),
         listen_private_key=str(paper.key),
@@ -64,7 +64,7 @@ def server(paper: Paper, authority: Authority | None = None, mtls: bool = False)
     )
 
 
-def client(authority: Authority, paper: Paper | None = None) -> Tls:
+def client(authority: Authority, paper: Certificate | None = None) -> Tls:
     return Tls(
         root_ca_certificate=str(authority.path),
         connect_certificate=str(paper.certificate) if paper else None,
@@ -291,7 +291,7 @@ def test_mtls_without_an_authority_is_refused_before_anybody_comes(
 
 def test_certificates_may_be_in_the_configuration_itself(run: Run, authority: Authority) -> None:
     paper = authority.sign("server")
-    trusted = Paper(authority.path, authority.path).certificate_base64
+    trusted = Certificate(authority.path, authority.path).certificate_base64
 
     async def scene() -> None:
         hall = Hall(
@@ -311,7 +311,7 @@ def test_certificates_may_be_in_the_configuration_itself(run: Run, authority: Au
 
 def test_an_endpoint_counts_more_than_the_configuration(run: Run, authority: Authority) -> None:
     paper = authority.sign("server")
-    trusted = Paper(authority.path, authority.path).certificate_base64
+    trusted = Certificate(authority.path, authority.path).certificate_base64
     options = (
         f"#listen_certificate_base64={paper.certificate_base64}"
         f";listen_private_key_raw={paper.key.read_text()}"
@@ -367,7 +367,7 @@ def test_files_that_are_no_certificates_are_named(run: Run, authority: Authority
             (locked.certificate, locked.key, "encrypted with a password"),
         ):
             with pytest.raises(LinkError, match=words):
-                await Hall(server(Paper(certificate, key)), Tls()).open()
+                await Hall(server(Certificate(certificate, key)), Tls()).open()
         hall = Hall(server(paper), Tls(root_ca_certificate=str(paper.key)))
         await hall.open()
         assert "holds no certificate that can be read" in await hall.refusal()

@@ -9,7 +9,7 @@ from tests.links.conftest import Run
 from tests.links.watching import PATIENCE, Visitors, connected, pair
 from zenlake.errors import LinkError
 from zenlake.links import udp
-from zenlake.links.udp import UdpListening
+from zenlake.links.udp import UdpListener
 
 
 @pytest.mark.parametrize("endpoint", ["udp/127.0.0.1:0", "udp/[::1]:0"])
@@ -66,7 +66,7 @@ def test_who_only_knocks_is_counted_and_bounded(run: Run, monkeypatch: pytest.Mo
     async def scene() -> None:
         visitors = Visitors()
         listening = await visitors.listen("udp/127.0.0.1:0")
-        assert isinstance(listening, UdpListening)
+        assert isinstance(listening, UdpListener)
         place = listening.locators()[0]
         first = await connected(place)
         first.link.send(b"first")
@@ -239,7 +239,7 @@ def test_sources_are_forgotten_with_their_sessions(run: Run) -> None:
     async def scene() -> None:
         visitors = Visitors()
         listening = await visitors.listen("udp/127.0.0.1:0")
-        assert isinstance(listening, UdpListening)
+        assert isinstance(listening, UdpListener)
         for number in range(1, 150):  # more than may knock at once
             guest = await connected(listening.locators()[0])
             guest.link.send(b"hi")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from zenlake.links import Link, Listening, connect, listen
+from zenlake.links import Link, LinkListener, connect, listen
 from zenlake.values.locator import EndPoint
 
 PATIENCE = 20.0
@@ -66,7 +66,7 @@ class Visitors:
         self._start = start
         self._changed = asyncio.Event()
 
-    async def listen(self, endpoint: str) -> Listening:
+    async def listen(self, endpoint: str) -> LinkListener:
         loop = asyncio.get_running_loop()
         self.listening = await listen(EndPoint.parse(endpoint), loop, self._on_link)
         return self.listening

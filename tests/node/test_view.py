@@ -14,7 +14,7 @@ from zenlake.node.neighbour import outbox_for
 from zenlake.node.node import Node
 from zenlake.node.why import why
 from zenlake.testing.network import Host, Network
-from zenlake.transport.multicast import GroupTerms
+from zenlake.transport.multicast import MulticastTerms
 
 
 def name(host: Host) -> str:
@@ -316,7 +316,7 @@ def test_a_session_over_two_links_is_one_session_with_two_links() -> None:
 def test_members_of_a_group_are_sessions_with_a_group() -> None:
     network = Network()
     node = network.node("n").node
-    terms = GroupTerms(node.zid, 1, 0x0A, 8192, 10_000, False, 2.5, 100, 1 << 20, 0)
+    terms = MulticastTerms(node.zid, 1, 0x0A, 8192, 10_000, False, 2.5, 100, 1 << 20, 0)
     crowd = node.join("udp/224.0.0.224:7446", terms, outbox_for(False, 2), 0.0)
     member = Member(crowd, b"\xbb", 1, "192.0.2.1:5000")
     crowd.members.append(member)

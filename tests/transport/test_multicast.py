@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.transport.handshake import Terms
-from zenlake.transport.multicast import Group, GroupTerms
+from zenlake.transport.multicast import MulticastTerms, MulticastTransport
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.unicast import Listener
 from zenlake.wire.codec_network import Push
@@ -19,7 +19,7 @@ from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
 
-TERMS = GroupTerms(
+TERMS = MulticastTerms(
     zid=b"\x01",
     whatami=1,
     resolution=0x0A,
@@ -58,10 +58,10 @@ class Ear(Listener):
 class Somebody:
     """One member, and what it hears of the others."""
 
-    def __init__(self, name: str, terms: GroupTerms) -> None:
+    def __init__(self, name: str, terms: MulticastTerms) -> None:
         self.name = name
         self.ears: list[Ear] = []
-        self.group = Group(terms, Outbox(8192, 0, 0, 0, False, 16), self._meet)
+        self.group = MulticastTransport(terms, Outbox(8192, 0, 0, 0, False, 16), self._meet)
 
     def _meet(self, zid: bytes, whatami: int, source: str) -> Listener:
         self.ears.append(Ear(zid))

@@ -169,7 +169,7 @@ def test_the_closing_word_goes_behind_everything_that_waits() -> None:
     box = outbox()
     box.push(head("a"), b"x" * 3000, 5, True)
     box.push(head("b"), b"last", 7, True)
-    box.say_last(b"\x03\x00")
+    box.send_close(b"\x03\x00")
     assert not box.push(head("c"), b"", 5, True)
     assert not box.send(put("c", b""), 0, True, force=True)
     batches = []
@@ -183,7 +183,7 @@ def test_the_closing_word_goes_behind_everything_that_waits() -> None:
 def test_what_is_urgent_goes_before_everything() -> None:
     box = outbox()
     box.push(head("a"), b"", 0, True)
-    box.say(b"\x04")
+    box.send_transport(b"\x04")
     assert [type(batch[0]) for batch in said(box)] == [KeepAlive, Frame]
 
 
@@ -191,7 +191,7 @@ def test_a_datagram_has_no_length_in_front() -> None:
     box = Outbox(1024, 0, MASK, 7, True, 2)
     box.push(head("a"), b"x", 5, False)
     assert read_batch(box.take()) == [Frame(sn=7, reliable=False, messages=(put("a", b"x"),))]
-    box.say(b"\x04")
+    box.send_transport(b"\x04")
     assert box.take() == b"\x04"
 
 

@@ -74,20 +74,20 @@ def _way_of(where: str) -> Callable[[Runtime, Settings], None] | None:
 
 
 def _connect(runtime: Runtime, settings: Settings) -> None:
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         node.change_endpoints(connect_endpoints(settings), time.monotonic())
 
 
 def _listen(runtime: Runtime, settings: Settings) -> None:
     loop = runtime.loop
-    loop.run(runtime.places.change(loop.loop, settings), PATIENCE)
-    with runtime.turn() as node:
-        node.change_settings(replace(node.settings, locators=runtime.places.locators()))
+    loop.run(runtime.listeners.change(loop.loop, settings), PATIENCE)
+    with runtime.locked() as node:
+        node.change_settings(replace(node.settings, locators=runtime.listeners.locators()))
 
 
 def _policy(runtime: Runtime, settings: Settings) -> None:
     policy = Policy.of(settings)
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         node.change_settings(replace(node.settings, policy=policy))
 
 
@@ -96,7 +96,7 @@ def _weights(runtime: Runtime, settings: Settings) -> None:
         (bytes(weight.dst_zid), weight.weight)
         for weight in settings.routing.router.linkstate.transport_weights
     )
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         node.change_settings(replace(node.settings, link_weights=weights))
 
 

@@ -127,7 +127,7 @@ class AdminSpace:
     def _answer(self, question: Incoming) -> None:
         runtime = self._runtime
         try:
-            with runtime.turn() as node:
+            with runtime.locked() as node:
                 facts = Facts(
                     version(), runtime.config, node.now - runtime.started, dict(self.refused)
                 )
@@ -146,7 +146,7 @@ class AdminSpace:
                 self._reply(question, document)
         finally:
             if not runtime.closed:
-                with runtime.turn() as node:
+                with runtime.locked() as node:
                     node.local.answered(question)
 
     def _reply(self, question: Incoming, document: Document) -> None:
@@ -154,7 +154,7 @@ class AdminSpace:
         body = Reply(body=Put(encoding=id, schema=schema, payload=document.payload))
         deadline = time.monotonic() + PATIENCE
         while True:
-            with self._runtime.turn() as node:
+            with self._runtime.locked() as node:
                 if node.local.answer(question, document.key, body):
                     return
             if time.monotonic() >= deadline:

@@ -15,7 +15,7 @@ from zenlake.api.entity import Declared as SyncDeclared
 from zenlake.api.entity import Receiving as SyncReceiving
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import Callback, Stats
-from zenlake.engine.here import emptying
+from zenlake.engine.tasks import emptying
 
 if TYPE_CHECKING:
     from zenlake.aio.session import Session

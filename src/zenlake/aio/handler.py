@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Generic, TypeVar, cast
 
 from zenlake.engine.channel import END, Channel, Heavy
-from zenlake.engine.here import GLANCE, PASS, Share, arrival
+from zenlake.engine.tasks import CHECK_EVERY, YIELD, TimeSlice, wait_for_item
 from zenlake.errors import ZError
 
 __all__ = ["Handler"]
@@ -29,8 +29,8 @@ class Handler(Generic[T]):
         """Take from `channel`; `of`: what it carries."""
         self._channel = channel
         self._of = of
-        self._left = GLANCE
-        self._share = Share()
+        self._left = CHECK_EVERY
+        self._share = TimeSlice()
 
     async def recv(self, /) -> T:
         """The next item; waits for it, and raises `ZError` when there will be none."""
@@ -61,15 +61,15 @@ class Handler(Generic[T]):
         # An item is taken at the very end, behind every wait.
         self._left -= 1
         if self._left <= 0:
-            self._left = GLANCE
+            self._left = CHECK_EVERY
             if self._share.spent():
-                await PASS
+                await YIELD
         channel = self._channel
         while True:
             item = channel.take(False)
             if item is not None:
                 return item
-            await arrival(channel)
+            await wait_for_item(channel)
             self._share.renew()
 
     def _iterate(self, owner: object) -> AsyncGenerator[T, None]:
@@ -97,22 +97,22 @@ class Handler(Generic[T]):
                 # Nobody waits for room, or for an item: these are taken without a call. None is
                 # kept here by a name: who lets go of a question has finalised it.
                 try:
-                    while items and not gates and taken < GLANCE:
+                    while items and not gates and taken < CHECK_EVERY:
                         if items[0].__class__ is Heavy:
                             break
                         taken += 1
                         yield popleft()
                 finally:
                     channel.delivered += taken
-            if taken == GLANCE:
+            if taken == CHECK_EVERY:
                 if share.spent():
-                    await PASS
+                    await YIELD
             elif items:
                 yield cast(T, channel.take(False))
             elif channel.ended:
                 return
             else:
-                await arrival(channel)
+                await wait_for_item(channel)
                 share.renew()
 
     def __repr__(self) -> str:

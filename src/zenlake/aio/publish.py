@@ -11,7 +11,7 @@ from zenlake.api.options import IntoEncoding, delete_message, payload_bytes
 from zenlake.api.publish import Publisher as SyncPublisher
 from zenlake.api.publish import PutOutcome
 from zenlake.clock import Timestamp
-from zenlake.engine.here import PASS, Share, crowded, local_room, publish
+from zenlake.engine.tasks import YIELD, TimeSlice, publish, wait_for_local_room, would_block
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import Publication
 from zenlake.values import (
@@ -37,24 +37,24 @@ class Sending:
 
     def __init__(self) -> None:
         """One for a session."""
-        self.share = Share()
+        self.share = TimeSlice()
 
     async def send(self, publication: Publication, push: Push) -> None:
         """Publish anything."""
         await self.give_way()
-        if crowded(publication):
+        if would_block(publication):
             await publish(publication, push)
         else:
             publication.publish(push)
         if publication.locals:
-            await local_room(publication)
+            await wait_for_local_room(publication)
 
     async def give_way(self) -> None:
         """Let others have their turn, if they have waited long."""
         share = self.share
         share.left -= 1
         if share.left <= 0 and share.spent():
-            await PASS
+            await YIELD
 
 
 class Publisher(Declared[SyncPublisher]):
@@ -127,12 +127,12 @@ class Publisher(Declared[SyncPublisher]):
             and timestamp_instrumentation is None
             and not inner._stamped
             and share.left > 1
-            and not crowded(publication)
+            and not would_block(publication)
         ):
             share.left -= 1
             publication.put(payload if type(payload) is bytes else payload_bytes(payload))
             if publication.locals:
-                await local_room(publication)
+                await wait_for_local_room(publication)
             return
         push = inner._message(
             payload, encoding, attachment, timestamp, timestamp_instrumentation, source_info

@@ -10,7 +10,7 @@ from zenlake.api.options import IntoEncoding
 from zenlake.api.queryable import Query as SyncQuery
 from zenlake.api.queryable import Queryable as SyncQueryable
 from zenlake.clock import Timestamp
-from zenlake.engine.here import room
+from zenlake.engine.tasks import wait_for_room
 from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.values import (
     CongestionControl,
@@ -97,7 +97,7 @@ class Query:
         outbox = question.source.way(question.qos & 7, True)
         if outbox is None or self._inner._incoming.done:
             return True
-        return await room(outbox, question.qos & 7, True, 1 if question.qos & 8 else 0)
+        return await wait_for_room(outbox, question.qos & 7, True, 1 if question.qos & 8 else 0)
 
     async def reply(
         self,

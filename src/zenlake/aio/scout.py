@@ -11,9 +11,9 @@ from zenlake.aio.handler import Handler
 from zenlake.clock import ZenohId
 from zenlake.config import Config
 from zenlake.engine.handlers import Receiver, Stats
-from zenlake.engine.here import HereLoop
 from zenlake.engine.runtime import fresh_zid
-from zenlake.engine.scouts import LooseScout
+from zenlake.engine.scouts import StandaloneScout
+from zenlake.engine.tasks import CallerLoop
 from zenlake.errors import ZError
 from zenlake.scouting.scout import Found
 from zenlake.values import Hello, WhatAmI, WhatAmIMatcher
@@ -24,10 +24,10 @@ __all__ = ["Scout", "scout"]
 class Scout:
     """A scout on its way, until it is stopped; iterate over whom it finds."""
 
-    def __init__(self, receiver: Receiver, start: Callable[[Receiver], LooseScout]) -> None:
+    def __init__(self, receiver: Receiver, start: Callable[[Receiver], StandaloneScout]) -> None:
         """Made by `scout`."""
         self._receiver = receiver
-        self._loop = HereLoop()
+        self._loop = CallerLoop()
         self._stopped = False
         self._scout = start(receiver)
 
@@ -112,13 +112,13 @@ def scout(
     matcher = WhatAmIMatcher("router|peer" if what is None else what)
     settings = (config or Config()).resolved.scouting.multicast
 
-    def start(receiver: Receiver) -> LooseScout:
+    def start(receiver: Receiver) -> StandaloneScout:
         channel = receiver.channel
 
         def found(node: Found) -> None:
             channel.push(Hello(ZenohId(node.zid), WhatAmI(node.role), node.locators), 0)
             channel.commit()
 
-        return LooseScout(HereLoop(), settings, fresh_zid(), matcher.flags, found)
+        return StandaloneScout(CallerLoop(), settings, fresh_zid(), matcher.flags, found)
 
     return Scout(Receiver(here(handler), "Hello", "zenlake scout"), start)

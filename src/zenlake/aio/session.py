@@ -23,9 +23,9 @@ from zenlake.api.queryable import Queryable as SyncQueryable
 from zenlake.api.session import Session as SyncSession
 from zenlake.clock import Timestamp, ZenohId
 from zenlake.config import Config
-from zenlake.engine.handlers import QuestionQueue
-from zenlake.engine.here import ended
+from zenlake.engine.handlers import QueryQueue
 from zenlake.engine.runtime import Runtime
+from zenlake.engine.tasks import join_tasks
 from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr
 from zenlake.node.entities import Incoming
 from zenlake.node.sample import Sample
@@ -59,7 +59,7 @@ def open(
 
 
 async def _open(config: Config, timestamp_callback: StampCallback | None) -> Session:
-    return Session(SyncSession(await Runtime.open_here(config), timestamp_callback))
+    return Session(SyncSession(await Runtime.open_async(config), timestamp_callback))
 
 
 class Session:
@@ -94,7 +94,7 @@ class Session:
             await self._end_tasks()
         finally:
             try:
-                await self._runtime.close_here()
+                await self._runtime.close_async()
             finally:
                 self._inner.close()
                 await self._end_tasks()
@@ -104,7 +104,7 @@ class Session:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        await ended(tasks)
+        await join_tasks(tasks)
 
     def is_closed(self, /) -> bool:
         """Whether it is closed."""
@@ -328,8 +328,8 @@ class Session:
             def asked(incoming: Incoming) -> Query:
                 return Query(runtime, sending, incoming)
 
-            with runtime.turn() as node:
-                sink = QuestionQueue(receiver.channel, asked)
+            with runtime.locked() as node:
+                sink = QueryQueue(receiver.channel, asked)
                 entity = node.local.queryable(
                     str(key), sink, bool(complete), locality(allowed_origin)
                 )

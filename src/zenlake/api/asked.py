@@ -202,7 +202,7 @@ class Query:
 
     def _answer(self, key: str, body: WireReply | Err) -> None:
         self._check()
-        with self._runtime.turn() as node:
+        with self._runtime.locked() as node:
             node.local.answer(self._incoming, key, body)
 
     def drop(self, /) -> None:
@@ -211,7 +211,7 @@ class Query:
         if self._incoming.done or runtime.closed:
             return
         try:
-            with runtime.turn() as node:
+            with runtime.locked() as node:
                 node.local.answered(self._incoming)
         except ZError:
             if not runtime.closed:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from zenlake.api.entity import receiver_of
-from zenlake.api.reply import ReplyQueue
-from zenlake.engine.turn import Turn
+from zenlake.api.reply import GetReplyQueue
+from zenlake.engine.locked import LockedNode
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME
 from zenlake.keys.selector import Selector
 
@@ -53,11 +53,11 @@ class PlainQuestions:
                 self._asked = {}
             self._asked[selector] = asked
         receiver = receiver_of(session, handler, "Reply", asked.key)
-        with Turn(session._runtime) as node:
+        with LockedNode(session._runtime) as node:
             node.local.get(
                 asked.key,
                 asked.parameters,
-                ReplyQueue(receiver.channel),
+                GetReplyQueue(receiver.channel),
                 any_key=asked.any_key,
                 timeout=self._timeout,
                 qos=QOS,

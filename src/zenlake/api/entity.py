@@ -85,7 +85,7 @@ class Declared:
         if runtime.closed:
             return
         try:
-            with runtime.turn() as node:
+            with runtime.locked() as node:
                 self._withdraw(node.local)
         except ZError:
             if not runtime.closed:
@@ -146,7 +146,7 @@ def receiver_of(session: Session, handler: object, of: str, key: KeyExpr | str =
     name = f"zenlake {of.lower()} {key}"
     receiver = Receiver(handler, of, name)
     runtime = session._runtime
-    receiver.attach(runtime.mark, runtime.on_loop, runtime.helper)
+    receiver.attach(runtime.mark, runtime.on_loop, runtime.poll_for)
     return receiver
 
 

@@ -321,7 +321,7 @@ class EventsListener(Receiving[H], Generic[E, H]):
         self._told: Callable[[Neighbour, bool], None] = told
         session._channels.add(channel)
         runtime = session._runtime
-        with runtime.turn():
+        with runtime.locked():
             if history:
                 for neighbour in runtime.neighbours():
                     told(neighbour, True)

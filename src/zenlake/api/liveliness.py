@@ -8,7 +8,7 @@ from zenlake.api.entity import Beside, Called, Declared, H, Queued, forgotten, r
 from zenlake.api.options import seconds
 from zenlake.api.query import CancellationToken, Reply, refuse_cancelled, watch
 from zenlake.api.subscribe import Subscriber
-from zenlake.engine.handlers import AnswerQueue, TokenQueue
+from zenlake.engine.handlers import ReplyQueue, TokenQueue
 from zenlake.keys import IntoKeyExpr, KeyExpr
 from zenlake.node.entities import Token
 from zenlake.node.sample import Sample
@@ -54,7 +54,7 @@ class Liveliness:
     def declare_token(self, /, key_expr: IntoKeyExpr) -> LivelinessToken:
         """Be alive under a key."""
         key = KeyExpr.of(key_expr)
-        with self._session._open().turn() as node:
+        with self._session._open().locked() as node:
             return LivelinessToken(self._session, node.local.liveliness.token(str(key)))
 
     @overload
@@ -103,8 +103,8 @@ class Liveliness:
         runtime = session._open()
         patience = seconds(timeout, runtime.node.settings.query_timeout)
         receiver = receiver_of(session, handler, "Reply", key)
-        sink = AnswerQueue(receiver.channel, Reply)
-        with runtime.turn() as node:
+        sink = ReplyQueue(receiver.channel, Reply)
+        with runtime.locked() as node:
             get = node.local.liveliness.get(str(key), sink, patience)
         watch(session, receiver, cancellation_token, lambda local: local.liveliness.cancel(get))
         return receiver.handler
@@ -139,7 +139,7 @@ class Liveliness:
         session = self._session
         runtime = session._open()
         receiver = receiver_of(session, handler, "Sample", key)
-        with runtime.turn() as node:
+        with runtime.locked() as node:
             sink = TokenQueue(receiver.channel)
             entity = node.local.liveliness.watch(str(key), sink, bool(history))
             return Subscriber(session, receiver, entity)

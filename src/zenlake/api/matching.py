@@ -76,7 +76,7 @@ class MatchingListener(Receiving[H]):
         """Begin to listen; told at once if somebody matches already."""
         receiver = receiver_of(session, handler, "MatchingStatus", entity.key)
         sink = StatusQueue(receiver.channel, MatchingStatus)
-        with session._runtime.turn() as node:
+        with session._runtime.locked() as node:
             listener: MatchingListener[Any] = cls(session, receiver, entity, sink)
             node.local.matching.watch(entity, sink)
         return listener

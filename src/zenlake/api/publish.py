@@ -133,7 +133,7 @@ class Publisher(Declared):
     def matching_status(self) -> MatchingStatus:
         """Whether anybody listens now."""
         self._check()
-        with self._runtime.turn() as node:
+        with self._runtime.locked() as node:
             return MatchingStatus(node.local.matching.of_publisher(self._publication))
 
     def __del__(self) -> None:

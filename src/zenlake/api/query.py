@@ -26,7 +26,7 @@ from zenlake.api.options import (
     payload_bytes,
     source_on_wire,
 )
-from zenlake.api.reply import Reply, ReplyError, ReplyQueue
+from zenlake.api.reply import GetReplyQueue, Reply, ReplyError
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import Receiver
 from zenlake.errors import ZError
@@ -194,8 +194,8 @@ class Asking:
             value = b"" if payload is None else payload_bytes(payload)
             body = QueryBody(encoding=id, schema=schema, payload=value)
         receiver = receiver_of(session, handler, "Reply", key)
-        sink = ReplyQueue(receiver.channel)
-        with runtime.turn() as node:
+        sink = GetReplyQueue(receiver.channel)
+        with runtime.locked() as node:
             get = node.local.get(
                 key,
                 str(parameters),
@@ -229,7 +229,7 @@ def watch(
 
     def end() -> None:
         if not runtime.closed:
-            with runtime.turn() as node:
+            with runtime.locked() as node:
                 cancel(node.local)
 
     token._add(end, receiver.channel, receiver.is_callback)
@@ -283,7 +283,7 @@ class Querier(Declared):
     def matching_status(self) -> MatchingStatus:
         """Whether anybody would answer now."""
         self._check()
-        with self._runtime.turn() as node:
+        with self._runtime.locked() as node:
             return MatchingStatus(node.local.matching.of_querier(self._entity))
 
     @overload

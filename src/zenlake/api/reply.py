@@ -6,7 +6,7 @@ from typing import final
 
 from zenlake.clock.zid import ZenohId
 from zenlake.engine.channel import Channel
-from zenlake.engine.handlers import AnswerQueue, Stampable
+from zenlake.engine.handlers import ReplyQueue, Stampable
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample, sample_of, timestamp_stack_of
 from zenlake.values.encoding import Encoding
@@ -121,7 +121,7 @@ class Reply(Stampable):
         return f"<Reply {self.result!r}>"
 
 
-class ReplyQueue(AnswerQueue):
+class GetReplyQueue(ReplyQueue):
     """Answers into a channel, as programs see them."""
 
     def __init__(self, channel: Channel) -> None:

@@ -18,7 +18,7 @@ from zenlake.values import Hello, WhatAmI, WhatAmIMatcher
 if TYPE_CHECKING:
     from typing import Self
 
-    from zenlake.engine.scouts import LooseScout
+    from zenlake.engine.scouts import StandaloneScout
 
 __all__ = ["Scout", "scout"]
 
@@ -26,10 +26,10 @@ __all__ = ["Scout", "scout"]
 class Scout(Generic[H]):
     """A scout on its way, until it is stopped."""
 
-    def __init__(self, receiver: Receiver, scout: LooseScout) -> None:
+    def __init__(self, receiver: Receiver, scout: StandaloneScout) -> None:
         """Made by `scout`."""
         self._receiver: Receiver = receiver
-        self._scout: LooseScout = scout
+        self._scout: StandaloneScout = scout
         self._stopped: bool = False
 
     def _check(self) -> Any:

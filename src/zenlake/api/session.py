@@ -29,7 +29,7 @@ from zenlake.api.subscribe import Subscriber
 from zenlake.clock import Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.engine.channel import Channel
-from zenlake.engine.handlers import QuestionQueue, SampleQueue
+from zenlake.engine.handlers import QueryQueue, SampleQueue
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LocalError
 from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr, Selector
@@ -164,7 +164,7 @@ class Session(Putting):
         What is sent under it from then on carries the number instead of the text.
         """
         key = KeyExpr.of(key_expr)
-        with self._open().turn() as node:
+        with self._open().locked() as node:
             count = self._declared_keys.get(str(key), 0)
             self._declared_keys[str(key)] = count + 1
             if not count:
@@ -184,7 +184,7 @@ class Session(Putting):
             )
         if count == 1:
             del self._declared_keys[text]
-            with self._open().turn() as node:
+            with self._open().locked() as node:
                 node.local.undeclare_key(text)
         else:
             self._declared_keys[text] = count - 1
@@ -208,7 +208,7 @@ class Session(Putting):
         id, schema = encoding_parts(encoding)
         qos = qos_byte(congestion_control, priority, express)
         reliable = reliability is not Reliability.BEST_EFFORT
-        with self._open().turn() as node:
+        with self._open().locked() as node:
             publication = node.local.publisher(
                 str(key), qos, reliable, id, schema, locality(allowed_destination)
             )
@@ -255,7 +255,7 @@ class Session(Putting):
         key = KeyExpr.of(key_expr)
         runtime = self._open()
         receiver = receiver_of(self, handler, "Sample", key)
-        with runtime.turn() as node:
+        with runtime.locked() as node:
             sink = SampleQueue(receiver.channel)
             entity = node.local.subscribe(str(key), sink, locality(allowed_origin))
             return Subscriber(self, receiver, entity)
@@ -309,8 +309,8 @@ class Session(Putting):
         def asked(incoming: Incoming) -> Query:
             return Query(runtime, incoming)
 
-        with runtime.turn() as node:
-            sink = QuestionQueue(receiver.channel, asked)
+        with runtime.locked() as node:
+            sink = QueryQueue(receiver.channel, asked)
             entity = node.local.queryable(str(key), sink, bool(complete), locality(allowed_origin))
             return Queryable(self, receiver, entity)
 
@@ -434,7 +434,7 @@ class Session(Putting):
         asking = self._asking(
             target, consolidation, accept_replies, timeout, qos, allowed_destination
         )
-        with runtime.turn() as node:
+        with runtime.locked() as node:
             entity = node.local.querier(str(key), asking.target, asking.destination)
             return Querier(self, entity, asking, accept_replies or ReplyKeyExpr.DEFAULT)
 

@@ -125,7 +125,7 @@ def neighboured(session: Session, connection: Connection) -> bool:
 def nobody(session: Session) -> str:
     """That nobody is there, what was tried, and what can be done."""
     runtime = session._runtime
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         tried = [
             f"{endpoint.text} ({_why(endpoint.text, endpoint.error)})"
             for endpoint in node.plan.endpoints

@@ -37,40 +37,40 @@ class MulticastScouting:
     """Finding nodes by UDP multicast."""
 
     enabled: bool = key(
-        True, "Whether it is done.", null=True, honoured_by="zenlake.engine.scouts.Scouts"
+        True, "Whether it is done.", null=True, honoured_by="zenlake.engine.scouts.NodeScouting"
     )
     address: SocketAddress = key(
         "224.0.0.224:7446",
         "The multicast group and port.",
         null=True,
-        honoured_by="zenlake.engine.scouts.Scouts",
+        honoured_by="zenlake.engine.scouts.NodeScouting",
     )
     interface: str = key(
         "auto",
         "The network interface; auto takes all that can.",
         null=True,
-        honoured_by="zenlake.engine.scouts.Scouts",
+        honoured_by="zenlake.engine.scouts.NodeScouting",
     )
     ttl: Annotated[int, Whole("hops", 0, 2**32 - 1)] = key(
         1,
         "How many routers of the IP network a scout message may cross.",
         null=True,
-        honoured_by="zenlake.engine.scouts.Scouts",
+        honoured_by="zenlake.engine.scouts.NodeScouting",
     )
     autoconnect: tuple[Mode, ...] = key(
         _AUTOCONNECT,
         "The modes of found nodes that this node connects to.",
         null=True,
-        honoured_by="zenlake.engine.scouts.Scouts",
+        honoured_by="zenlake.engine.scouts.NodeScouting",
     )
     autoconnect_strategy: Strategy | StrategyByTarget = key(
-        _STRATEGY, _STRATEGY_DOC, null=True, honoured_by="zenlake.engine.scouts.Scouts"
+        _STRATEGY, _STRATEGY_DOC, null=True, honoured_by="zenlake.engine.scouts.NodeScouting"
     )
     listen: bool = key(
         ByMode(True, True, True),
         "Whether the scout messages of others are answered.",
         null=True,
-        honoured_by="zenlake.engine.scouts.Scouts",
+        honoured_by="zenlake.engine.scouts.NodeScouting",
     )
 
 

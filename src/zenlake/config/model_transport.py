@@ -94,7 +94,7 @@ class MulticastQos:
     enabled: bool = key(
         False,
         "Whether priorities are kept apart; members without them are not heard.",
-        honoured_by="zenlake.engine.groups.GroupPump",
+        honoured_by="zenlake.engine.multicast.MulticastPump",
     )
 
 
@@ -105,10 +105,12 @@ class Multicast:
     join_interval: Milliseconds = key(
         2500,
         "How often the node repeats its presence to the group.",
-        honoured_by="zenlake.engine.groups.GroupPump",
+        honoured_by="zenlake.engine.multicast.MulticastPump",
     )
     max_sessions: Count = key(
-        1000, "How many members of groups are kept.", honoured_by="zenlake.engine.groups.GroupPump"
+        1000,
+        "How many members of groups are kept.",
+        honoured_by="zenlake.engine.multicast.MulticastPump",
     )
     qos: MulticastQos = key(MulticastQos, "Priorities on multicast sessions.")
     compression: Switch = key(Switch, "Compression of batches on multicast sessions.")

@@ -21,7 +21,7 @@ class Changes:
         self._threads = threading.Condition(lock)
         self._tasks: list[asyncio.Event] = []
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Have all who wait look again; the lock is held."""
         self._threads.notify_all()
         for heard in self._tasks:

@@ -46,7 +46,7 @@ class Pausable(Protocol):
         """Read on; from any thread."""
 
 
-class Gate(Protocol):
+class Waker(Protocol):
     """What somebody who waits is let through by: a lock, or the bell of a task."""
 
     def release(self) -> None:
@@ -102,8 +102,8 @@ class Channel:
         self.dropped_cancelled: int = 0
         self.guard: Lock = Lock()
         #: The gates of those who wait for an item, and of those who wait for room or the end.
-        self.gates: deque[Gate] = deque()
-        self.rooms: deque[Gate] = deque()
+        self.gates: deque[Waker] = deque()
+        self.rooms: deque[Waker] = deque()
         self.ended: bool = False
         self.done: bool = False
         #: Whether somebody wants to hear that it is half empty.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zenlake.engine.groups import GroupPump
-    from zenlake.engine.help import Helpers
     from zenlake.engine.loop import Loop
+    from zenlake.engine.multicast import MulticastPump
+    from zenlake.engine.polling import SocketPoller
     from zenlake.engine.pump import Pump
     from zenlake.engine.shared import SharedOutbox
     from zenlake.transport.outbox import Outbox
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 class Flushing:
     """The outboxes of one node, with who flushes each."""
 
-    def __init__(self, loop: Loop, helpers: Helpers | None) -> None:
-        """`helpers`: threads that read the links in the loop's place, which then looks often."""
+    def __init__(self, loop: Loop, poller: SocketPoller | None) -> None:
+        """`poller`: threads that read the links in the loop's place, which then looks often."""
         self._loop = loop
-        self._helpers = helpers
-        self._pumps: dict[int, Pump | GroupPump] = {}
+        self._poller = poller
+        self._pumps: dict[int, Pump | MulticastPump] = {}
         self._dirty: list[SharedOutbox] = []
         #: Outboxes that somebody looks at soon anyway.
         self._later: list[SharedOutbox] = []
         #: Whether the loop was asked to flush them.
         self._asked = False
 
-    def add(self, outbox: SharedOutbox, pump: Pump | GroupPump) -> None:
+    def add(self, outbox: SharedOutbox, pump: Pump | MulticastPump) -> None:
         """From now on `pump` flushes this outbox."""
         self._pumps[id(outbox)] = pump
 
@@ -39,7 +39,7 @@ class Flushing:
         """It is flushed no more."""
         self._pumps.pop(id(outbox), None)
 
-    def pump_of(self, outbox: Outbox) -> Pump | GroupPump | None:
+    def pump_of(self, outbox: Outbox) -> Pump | MulticastPump | None:
         """Who flushes an outbox."""
         return self._pumps.get(id(outbox))
 
@@ -67,12 +67,12 @@ class Flushing:
 
     def later(self, outbox: SharedOutbox) -> bool:
         """Have an outbox flushed within a millisecond, if the loop looks as often; any thread."""
-        helpers = self._helpers
-        if helpers is None or not helpers.hot:
+        poller = self._poller
+        if poller is None or not poller.hot:
             return False
         self._later.append(outbox)
         # Looked at again: when the loop no longer looks, it has looked at the list after that.
-        return helpers.hot
+        return poller.hot
 
     def flush_later(self) -> None:
         """Flush what was left for later; on the loop thread."""

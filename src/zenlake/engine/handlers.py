@@ -313,7 +313,7 @@ class TokenQueue(SampleSink):
         self.channel.end()
 
 
-class QuestionQueue(QuestionSink):
+class QueryQueue(QuestionSink):
     """Questions into a channel, one wake for many: see `Runtime.take_marked`."""
 
     def __init__(self, channel: Channel, make: Callable[[Incoming], object]) -> None:
@@ -341,7 +341,7 @@ class Stampable:
         """The times that were taken on its way."""
 
 
-class AnswerQueue(AnswerSink):
+class ReplyQueue(AnswerSink):
     """Answers into a channel, one wake for many: see `Runtime.take_marked`."""
 
     def __init__(

@@ -1,7 +1,7 @@
 """Where a node runs: on a loop, and mostly on the loop thread, which all nodes share.
 
 The loop thread is started with the first node. A program that has a loop of its own runs its
-nodes there instead: see `zenlake.engine.here`.
+nodes there instead: see `zenlake.engine.tasks`.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Pump:
         outbox.unresponsive = self._unresponsive
         self.neighbour.finished = self._finished
         if transcript.isEnabledFor(logging.DEBUG):
-            Spoken(self).begin()
+            TranscribedLink(self).begin()
         else:
             self.link.start(self.received, self.lost)
         self.flush()
@@ -197,7 +197,7 @@ class Pump:
         self.runtime.arm()
 
 
-class Spoken:
+class TranscribedLink:
     """Writes down what is said over a link, as it is said."""
 
     def __init__(self, pump: Pump) -> None:

@@ -16,18 +16,18 @@ from zenlake.config import Config
 from zenlake.config.model import Settings
 from zenlake.engine.changes import Changes
 from zenlake.engine.flushing import Flushing
-from zenlake.engine.groups import GroupPump, is_group
-from zenlake.engine.help import Helpers, possible
-from zenlake.engine.here import HereLoop, ended
-from zenlake.engine.listening import Listeners
+from zenlake.engine.listeners import Listeners
+from zenlake.engine.locked import LockedNode
 from zenlake.engine.loop import Loop, LoopThread, shared_loop
+from zenlake.engine.multicast import MulticastPump, is_group
 from zenlake.engine.opening import Opening, named
+from zenlake.engine.polling import SocketPoller, is_supported
 from zenlake.engine.pump import LAST_WORDS, Pump
-from zenlake.engine.scouts import LooseScout, Scouts
+from zenlake.engine.scouts import NodeScouting, StandaloneScout
 from zenlake.engine.services import start_services
 from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
-from zenlake.engine.turn import Turn
+from zenlake.engine.tasks import CallerLoop, join_tasks
 from zenlake.errors import HandshakeError, LinkError, ZError
 from zenlake.links.link import Link
 from zenlake.links.options import shown
@@ -70,9 +70,9 @@ class Runtime:
         self.closed = False
         self.started = time.monotonic()
         self._marked: list[ChannelSink] = []
-        self._groups: list[GroupPump] = []
+        self._groups: list[MulticastPump] = []
         #: Where it listens.
-        self.places = Listeners(self._accepted)
+        self.listeners = Listeners(self._accepted)
         #: Links that came before there was a node.
         self._early: list[Link] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,20 +80,20 @@ class Runtime:
         self._armed_for = float("inf")
         #: When the timer ought to ring.
         self._due = float("inf")
-        self._listeners: list[Callable[[Neighbour, bool], None]] = []
+        self._session_listeners: list[Callable[[Neighbour, bool], None]] = []
         self._changes = Changes(self.lock, loop)
         self._stopped = False
-        self._scouts: Scouts | None = None
+        self._node_scouting: NodeScouting | None = None
         #: Whether somebody still waits for the node to be open.
         self.opening = True
         #: Threads of the program that read the links themselves; not on the program's own loop.
-        self._helpers: Helpers | None = None
-        self.helper: Callable[[ChannelSink], bool] | None = None
-        if isinstance(loop, LoopThread) and possible():
-            self._helpers = Helpers(self)
-            self.helper = self._helpers.help
+        self._poller: SocketPoller | None = None
+        self.poll_for: Callable[[ChannelSink], bool] | None = None
+        if isinstance(loop, LoopThread) and is_supported():
+            self._poller = SocketPoller(self)
+            self.poll_for = self._poller.poll_for
         #: Outboxes that threads have left to the loop.
-        self.flushing = Flushing(loop, self._helpers)
+        self.flushing = Flushing(loop, self._poller)
 
     # ------------------------------------------------------------------------------- opening
 
@@ -111,24 +111,24 @@ class Runtime:
         return runtime
 
     @classmethod
-    async def open_here(cls, config: Config) -> Runtime:
+    async def open_async(cls, config: Config) -> Runtime:
         """The same on the loop of the caller: no thread is started, and no thread waits."""
-        runtime = cls(HereLoop(), config)
+        runtime = cls(CallerLoop(), config)
         try:
             await runtime._start()
             await runtime._until_open()
             runtime.opening = False
         except BaseException:
-            await runtime.close_here()
+            await runtime.close_async()
             raise
         return runtime
 
     async def _start(self) -> None:
         """Listen, then begin to connect; on the loop thread."""
         settings = self.settings
-        await self.places.open(self.loop.loop, settings)
+        await self.listeners.open(self.loop.loop, settings)
         self.node = Node(
-            node_settings(settings, self.zid, self.places.locators()),
+            node_settings(settings, self.zid, self.listeners.locators()),
             lambda: secrets.token_bytes(32),
             random.random,
             self._make_outbox,
@@ -144,8 +144,8 @@ class Runtime:
         for link in early:
             self._accepted(link)
         if settings.scouting.multicast.enabled:
-            self._scouts = Scouts(self)
-            self._scouts.start()
+            self._node_scouting = NodeScouting(self)
+            self._node_scouting.start()
         start_services(self)
         self._tick()
 
@@ -155,7 +155,7 @@ class Runtime:
         for endpoint in listening.endpoints:
             if not is_group(endpoint):
                 continue
-            group = GroupPump(self, endpoint)
+            group = MulticastPump(self, endpoint)
             try:
                 group.start()
             except LinkError as error:
@@ -183,7 +183,7 @@ class Runtime:
             control.drop.wait_before_drop / 1e6,
             control.block.wait_before_close / 1e6,
         )
-        if self._helpers is not None:
+        if self._poller is not None:
             outbox.look_later = self.flushing.later
         return outbox
 
@@ -203,7 +203,7 @@ class Runtime:
 
     def scouting(self) -> bool:
         """Whether it looks for others by multicast."""
-        return self._scouts is not None
+        return self._node_scouting is not None
 
     # --------------------------------------------------------------------------------- links
 
@@ -222,19 +222,19 @@ class Runtime:
         self._pump(link, neighbour)
 
     def _pump(self, link: Link, neighbour: Neighbour) -> None:
-        neighbour.papers = lambda: papers(link)
+        neighbour.papers = lambda: link_identity(link)
         pump = Pump(self, link, neighbour)
         self.pumps.append(pump)
         self.flushing.add(pump.outbox, pump)
         pump.start()
-        if self._helpers is not None and not pump.closed:
-            self._helpers.add(pump)
+        if self._poller is not None and not pump.closed:
+            self._poller.add(pump)
         self.arm()
 
     def forget(self, pump: Pump) -> None:
         """A link is closed."""
-        if self._helpers is not None:
-            self._helpers.remove(pump)
+        if self._poller is not None:
+            self._poller.remove(pump)
         if pump in self.pumps:
             self.pumps.remove(pump)
         self.flushing.remove(pump.outbox)
@@ -242,7 +242,7 @@ class Runtime:
         if neighbour.face is None and isinstance(neighbour.error, HandshakeError):
             log.info("no session with %s: %s", neighbour.dst, neighbour.error)
         with self.lock:
-            self._changes.tell()
+            self._changes.notify()
 
     async def _connect(self, attempt: Attempt) -> None:
         """Make a connection that the node wants."""
@@ -257,7 +257,7 @@ class Runtime:
             log.info("%s", named(attempt.endpoint, str(error)))
             with self.lock:
                 self.node.failed(attempt, str(error), time.monotonic())
-                self._changes.tell()
+                self._changes.notify()
             self.arm()
             return
         if self.closed:
@@ -284,15 +284,15 @@ class Runtime:
                 "opened" if opened else f"closed ({neighbour.error or 'goodbye'})",
                 neighbour.dst,
             )
-        if self._scouts is not None:
+        if self._node_scouting is not None:
             client = self.node.mode == 2
             if opened:
-                self._scouts.connected(client)
+                self._node_scouting.connected(client)
             elif not self.node.by_zid and not self.closed:
-                self._scouts.disconnected(client)
-        for listener in list(self._listeners):
+                self._node_scouting.disconnected(client)
+        for listener in list(self._session_listeners):
             listener(neighbour, opened)
-        self._changes.tell()
+        self._changes.notify()
 
     def _stopped_by_policy(
         self, neighbour: Neighbour, flow: str, reason: str, kind: str, key: str
@@ -304,15 +304,15 @@ class Runtime:
             log.debug("%s %s on %s %s: %s", flow, kind, key or "no key", who, reason)
 
     @staticmethod
-    def scout(config: Config, matcher: int, on_found: Callable[[Found], None]) -> LooseScout:
+    def scout(config: Config, matcher: int, on_found: Callable[[Found], None]) -> StandaloneScout:
         """Look who is there, without being a node."""
         settings = config.resolved.scouting.multicast
-        return LooseScout(shared_loop(), settings, fresh_zid(), matcher, on_found)
+        return StandaloneScout(shared_loop(), settings, fresh_zid(), matcher, on_found)
 
     def progress(self) -> None:
         """Something was heard: whoever waits for the node to open looks again."""
         with self.lock:
-            self._changes.tell()
+            self._changes.notify()
 
     # ---------------------------------------------------------------------------------- time
 
@@ -358,7 +358,7 @@ class Runtime:
                     pump.unicast.last_heard = now
             self.node.tick(now)
             attempts = self.node.attempts(now)
-            self._changes.tell()
+            self._changes.notify()
         for attempt in attempts:
             task = self.loop.loop.create_task(self._connect(attempt))
             self._tasks.add(task)
@@ -368,9 +368,9 @@ class Runtime:
 
     # ------------------------------------------------------------------------------ programs
 
-    def turn(self) -> Turn:
+    def locked(self) -> LockedNode:
         """Speak with the node: its lock is held and it knows what time it is."""
-        return Turn(self)
+        return LockedNode(self)
 
     def _find_way(self, publication: Publication) -> None:
         """Find out where a publication goes; from any thread."""
@@ -395,13 +395,13 @@ class Runtime:
     def add_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
         """Be told of sessions that open and close; the node's lock is held then."""
         with self.lock:
-            self._listeners.append(listener)
+            self._session_listeners.append(listener)
 
     def remove_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
         """Be told no more."""
         with self.lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            if listener in self._session_listeners:
+                self._session_listeners.remove(listener)
 
     # --------------------------------------------------------------------------------- sinks
 
@@ -441,7 +441,7 @@ class Runtime:
         except TimeoutError:
             log.warning("the loop did not stop a node in time")
 
-    async def close_here(self) -> None:
+    async def close_async(self) -> None:
         """The same on the loop; who is cancelled meanwhile closes every link at once."""
         if self._leave():
             await self._stop()
@@ -456,7 +456,7 @@ class Runtime:
             if hasattr(self, "node"):
                 self.node.close(time.monotonic())
             self.closed = True
-            self._changes.tell()
+            self._changes.notify()
         self.commit_all()
         return True
 
@@ -468,30 +468,30 @@ class Runtime:
         finally:
             tasks = list(self._tasks)
             self._stop_now()
-            await ended(tasks)
+            await join_tasks(tasks)
 
     def _stop_now(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._scouts is not None:
-            self._scouts.close()
-        self.places.close()
+        if self._node_scouting is not None:
+            self._node_scouting.close()
+        self.listeners.close()
         for group in self._groups:
             group.shut()
         for link in self._early:
             link.close()
         for pump in list(self.pumps):
             pump.shut()
-        if self._helpers is not None:
-            self._helpers.close()
+        if self._poller is not None:
+            self._poller.close()
         for task in self._tasks:
             task.cancel()
         with self.lock:
             self._stopped = True
-            self._changes.tell()
+            self._changes.notify()
 
 
-def papers(link: Link) -> Papers:
+def link_identity(link: Link) -> Papers:
     """What a link tells of who is at its other end."""
     name = link.auth_identifier
     return Papers(tuple(link.interfaces), () if name is None else (name,))

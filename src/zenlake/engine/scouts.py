@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("zenlake.scouting")
 
 
-class Scout:
+class MulticastScout:
     """Asks a group who is there, until stopped; on the loop thread."""
 
     def __init__(
@@ -94,7 +94,7 @@ class Scout:
             self._on_found(found)
 
 
-class Scouts:
+class NodeScouting:
     """The scouting of a running node."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -103,7 +103,7 @@ class Scouts:
         self.settings = runtime.settings.scouting.multicast
         self.matcher = roles(self.settings.autoconnect)
         self.autoconnect = Autoconnect.configured(runtime.zid, self.settings)
-        self.scout: Scout | None = None
+        self.scout: MulticastScout | None = None
 
     def start(self) -> None:
         """Begin; a machine without multicast is told so and goes on."""
@@ -112,7 +112,7 @@ class Scouts:
         answering = (
             Answering(runtime.zid, role, runtime.node.locators) if runtime.node.mode != 2 else None
         )
-        scout = Scout(
+        scout = MulticastScout(
             runtime.loop.loop,
             self.settings,
             Scouting(runtime.zid, role, self.matcher),
@@ -155,7 +155,7 @@ class Scouts:
             self.scout = None
 
 
-class LooseScout:
+class StandaloneScout:
     """Scouting without a node: for those who only want to know who is there."""
 
     def __init__(
@@ -168,7 +168,7 @@ class LooseScout:
     ) -> None:
         """Starts at once; raises if there is no way to ask."""
         self._loop = loop
-        self._scout = Scout(loop.loop, settings, Scouting(zid, 4, matcher), None, on_found)
+        self._scout = MulticastScout(loop.loop, settings, Scouting(zid, 4, matcher), None, on_found)
         self._stopped = False
         if loop.is_current():
             self._scout.start(True)

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final, cast
 
-from zenlake.engine.channel import Gate, Pausable, begin_wait, end_wait
+from zenlake.engine.channel import Pausable, Waker, begin_wait, end_wait
 from zenlake.engine.mutex import Mutex
 from zenlake.errors import LinkError, LocalError
 from zenlake.transport.outbox import Outbox
@@ -94,7 +94,7 @@ class SharedOutbox(Outbox):
         self.unresponsive: Callable[[], None] | None = None
         self.broken: Exception | None = None
         #: Rung once when a batch has left: tasks wait for room by these.
-        self.bells: list[Gate] = []
+        self.bells: list[Waker] = []
         #: Has somebody look soon what is left to write; False: nobody will.
         self.look_later: Callable[[SharedOutbox], bool] | None = None
         #: Whether somebody will.
@@ -183,7 +183,7 @@ class SharedOutbox(Outbox):
         finally:
             self.lock.release()
 
-    def answer(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+    def reply(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
         """Add an answer, from any thread; the word that there are no more writes it, or a look.
 
         Answers come together, and whoever asked waits for the last one: each for itself would
@@ -193,7 +193,7 @@ class SharedOutbox(Outbox):
         try:
             while not self.push(head, payload, priority, True):
                 if self.is_loop():
-                    if not self._answer_beyond(head, payload, priority, hold):
+                    if not self._reply_beyond(head, payload, priority, hold):
                         return False
                     break
                 if self.closed or not self._wait(priority, True, BLOCK if hold else DROP):
@@ -235,14 +235,14 @@ class SharedOutbox(Outbox):
         finally:
             self.lock.release()
 
-    def say(self, batch: bytes) -> None:
+    def send_transport(self, batch: bytes) -> None:
         """Add transport messages, before everything else."""
-        super().say(batch)
+        super().send_transport(batch)
         self._ask()
 
-    def say_last(self, batch: bytes) -> None:
+    def send_close(self, batch: bytes) -> None:
         """Add the closing word, behind all that waits."""
-        super().say_last(batch)
+        super().send_close(batch)
         self._ask()
 
     def _moved(self, express: bool) -> None:

@@ -191,7 +191,7 @@ class Following(SampleSink):
         parameters = f"{ask.parameters};_anyke" if ask.parameters else "_anyke"
         answers = Answers(self, ask)
         try:
-            with self._runtime.turn() as node:
+            with self._runtime.locked() as node:
                 get = node.local.get(
                     ask.key,
                     parameters,

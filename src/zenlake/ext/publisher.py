@@ -307,7 +307,7 @@ def declare_advanced_publisher(
             "its cache would not know their order: give sample_miss_detection, or set "
             "timestamping/enabled to true in the session's configuration"
         )
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         local = node.local
         publication = local.publisher(key, qos, reliable, id, schema, where)
         name = publisher_key(key, runtime.zid, publication.eid if numbered else None)

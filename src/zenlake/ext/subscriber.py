@@ -194,7 +194,7 @@ def declare_advanced_subscriber(
         None if recovery is None else recovery.period,
     )
     following = Following(runtime, sources, receiver.channel, origin)
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         local = node.local
         entity = local.subscribe(key, following, origin)
         following.begin()

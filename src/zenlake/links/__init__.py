@@ -1,12 +1,12 @@
-"""The ways to a neighbour: sockets, on a loop.
+"""Links: the sockets to neighbours, on an event loop.
 
-`connect` and `listen` take an endpoint of any protocol that is spoken; `Link` and `Listening` say
-what can be done with the result. `Multicast` carries the datagrams of scouting.
+`connect` and `listen` take an endpoint of any implemented protocol and return a `Link` or a
+`LinkListener`. `Multicast` carries the datagrams of scouting.
 """
 
 from __future__ import annotations
 
-from zenlake.links.link import MAX_BATCH, Link, Listening
+from zenlake.links.link import MAX_BATCH, Link, LinkListener
 from zenlake.links.multicast import DEFAULT_GROUP, Multicast, is_loopback_address
 from zenlake.links.registry import PROTOCOLS, check, connect, listen, supports
 
@@ -15,7 +15,7 @@ __all__ = [
     "MAX_BATCH",
     "PROTOCOLS",
     "Link",
-    "Listening",
+    "LinkListener",
     "Multicast",
     "check",
     "connect",

@@ -23,7 +23,7 @@ from zenlake.links.link import reason
 from zenlake.links.options import Side
 from zenlake.values.locator import EndPoint
 
-__all__ = ["Credentials", "Pem", "ServerContext", "client_context", "credentials", "tls_reason"]
+__all__ = ["Pem", "ServerContext", "TlsCredentials", "client_context", "credentials", "tls_reason"]
 
 HANDSHAKE_TIMEOUT_MS: Final = 10_000
 
@@ -82,7 +82,7 @@ class Pem:
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class TlsCredentials:
     """All that one side of a secure link goes by."""
 
     authority: Pem | None
@@ -113,10 +113,10 @@ class Credentials:
         )
 
 
-def credentials(endpoint: EndPoint, settings: Tls, side: Side) -> Credentials:
+def credentials(endpoint: EndPoint, settings: Tls, side: Side) -> TlsCredentials:
     """What the configuration and the endpoint say, checked for contradictions."""
     timeout = endpoint.get("tls_handshake_timeout_ms")
-    return Credentials(
+    return TlsCredentials(
         authority=_pem(endpoint, settings, "root_ca_certificate"),
         certificate=_pem(endpoint, settings, f"{side}_certificate"),
         key=_pem(endpoint, settings, f"{side}_private_key"),
@@ -129,7 +129,7 @@ def credentials(endpoint: EndPoint, settings: Tls, side: Side) -> Credentials:
     )
 
 
-def client_context(said: Credentials) -> ssl.SSLContext:
+def client_context(said: TlsCredentials) -> ssl.SSLContext:
     """How to be the side that connects: believe the given authorities, else those of the system.
 
     With authorities of one's own the system's are not believed as well: a private network is not
@@ -146,7 +146,7 @@ def client_context(said: Credentials) -> ssl.SSLContext:
     return context
 
 
-def server_context(said: Credentials) -> ssl.SSLContext:
+def server_context(said: TlsCredentials) -> ssl.SSLContext:
     """How to be the side that is connected to."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.num_tickets = 0  # nobody resumes
@@ -165,7 +165,7 @@ def server_context(said: Credentials) -> ssl.SSLContext:
 class ServerContext:
     """The context for whoever comes next, made anew when a file has changed."""
 
-    def __init__(self, said: Credentials) -> None:
+    def __init__(self, said: TlsCredentials) -> None:
         """Read everything once, so that what is wrong is known before somebody comes."""
         self._said = said
         self._stamps = said.stamps()

@@ -18,9 +18,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from zenlake.errors import LinkError
-from zenlake.links.link import Link, Listening, OnData, OnLink, OnLost
+from zenlake.links.link import Link, LinkListener, OnData, OnLink, OnLost
 
-__all__ = ["LayeredLink", "LayeredListening", "opened_in_time"]
+__all__ = ["LayeredLink", "LayeredListener", "opened_in_time"]
 
 MAX_KNOCKING: Final = 128
 """How many connections to one place may be in the middle of their agreement."""
@@ -232,7 +232,7 @@ async def opened_in_time(
     return link
 
 
-class LayeredListening(Listening):
+class LayeredListener(LinkListener):
     """A place where neighbours may come, who agree on a layer before they are let in."""
 
     def __init__(
@@ -242,7 +242,7 @@ class LayeredListening(Listening):
         wrap: Callable[[Link], Awaitable[LayeredLink]],
         refused: Callable[[Link, Exception], None],
     ) -> None:
-        self.inner: Listening | None = None
+        self.inner: LinkListener | None = None
         """The place inside, set once it is there."""
         self._loop = loop
         self._on_link = on_link

@@ -4,7 +4,7 @@ A link carries bytes to one neighbour and back. It is an edge with no opinion: i
 batches, sessions or leases. Its life:
 
     connect() ──► Link ──► start(on_data, on_lost) ──► send … when_writable … ──► close()
-    listen()  ──► Listening ──► on_link(Link) for each neighbour that comes
+    listen()  ──► LinkListener ──► on_link(Link) for each neighbour that comes
 
 Everything is called on the thread of the loop, but for `send` of a link that is `thread_safe`.
 """
@@ -19,7 +19,7 @@ from typing import Final
 
 from zenlake.errors import LinkError
 
-__all__ = ["MAX_BATCH", "Link", "Listening", "OnData", "OnLink", "OnLost", "reason"]
+__all__ = ["MAX_BATCH", "Link", "LinkListener", "OnData", "OnLink", "OnLost", "reason"]
 
 MAX_BATCH: Final = 65535
 
@@ -131,7 +131,7 @@ class Link(ABC):
 OnLink = Callable[[Link], None]
 
 
-class Listening(ABC):
+class LinkListener(ABC):
     """A place where neighbours may come."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from aioquic.tls import load_pem_private_key, load_pem_x509_certificates
 
 from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import ConfigError, LinkError
-from zenlake.links.certificates import Credentials, Pem, credentials
+from zenlake.links.certificates import Pem, TlsCredentials, credentials
 from zenlake.links.inet import (
     Place,
     address_text,
@@ -24,7 +24,7 @@ from zenlake.links.inet import (
     listening_locators,
     resolve,
 )
-from zenlake.links.link import Link, Listening, OnLink, reason
+from zenlake.links.link import Link, LinkListener, OnLink, reason
 from zenlake.links.options import only_inet
 from zenlake.links.quic_side import QuicLink, QuicSide
 from zenlake.links.tls import named_locators
@@ -66,7 +66,7 @@ async def connect(
 
 async def listen(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
-) -> Listening:
+) -> LinkListener:
     """Take connections at the endpoint."""
     said = credentials(endpoint, settings.tls, "listen")
     plain = only_inet(endpoint, settings.tls.so_sndbuf, settings.tls.so_rcvbuf)
@@ -76,7 +76,7 @@ async def listen(
             "listen on tls, or set enable_mtls=false"
         )
     try:
-        listening = _QuicListening(endpoint, said, on_link)
+        listening = _QuicListener(endpoint, said, on_link)
     except LinkError as error:
         raise LinkError(f"{plain}: {error}") from error
     try:
@@ -93,7 +93,7 @@ async def _connected(
     place: Place,
     loop: asyncio.AbstractEventLoop,
     configuration: QuicConfiguration,
-    said: Credentials,
+    said: TlsCredentials,
 ) -> Link:
     family, address = place
     sock = socket.socket(family, socket.SOCK_DGRAM)
@@ -132,7 +132,7 @@ def _source(place: Place) -> str:
 class _Server(QuicServer):
     """A bound socket; connections are found by their ids."""
 
-    def __init__(self, listening: _QuicListening, sock: socket.socket) -> None:
+    def __init__(self, listening: _QuicListener, sock: socket.socket) -> None:
         configuration = listening.configuration()
         super().__init__(configuration=configuration, create_protocol=self._came)
         self.sock = sock
@@ -193,8 +193,8 @@ class _Server(QuicServer):
 
 
 @final
-class _QuicListening(Listening):
-    def __init__(self, endpoint: EndPoint, said: Credentials, on_link: OnLink) -> None:
+class _QuicListener(LinkListener):
+    def __init__(self, endpoint: EndPoint, said: TlsCredentials, on_link: OnLink) -> None:
         self.said = said
         self.on_link = on_link
         self._endpoint = endpoint
@@ -231,7 +231,7 @@ class _QuicListening(Listening):
         self._servers.clear()
 
 
-def _client_configuration(said: Credentials, host: str) -> QuicConfiguration:
+def _client_configuration(said: TlsCredentials, host: str) -> QuicConfiguration:
     configuration = QuicConfiguration(is_client=True, alpn_protocols=list(ALPN))
     configuration.verify_mode = ssl.CERT_REQUIRED
     configuration.server_name = host.partition("%")[0] if said.verify_name else None
@@ -242,7 +242,7 @@ def _client_configuration(said: Credentials, host: str) -> QuicConfiguration:
     return configuration
 
 
-def _server_configuration(said: Credentials) -> QuicConfiguration:
+def _server_configuration(said: TlsCredentials) -> QuicConfiguration:
     configuration = QuicConfiguration(is_client=False, alpn_protocols=list(ALPN))
     _show(configuration, *said.identity("listen"))
     return configuration

@@ -24,7 +24,7 @@ from aioquic.quic.events import (
 from cryptography.x509 import NameOID
 
 from zenlake.errors import LinkError
-from zenlake.links.certificates import Credentials
+from zenlake.links.certificates import TlsCredentials
 from zenlake.links.inet import address_text, host_of
 from zenlake.links.interfaces import interfaces_at
 from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost
@@ -165,7 +165,7 @@ class QuicLink(Link):
 class QuicSide(QuicConnectionProtocol):
     """This end of a connection, and the link that runs over its stream."""
 
-    def __init__(self, quic: QuicConnection, said: Credentials) -> None:
+    def __init__(self, quic: QuicConnection, said: TlsCredentials) -> None:
         super().__init__(quic)
         self.link: QuicLink | None = None
         self.peer: NetworkAddress | None = None

@@ -18,7 +18,7 @@ from typing import Final
 from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LocatorError
 from zenlake.links import serial, tcp, tls, udp, unix
-from zenlake.links.link import MAX_BATCH, Link, Listening, OnLink
+from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnLink
 from zenlake.links.options import (
     INET,
     RETRY,
@@ -36,7 +36,9 @@ from zenlake.values.locator import EndPoint, Locator
 __all__ = ["NOT_YET", "PROTOCOLS", "Protocol", "check", "connect", "listen", "supports"]
 
 Connect = Callable[[EndPoint, asyncio.AbstractEventLoop, float, LinkSettings], Awaitable[Link]]
-Listen = Callable[[EndPoint, asyncio.AbstractEventLoop, OnLink, LinkSettings], Awaitable[Listening]]
+Listen = Callable[
+    [EndPoint, asyncio.AbstractEventLoop, OnLink, LinkSettings], Awaitable[LinkListener]
+]
 
 DEFAULTS: Final = LinkSettings()
 
@@ -71,9 +73,9 @@ def _needing(module: str) -> tuple[Connect, Listen]:
 
     async def listen(
         endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
-    ) -> Listening:
+    ) -> LinkListener:
         made = importlib.import_module(f"zenlake.links.{module}")
-        listening: Listening = await made.listen(endpoint, loop, on_link, settings)
+        listening: LinkListener = await made.listen(endpoint, loop, on_link, settings)
         return listening
 
     return connect, listen
@@ -88,7 +90,7 @@ async def _tcp_connect(
 
 async def _tcp_listen(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
-) -> Listening:
+) -> LinkListener:
     sized = only_inet(endpoint, settings.tcp.so_sndbuf, settings.tcp.so_rcvbuf)
     return await tcp.listen(sized, loop, on_link)
 
@@ -228,7 +230,7 @@ async def listen(
     loop: asyncio.AbstractEventLoop,
     on_link: OnLink,
     settings: LinkSettings = DEFAULTS,
-) -> Listening:
+) -> LinkListener:
     """Take links at the endpoint, each handed to `on_link` before it is started."""
     protocol = check(endpoint, "listen", settings)
     return await protocol.listen(endpoint, loop, on_link, settings)

@@ -16,9 +16,9 @@ from typing import Final, final
 
 from zenlake.errors import EncodeError, LinkError, LocatorError
 from zenlake.links.layered import LayeredLink, opened_in_time
-from zenlake.links.link import Link, Listening, OnData, OnLink, OnLost, reason
+from zenlake.links.link import Link, LinkListener, OnData, OnLink, OnLost, reason
 from zenlake.links.options import Option
-from zenlake.links.serial_frame import ACK, INIT, MAX_PAYLOAD, RESET, Deframer, encode
+from zenlake.links.serial_frame import ACK, INIT, MAX_PAYLOAD, RESET, SerialDeframer, encode
 from zenlake.values.locator import EndPoint
 
 __all__ = ["MTU", "OPTIONS", "PROTOCOL", "connect", "listen"]
@@ -46,9 +46,11 @@ async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: 
     return await opened_in_time(link, loop, loop.time() + timeout)
 
 
-async def listen(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink) -> Listening:
+async def listen(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink
+) -> LinkListener:
     """Take the links that the other end of the line begins, one after another."""
-    return _SerialListening(endpoint, loop, on_link)
+    return _SerialListener(endpoint, loop, on_link)
 
 
 @final
@@ -60,7 +62,7 @@ class SerialLink(LayeredLink):
     mtu = MTU
 
     def __init__(self, port: Link, loop: asyncio.AbstractEventLoop, connects: bool) -> None:
-        self._frames = Deframer()
+        self._frames = SerialDeframer()
         self._connects = connects
         self._early: list[bytes] = []
         self._next: asyncio.TimerHandle | None = None
@@ -143,7 +145,7 @@ class SerialLink(LayeredLink):
 
 
 @final
-class _SerialListening(Listening):
+class _SerialListener(LinkListener):
     def __init__(
         self, endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink
     ) -> None:

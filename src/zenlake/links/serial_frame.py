@@ -17,7 +17,7 @@ from typing import Final
 
 from zenlake.errors import DecodeError, EncodeError
 
-__all__ = ["ACK", "INIT", "MAX_PAYLOAD", "RESET", "Deframer", "check_sum", "decode", "encode"]
+__all__ = ["ACK", "INIT", "MAX_PAYLOAD", "RESET", "SerialDeframer", "check_sum", "decode", "encode"]
 
 INIT: Final = 0x01
 ACK: Final = 0x02
@@ -78,7 +78,7 @@ def decode(frame: bytes) -> tuple[int, bytes]:
     return plain[0], payload
 
 
-class Deframer:
+class SerialDeframer:
     """Finds frames in the bytes of a line, and drops what is damaged."""
 
     def __init__(self) -> None:

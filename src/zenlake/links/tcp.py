@@ -17,7 +17,7 @@ from zenlake.links.inet import (
     listening_locators,
     resolve,
 )
-from zenlake.links.link import Link, Listening, OnLink, reason
+from zenlake.links.link import Link, LinkListener, OnLink, reason
 from zenlake.links.stream import StreamAcceptor, StreamLink
 from zenlake.values.locator import EndPoint
 
@@ -52,11 +52,13 @@ async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: 
     raise LinkError(f"{endpoint}: cannot connect to {'; '.join(tried)}")
 
 
-async def listen(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink) -> Listening:
+async def listen(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink
+) -> LinkListener:
     """Take connections at the endpoint."""
     sockets = await bound(endpoint, socket.SOCK_STREAM, loop)
     try:
-        return _TcpListening(sockets, loop, on_link)
+        return _TcpListener(sockets, loop, on_link)
     except OSError as error:
         for sock in sockets:
             sock.close()
@@ -64,7 +66,7 @@ async def listen(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: O
 
 
 @final
-class _TcpListening(Listening):
+class _TcpListener(LinkListener):
     def __init__(
         self, sockets: list[socket.socket], loop: asyncio.AbstractEventLoop, on_link: OnLink
     ) -> None:

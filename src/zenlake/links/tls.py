@@ -15,14 +15,14 @@ from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LinkError
 from zenlake.links import tcp
 from zenlake.links.certificates import (
-    Credentials,
     ServerContext,
+    TlsCredentials,
     client_context,
     credentials,
     tls_reason,
 )
-from zenlake.links.layered import LayeredLink, LayeredListening, opened_in_time
-from zenlake.links.link import MAX_BATCH, Link, Listening, OnLink
+from zenlake.links.layered import LayeredLink, LayeredListener, opened_in_time
+from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnLink
 from zenlake.links.options import only_inet
 from zenlake.values.locator import EndPoint, Locator
 
@@ -67,7 +67,7 @@ async def secure(
 
 async def listen(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
-) -> Listening:
+) -> LinkListener:
     """Take connections at the endpoint."""
     return await secure_listening(endpoint, loop, on_link, settings, "tls")
 
@@ -78,12 +78,12 @@ async def secure_listening(
     on_link: OnLink,
     settings: LinkSettings,
     protocol: str,
-) -> Listening:
+) -> LinkListener:
     """As `listen`, for a protocol over TLS."""
     said = credentials(endpoint, settings.tls, "listen")
     plain = only_inet(endpoint, settings.tls.so_sndbuf, settings.tls.so_rcvbuf)
     try:
-        listening = _TlsListening(endpoint, loop, on_link, said, protocol)
+        listening = _TlsListener(endpoint, loop, on_link, said, protocol)
     except LinkError as error:
         raise LinkError(f"{plain}: {error}") from error
     listening.inner = await tcp.listen(plain, loop, listening.accepted)
@@ -103,7 +103,7 @@ class TlsLink(LayeredLink):
         inner: Link,
         loop: asyncio.AbstractEventLoop,
         context: ssl.SSLContext,
-        said: Credentials,
+        said: TlsCredentials,
         protocol: str,
         host: str = "",
     ) -> None:
@@ -267,13 +267,13 @@ class TlsLink(LayeredLink):
 
 
 @final
-class _TlsListening(LayeredListening):
+class _TlsListener(LayeredListener):
     def __init__(
         self,
         endpoint: EndPoint,
         loop: asyncio.AbstractEventLoop,
         on_link: OnLink,
-        said: Credentials,
+        said: TlsCredentials,
         protocol: str,
     ) -> None:
         super().__init__(loop, on_link, self._secured, _refused)

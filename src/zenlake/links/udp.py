@@ -24,10 +24,10 @@ from zenlake.links.inet import (
     resolve,
 )
 from zenlake.links.interfaces import interfaces_at
-from zenlake.links.link import Link, Listening, OnData, OnLink, OnLost, reason
+from zenlake.links.link import Link, LinkListener, OnData, OnLink, OnLost, reason
 from zenlake.values.locator import EndPoint
 
-__all__ = ["MAX_KNOCKING", "MAX_SOURCES", "MTU", "UdpListening", "connect", "listen"]
+__all__ = ["MAX_KNOCKING", "MAX_SOURCES", "MTU", "UdpListener", "connect", "listen"]
 
 MTU: Final = 65487
 READ_SIZE: Final = 65536
@@ -64,9 +64,11 @@ async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: 
     raise LinkError(f"{endpoint}: cannot connect to {'; '.join(tried)}")
 
 
-async def listen(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink) -> Listening:
+async def listen(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink
+) -> LinkListener:
     """Take datagrams at the endpoint."""
-    return UdpListening(await bound(endpoint, socket.SOCK_DGRAM, loop), loop, on_link)
+    return UdpListener(await bound(endpoint, socket.SOCK_DGRAM, loop), loop, on_link)
 
 
 def _connected(endpoint: EndPoint, place: Place) -> socket.socket:
@@ -359,7 +361,7 @@ class _SharedSocket:
 
 
 @final
-class UdpListening(Listening):
+class UdpListener(LinkListener):
     """Datagram sockets that make a link of each address they hear from."""
 
     def __init__(

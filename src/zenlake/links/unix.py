@@ -11,7 +11,7 @@ import stat
 from typing import Final, final
 
 from zenlake.errors import LinkError
-from zenlake.links.link import Link, Listening, OnLink, reason
+from zenlake.links.link import Link, LinkListener, OnLink, reason
 from zenlake.links.stream import StreamAcceptor, StreamLink
 from zenlake.values.locator import EndPoint
 
@@ -40,21 +40,23 @@ async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: 
     return StreamLink(sock, loop, _nameless(), f"{PROTOCOL}/{endpoint.address}")
 
 
-async def listen(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink) -> Listening:
+async def listen(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink
+) -> LinkListener:
     """Take connections at the path; a socket that a dead process left there is replaced."""
     path = endpoint.address
     _make_way(endpoint)
     sock = _socket(endpoint)
     try:
         sock.bind(path)
-        return _UnixListening(path, sock, loop, on_link)
+        return _UnixListener(path, sock, loop, on_link)
     except OSError as error:
         sock.close()
         raise LinkError(f"{endpoint}: cannot listen at {path}: {reason(error)}") from error
 
 
 @final
-class _UnixListening(Listening):
+class _UnixListener(LinkListener):
     def __init__(
         self, path: str, sock: socket.socket, loop: asyncio.AbstractEventLoop, on_link: OnLink
     ) -> None:

@@ -24,8 +24,8 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LinkError
 from zenlake.links import tcp, tls
-from zenlake.links.layered import LayeredLink, LayeredListening, opened_in_time
-from zenlake.links.link import MAX_BATCH, Link, Listening, OnLink
+from zenlake.links.layered import LayeredLink, LayeredListener, opened_in_time
+from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnLink
 from zenlake.links.options import only_inet
 from zenlake.values.locator import EndPoint
 
@@ -56,10 +56,10 @@ async def connect(
 
 async def listen(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
-) -> Listening:
+) -> LinkListener:
     """Take connections at the endpoint."""
     protocol = endpoint.protocol
-    listening = _WebSocketListening(loop, on_link, protocol)
+    listening = _WebSocketListener(loop, on_link, protocol)
     if protocol == "wss":
         listening.inner = await tls.secure_listening(
             endpoint, loop, listening.accepted, settings, protocol
@@ -177,7 +177,7 @@ class WebSocketLink(LayeredLink):
 
 
 @final
-class _WebSocketListening(LayeredListening):
+class _WebSocketListener(LayeredListener):
     def __init__(self, loop: asyncio.AbstractEventLoop, on_link: OnLink, protocol: str) -> None:
         super().__init__(loop, on_link, self._agreed, _refused)
         self._protocol = protocol

@@ -87,7 +87,7 @@ def answer_value(incoming: Incoming, name: bytes, value: bytes) -> bool:
         return False
     branch = incoming.branch
     if branch in branch.question.branches:
-        outbox.answer(b"".join((head.before, name, head.behind)), value, head.priority, head.hold)
+        outbox.reply(b"".join((head.before, name, head.behind)), value, head.priority, head.hold)
     return True
 
 

@@ -16,7 +16,7 @@ from zenlake.routing.face import Face
 from zenlake.routing.policy.subject import Subject
 from zenlake.routing.regions import CLIENT, PEER
 from zenlake.transport.handshake import Terms
-from zenlake.transport.multicast import Group, GroupTerms
+from zenlake.transport.multicast import MulticastTerms, MulticastTransport
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.unicast import Listener
 from zenlake.values.whatami import WhatAmI
@@ -94,14 +94,14 @@ class Member(Neighbour):
 class Crowd:
     """A group that the node is in."""
 
-    def __init__(self, node: Node, place: str, terms: GroupTerms, outbox: Outbox) -> None:
+    def __init__(self, node: Node, place: str, terms: MulticastTerms, outbox: Outbox) -> None:
         """`place`: the endpoint of the group."""
         self.node: Node = node
         self.place: str = place
         self.members: list[Member] = []
         #: Samples whose value lies in memory that is not shared with us.
         self.unreadable: int = 0
-        self.group: Group = Group(terms, outbox, self._meet)
+        self.group: MulticastTransport = MulticastTransport(terms, outbox, self._meet)
         #: Through which the whole group is told.
         self.face: Face = Face(node.fresh_face(), node.zid, PEER, outbox)
         self.obey()

@@ -180,7 +180,7 @@ class Neighbour(Listener):
         elif isinstance(message, Oam):
             node.maintained(self, message)
 
-    def heard_answer(self, r: Reader) -> bool:
+    def heard_reply(self, r: Reader) -> bool:
         """The fast lane of ordinary answers to our own programs."""
         face = self.face
         if face is None or self.ingress is not None:

@@ -44,7 +44,7 @@ from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
 from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
 from zenlake.transport.handshake import Terms
-from zenlake.transport.multicast import GroupTerms
+from zenlake.transport.multicast import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.rsa import PrivateKey
 from zenlake.wire.codec_network import Oam, Push, TimestampRecord, TimestampStack
@@ -335,7 +335,7 @@ class Node(Home):
         self.next_face = number + 1
         return number
 
-    def join(self, place: str, terms: GroupTerms, outbox: Outbox, now: float) -> Crowd:
+    def join(self, place: str, terms: MulticastTerms, outbox: Outbox, now: float) -> Crowd:
         """Be a member of a multicast group from now on."""
         self.now = now
         crowd = Crowd(self, place, terms, outbox)

@@ -10,7 +10,7 @@ from zenlake.transport.piece import Piece
 from zenlake.wire.cursor import Writer
 
 
-class Train:
+class FragmentedMessage:
     """A message on its way in fragments: its head, and the value that makes it large."""
 
     __slots__ = ("head", "pos", "reliable", "size", "sn", "value")
@@ -35,24 +35,24 @@ class Train:
         return found
 
 
-class Waiting:
+class QueuedBatch:
     """One thing in a lane's queue: a closed batch, or a train."""
 
     __slots__ = ("parts", "size", "train")
 
-    def __init__(self, parts: list[bytes], size: int, train: Train | None) -> None:
+    def __init__(self, parts: list[bytes], size: int, train: FragmentedMessage | None) -> None:
         """The pieces of a batch ready to be written, or the train that still has to be cut."""
         self.parts: list[bytes] = parts
         self.size: int = size
-        self.train: Train | None = train
+        self.train: FragmentedMessage | None = train
 
 
-def ready(batch: bytes) -> Waiting:
+def ready(batch: bytes) -> QueuedBatch:
     """A batch in one piece."""
-    return Waiting([batch], len(batch), None)
+    return QueuedBatch([batch], len(batch), None)
 
 
-class Lane:
+class TransmitLane:
     """The messages of one priority, in order."""
 
     __slots__ = (
@@ -75,7 +75,7 @@ class Lane:
         self.writer: Writer = Writer()
         #: What the open frame is: -1 none, 0 best effort, 1 reliable.
         self.frame: int = -1
-        self.queue: list[Waiting] = []
+        self.queue: list[QueuedBatch] = []
         #: Messages in the open frame; in all frames before it, by reliability; bytes taken.
         self.filled: int = 0
         self.reliable: int = 0

@@ -5,7 +5,7 @@ will have. Whoever hears it can follow from there; frames of somebody whose JOIN
 nothing and are passed over. All must use the same resolution and batch size, since there is
 nobody to agree with.
 
-    group = Group(terms, outbox, meet)
+    group = MulticastTransport(terms, outbox, meet)
     group.start(now)
     group.receive(datagram, source, now)
     group.outbox.take()                  each batch is one datagram to the whole group
@@ -36,7 +36,7 @@ LANES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class GroupTerms:
+class MulticastTerms:
     """What a node says of itself to a group, and demands of the others in it."""
 
     zid: bytes
@@ -53,18 +53,18 @@ class GroupTerms:
     initial_sn: int
 
 
-Meet = Callable[[bytes, int, str], Listener | None]
+NewMember = Callable[[bytes, int, str], Listener | None]
 """Gets the id, the role and the address of somebody new: who listens to it, or None."""
 
 
-class Group:
+class MulticastTransport:
     """The conversation with all members of a group."""
 
-    def __init__(self, terms: GroupTerms, outbox: Outbox, meet: Meet) -> None:
+    def __init__(self, terms: MulticastTerms, outbox: Outbox, meet: NewMember) -> None:
         """`outbox`: where what is said to the group is put."""
-        self.terms: GroupTerms = terms
+        self.terms: MulticastTerms = terms
         self.outbox: Outbox = outbox
-        self.meet: Meet = meet
+        self.meet: NewMember = meet
         self.mask: int = mask_of(terms.resolution)
         #: By the address that their datagrams come from.
         self.members: dict[str, Unicast] = {}
@@ -122,7 +122,7 @@ class Group:
             lane_sns=lanes,
             patch=PATCH,
         ).write(w)
-        self.outbox.say(w.getvalue())
+        self.outbox.send_transport(w.getvalue())
 
     # ----------------------------------------------------------------------------- receiving
 
@@ -233,4 +233,4 @@ class Group:
             self._part(source, RemoteError("we left the group"), now)
         w = Writer()
         Close(reason=GENERIC, session=True).write(w)
-        self.outbox.say_last(w.getvalue())
+        self.outbox.send_close(w.getvalue())

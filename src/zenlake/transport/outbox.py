@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from zenlake.transport.lane import Lane, Train, Waiting, ready
+from zenlake.transport.lane import FragmentedMessage, QueuedBatch, TransmitLane, ready
 from zenlake.transport.piece import Piece
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
@@ -80,7 +80,7 @@ class Outbox:
         self.mask: int = 0
         self.qos: bool = False
         self.depth: int = depth
-        self.lanes: list[Lane] = []
+        self.lanes: list[TransmitLane] = []
         #: Batches that go before all others: keep-alives, closing words.
         self.urgent: list[bytes] = []
         #: The closing word: it goes when all else has gone.
@@ -132,20 +132,20 @@ class Outbox:
         self.lanes = []
         for priority in range(8 if qos else 1):
             mark = b"" if not qos or priority == DATA else bytes((0x31, priority))
-            self.lanes.append(Lane(mark, initial_sn))
+            self.lanes.append(TransmitLane(mark, initial_sn))
 
     def share(self, other: Outbox) -> None:
         """Count on with another link of the same session."""
         for lane, same in zip(self.lanes, other.lanes, strict=True):
             lane.numbers = same.numbers
 
-    def lane(self, priority: int) -> Lane:
+    def lane(self, priority: int) -> TransmitLane:
         """The lane of a priority."""
         return self.lanes[priority] if self.qos else self.lanes[0]
 
     # ------------------------------------------------------------------------------- filling
 
-    def _open_frame(self, lane: Lane, reliable: bool) -> None:
+    def _open_frame(self, lane: TransmitLane, reliable: bool) -> None:
         """Begin a frame in the lane's open batch."""
         lane.settle()
         w = lane.writer
@@ -166,7 +166,7 @@ class Outbox:
         if lane.mark:
             w.raw(lane.mark)
 
-    def _close_batch(self, lane: Lane) -> None:
+    def _close_batch(self, lane: TransmitLane) -> None:
         """Queue the lane's open batch and begin another."""
         w = lane.writer
         if w.size:
@@ -177,7 +177,7 @@ class Outbox:
         lane.settle()
         lane.frame = -1
 
-    def _sealed(self, w: Writer) -> Waiting:
+    def _sealed(self, w: Writer) -> QueuedBatch:
         """A batch with its length in front."""
         parts = w.parts
         size = w.size
@@ -190,7 +190,7 @@ class Outbox:
             elif prefix == 4:
                 parts[0] = size.to_bytes(4, "little")
             size += prefix
-        return Waiting(parts, size, None)
+        return QueuedBatch(parts, size, None)
 
     def push(self, head: bytes, payload: bytes, priority: int, reliable: bool) -> bool:
         """Add a message that is `head`, the payload's length and the payload.
@@ -247,7 +247,7 @@ class Outbox:
         """Add any publication or question; False if it was dropped."""
         return self.send(message, priority, reliable, False)
 
-    def _room(self, lane: Lane, reliable: bool, need: int) -> bool:
+    def _room(self, lane: TransmitLane, reliable: bool, need: int) -> bool:
         """Whether the open batch takes `need` bytes more; begins a frame if it must."""
         if self.closed:
             return False
@@ -300,16 +300,16 @@ class Outbox:
         self.pending += 1
         return True
 
-    def answer(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+    def reply(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
         """Add an answer that is `head`, the payload's length and the payload.
 
         `hold`: it is not dropped where there is no room; who can wait does, others go beyond.
         """
         if self.push(head, payload, priority, True):
             return True
-        return self._answer_beyond(head, payload, priority, hold)
+        return self._reply_beyond(head, payload, priority, hold)
 
-    def _answer_beyond(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+    def _reply_beyond(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
         data = b"".join((head, vle(len(payload)), payload))
         taken = not self.closed and self.send_encoded(data, priority, True, hold)
         if not taken:
@@ -346,7 +346,7 @@ class Outbox:
         self.pending += more
         return True
 
-    def _bare(self, lane: Lane, data: bytes, force: bool) -> bool:
+    def _bare(self, lane: TransmitLane, data: bytes, force: bool) -> bool:
         """Add a message that goes alone (low latency); one that is too large cannot go."""
         if self.closed:
             return False
@@ -375,7 +375,9 @@ class Outbox:
         self.pending += 1
         return True
 
-    def _train(self, lane: Lane, head: bytes, value: bytes, reliable: bool, force: bool) -> bool:
+    def _train(
+        self, lane: TransmitLane, head: bytes, value: bytes, reliable: bool, force: bool
+    ) -> bool:
         """Queue a message that must travel in fragments."""
         if len(lane.queue) >= self.depth and not self._beyond(force):
             return False
@@ -386,7 +388,7 @@ class Outbox:
         kind = 1 if reliable else 0
         sn = lane.numbers[kind]
         lane.numbers[kind] = (sn + count) & self.mask
-        lane.queue.append(Waiting([], size, Train(head, value, reliable, sn)))
+        lane.queue.append(QueuedBatch([], size, FragmentedMessage(head, value, reliable, sn)))
         self.held += size
         self.pending += 1
         if reliable:
@@ -404,11 +406,11 @@ class Outbox:
             return False
         return True
 
-    def say(self, batch: bytes) -> None:
+    def send_transport(self, batch: bytes) -> None:
         """Add transport messages that go before everything else, as one batch."""
         self.urgent.append(self._prefixed(batch))
 
-    def say_last(self, batch: bytes) -> None:
+    def send_close(self, batch: bytes) -> None:
         """Add the closing word, behind all that waits; nothing is taken in after it."""
         self.last = self._prefixed(batch)
         self.closed = True
@@ -456,7 +458,7 @@ class Outbox:
             self.bytes_sent += len(batch)
         return batch
 
-    def _gather(self, lane: Lane, room: int, closed_only: bool, parts: list[Piece]) -> int:
+    def _gather(self, lane: TransmitLane, room: int, closed_only: bool, parts: list[Piece]) -> int:
         """Take at least one batch out of a lane, and more while they fit into `room`; their size.
 
         What is left of `room` when the next one does not fit is not worth a smaller one.
@@ -502,7 +504,7 @@ class Outbox:
         self.messages_sent += self.pending
         self.pending = 0
 
-    def _cut(self, lane: Lane, train: Train, parts: list[Piece]) -> int:
+    def _cut(self, lane: TransmitLane, train: FragmentedMessage, parts: list[Piece]) -> int:
         """Add the next fragment of a train, as a batch; its size."""
         w = Writer()
         chunk = self.limit - FRAGMENT_HEAD

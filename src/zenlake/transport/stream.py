@@ -6,7 +6,7 @@ from zenlake.errors import DecodeError
 from zenlake.transport.piece import Piece, piece
 
 
-class Deframer:
+class BatchDeframer:
     """Cuts a stream into batches by the length in front of each.
 
     Whole batches are not copied: `feed` leaves the bounds of those that lie in the bytes it was

@@ -32,7 +32,7 @@ from zenlake.transport.handshake import (
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.piece import piece
 from zenlake.transport.sequence import follows
-from zenlake.transport.stream import Deframer
+from zenlake.transport.stream import BatchDeframer
 from zenlake.wire.codec_network import read_network, skip_network
 from zenlake.wire.codec_transport import Close, read_transport
 from zenlake.wire.cursor import Reader, Writer
@@ -71,7 +71,7 @@ class Listener:
         """A Push begins at the reader's position: take it, and others like it; how many."""
         return 0
 
-    def heard_answer(self, r: Reader) -> bool:
+    def heard_reply(self, r: Reader) -> bool:
         """A Response begins at the reader's position: take it from there, or leave it (False)."""
         return False
 
@@ -98,7 +98,7 @@ class Unicast:
         self.stream: bool = stream
         self.state: int = OPENING
         self.terms: Terms | None = None
-        self.deframer: Deframer = Deframer(2)
+        self.deframer: BatchDeframer = BatchDeframer(2)
         self.outbox: Outbox = outbox
         self.initiator: Initiator | None = None
         self.acceptor: Acceptor | None = None
@@ -151,7 +151,7 @@ class Unicast:
     def _say(self, message: Message) -> None:
         w = Writer()
         message.write(w)
-        self.outbox.say(w.getvalue())
+        self.outbox.send_transport(w.getvalue())
 
     def _handshake(self, message: Message, now: float) -> None:
         """One step of the opening."""
@@ -214,7 +214,7 @@ class Unicast:
         self._bare = terms.low_latency
         self._lz4 = Lz4() if terms.compression else None
         if terms.low_latency and self.stream:
-            self.deframer = Deframer(4)
+            self.deframer = BatchDeframer(4)
         self.outbox.agree(
             terms.batch_size,
             terms.mask,
@@ -391,7 +391,7 @@ class Unicast:
                     self.received += taken
                     continue
             self.received += 1
-            if kind == 0x1B and listener.heard_answer(r):
+            if kind == 0x1B and listener.heard_reply(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
         self.lane_received[lane] += self.received - before
@@ -481,7 +481,7 @@ class Unicast:
         quiet = outbox.bytes_sent == self._bytes_seen and not outbox.waiting()
         self._bytes_seen = outbox.bytes_sent
         if quiet:
-            outbox.say(b"\x04")
+            outbox.send_transport(b"\x04")
             # Which itself is nothing to rest on.
             self._bytes_seen += outbox.prefix + (1 if outbox.pack is None else 2)
         self.deadline = min(now + self._period, self.last_heard + self.lease)
@@ -507,7 +507,7 @@ class Unicast:
         self.state = CLOSED
         w = Writer()
         Close(reason=reason).write(w)
-        self.outbox.say_last(w.getvalue())
+        self.outbox.send_close(w.getvalue())
         self.listener.closed(None, now)
 
     def lost(self, error: Exception | None, now: float) -> None:

@@ -385,7 +385,7 @@ class ColumnSubscriber:
         self._entity = None
         if entity is None or self._runtime.closed:
             return
-        with self._runtime.turn() as node:
+        with self._runtime.locked() as node:
             node.local.unsubscribe(entity)
 
     def __enter__(self) -> Self:
@@ -408,5 +408,5 @@ def declare(
     channel.mark = runtime.mark
     channel.on_loop = runtime.on_loop
     live(channel)
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         return ColumnSubscriber(runtime, node.local.subscribe(str(key), rows, allowed_origin))

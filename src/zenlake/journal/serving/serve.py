@@ -385,7 +385,7 @@ def admin_root(session: Session) -> str | None:
     space = session._runtime.settings.adminspace
     if not (space.enabled and space.permissions.read):
         return None
-    with session._runtime.turn() as node:
+    with session._runtime.locked() as node:
         return view.root(node)
 
 

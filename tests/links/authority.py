@@ -23,7 +23,7 @@ DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Paper:
+class Certificate:
     """A certificate and its key, as PEM files."""
 
     certificate: Path
@@ -67,7 +67,7 @@ class Authority:
         hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "::1"),
         until: timedelta = DAY,
         password: bytes = b"",
-    ) -> Paper:
+    ) -> Certificate:
         """A certificate for hosts, with or without a common name, until a time from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = [x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else []
@@ -87,7 +87,7 @@ class Authority:
                 x509.SubjectAlternativeName(names), critical=not subject
             )
         made = builder.sign(self._key, hashes.SHA256())
-        paper = Paper(self.folder / f"{file}.pem", self.folder / f"{file}.key")
+        paper = Certificate(self.folder / f"{file}.pem", self.folder / f"{file}.key")
         paper.certificate.write_bytes(made.public_bytes(Encoding.PEM))
         locked = BestAvailableEncryption(password) if password else NoEncryption()
         paper.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked))

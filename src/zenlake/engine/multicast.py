@@ -13,7 +13,7 @@ from zenlake.errors import LinkError, LocatorError
 from zenlake.links.multicast import Multicast
 from zenlake.links.options import IFACE, RETRY, Option, check_options
 from zenlake.node.groups import Crowd
-from zenlake.transport.multicast import GroupTerms
+from zenlake.transport.multicast import MulticastTerms
 from zenlake.values.locator import EndPoint, split_host_port
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def is_group(endpoint: EndPoint) -> bool:
         return False
 
 
-class GroupPump:
+class MulticastPump:
     """Moves the datagrams of one group; lives on the loop thread."""
 
     def __init__(self, runtime: Runtime, endpoint: EndPoint) -> None:
@@ -60,7 +60,7 @@ class GroupPump:
         assert isinstance(outbox, SharedOutbox)
         self.outbox = outbox
         multicast = runtime.settings.transport.multicast
-        self._terms = GroupTerms(
+        self._terms = MulticastTerms(
             zid=runtime.zid,
             whatami=runtime.node.mode,
             resolution=settings.resolution,
@@ -72,7 +72,7 @@ class GroupPump:
             max_message=settings.max_message,
             initial_sn=secrets.randbits(28),
         )
-        self._crowd: Crowd | None = None
+        self._session: Crowd | None = None
 
     def start(self) -> None:
         """Join the group."""
@@ -80,7 +80,9 @@ class GroupPump:
         self.outbox.write = self._send
         with self.runtime.lock:
             place = f"udp/{self.endpoint.address}"
-            self._crowd = self.runtime.node.join(place, self._terms, self.outbox, time.monotonic())
+            self._session = self.runtime.node.join(
+                place, self._terms, self.outbox, time.monotonic()
+            )
         self.flush()
 
     def _send(self, batch: bytes) -> int:
@@ -90,11 +92,11 @@ class GroupPump:
         return len(batch)
 
     def _heard(self, data: bytes, address: tuple[str, int], _: str) -> None:
-        runtime, crowd = self.runtime, self._crowd
-        if crowd is None or self.closed:
+        runtime, session = self.runtime, self._session
+        if session is None or self.closed:
             return
         with runtime.lock:
-            crowd.receive(data, f"{address[0]}:{address[1]}", time.monotonic())
+            session.receive(data, f"{address[0]}:{address[1]}", time.monotonic())
             marked = runtime.take_marked()
         for sink in marked:
             sink.commit()

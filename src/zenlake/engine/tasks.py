@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from zenlake.engine.channel import PATIENCE, Channel, Gate
+from zenlake.engine.channel import PATIENCE, Channel, Waker
 from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.loop import Loop
 from zenlake.engine.shared import SharedOutbox
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 #: By task: the channel that it empties, calling a coroutine function.
 emptying: dict[asyncio.Task[object], Channel] = {}
 #: How long a task may go on without giving others their turn, in seconds.
-SHARE: Final = 0.001
+SLICE: Final = 0.001
 #: How many items it handles before it looks at the clock.
-GLANCE: Final = 16
+CHECK_EVERY: Final = 16
 
 
-class HereLoop(Loop):
+class CallerLoop(Loop):
     """The loop that the caller runs on."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class HereLoop(Loop):
             super().soon(call, *arguments)
 
 
-class Bell:
+class TaskWaker:
     """Wakes a task, from any thread."""
 
     __slots__ = ("future",)
@@ -77,7 +77,7 @@ class Bell:
             self.future.set_result(None)
 
 
-class Pass:
+class Yield:
     """An await that gives every other task a turn, without the cost of a future."""
 
     __slots__ = ()
@@ -87,35 +87,35 @@ class Pass:
         yield
 
 
-PASS: Final = Pass()
+YIELD: Final = Yield()
 
 
-class Share:
+class TimeSlice:
     """Sees to it that a task which never has to wait does not keep the loop to itself."""
 
     __slots__ = ("left", "since")
 
     def __init__(self) -> None:
         """A fresh share."""
-        self.left: int = GLANCE
+        self.left: int = CHECK_EVERY
         self.since: float = perf_counter()
 
     def spent(self) -> bool:
         """Whether it is others' turn; asked when `left` has come to nothing."""
-        self.left = GLANCE
+        self.left = CHECK_EVERY
         now = perf_counter()
-        if now - self.since < SHARE:
+        if now - self.since < SLICE:
             return False
         self.since = now
         return True
 
     def renew(self) -> None:
         """Others have had their turn."""
-        self.left = GLANCE
+        self.left = CHECK_EVERY
         self.since = perf_counter()
 
 
-async def ended(tasks: list[asyncio.Task[None]]) -> None:
+async def join_tasks(tasks: list[asyncio.Task[None]]) -> None:
     """Wait for tasks that were cancelled, even if the one that waits is cancelled too."""
     cancelled: asyncio.CancelledError | None = None
     while any(not task.done() for task in tasks):
@@ -131,7 +131,7 @@ async def ended(tasks: list[asyncio.Task[None]]) -> None:
 
 
 @contextmanager
-def lifted() -> Iterator[None]:
+def back_pressure_lifted() -> Iterator[None]:
     """Around a wait: what this very task is to empty must not hold up what it waits for."""
     task = asyncio.current_task()
     channel = None if task is None else emptying.get(task)
@@ -145,16 +145,16 @@ def lifted() -> Iterator[None]:
         channel.settle()
 
 
-async def arrival(channel: Channel) -> None:
+async def wait_for_item(channel: Channel) -> None:
     """Wait until there may be something to take, or there will be no more."""
     if channel.watched and not channel.items:
         channel._drained()
-    bell = Bell(asyncio.get_running_loop())
+    bell = TaskWaker(asyncio.get_running_loop())
     channel.gates.append(bell)
     try:
         # Looked at again only now: another thread may have brought something meanwhile.
         if not channel.items and not channel.ended:
-            with lifted():
+            with back_pressure_lifted():
                 await bell.future
     except BaseException:
         # Whoever is cancelled just as it is woken leaves the item to another who waits.
@@ -169,7 +169,7 @@ async def arrival(channel: Channel) -> None:
 # ------------------------------------------------------------------------------------ giving
 
 
-def crowded(publication: Publication) -> bool:
+def would_block(publication: Publication) -> bool:
     """Whether what is published now would have to wait for room somewhere."""
     node = publication.node
     if publication.version != node.tables.version:
@@ -194,7 +194,7 @@ async def publish(publication: Publication, push: Push) -> bool:
         outbox = remote.outbox
         if remote.guarded:
             taken = await publish_guarded(publication, remote, push) and taken
-        elif not await room(
+        elif not await wait_for_room(
             outbox, publication.priority, publication.reliable, publication.congestion
         ) or not outbox.offer_message(
             push,
@@ -224,7 +224,7 @@ async def publish_guarded(publication: Publication, remote: Remote, push: Push) 
         patience = congestion(push.qos)
         priority = push.qos & 7
         outbox = remote.outbox
-        return await room(
+        return await wait_for_room(
             outbox, priority, publication.reliable, patience
         ) and outbox.offer_message(
             push, priority, publication.reliable, patience, push.qos & 0x10 != 0
@@ -233,7 +233,7 @@ async def publish_guarded(publication: Publication, remote: Remote, push: Push) 
         push.qos = qos
 
 
-async def room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -> bool:
+async def wait_for_room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -> bool:
     """Wait until a lane has room, as long as the message may; False if it is not to be sent."""
     if not isinstance(outbox, SharedOutbox) or not outbox.full(priority):
         return True
@@ -246,7 +246,7 @@ async def room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -
     if first:
         outbox.blocking[priority] = True
     try:
-        found = await until_room(outbox, priority, patience)
+        found = await wait_for_room_within(outbox, priority, patience)
     finally:
         if first:
             outbox.blocking[priority] = False
@@ -255,15 +255,15 @@ async def room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -
     return found
 
 
-async def until_room(outbox: SharedOutbox, priority: int, patience: float) -> bool:
+async def wait_for_room_within(outbox: SharedOutbox, priority: int, patience: float) -> bool:
     """Wait a while until a lane has room; False if it has none, or is no more."""
     deadline = perf_counter() + patience
     while outbox.full(priority) and not outbox.closed and perf_counter() < deadline:
-        await rung(outbox.bells, deadline)
+        await wait_for_waker(outbox.bells, deadline)
     return not outbox.full(priority) and not outbox.closed
 
 
-async def local_room(publication: Publication) -> None:
+async def wait_for_local_room(publication: Publication) -> None:
     """Wait a while for subscribers of this very node whose channels are full."""
     for subscriber in list(publication.locals):
         sink = subscriber.sink
@@ -271,19 +271,19 @@ async def local_room(publication: Publication) -> None:
             channel = sink.channel
             if channel.is_full() and not channel.stuck:
                 channel.watched = True
-                await rung(channel.rooms, perf_counter() + PATIENCE)
+                await wait_for_waker(channel.rooms, perf_counter() + PATIENCE)
                 # If nobody takes, perhaps it is this very task: it is not kept waiting again.
                 channel.stuck = channel.is_full()
 
 
-async def rung(gates: MutableSequence[Gate], deadline: float) -> None:
+async def wait_for_waker(gates: MutableSequence[Waker], deadline: float) -> None:
     """Hang a bell among the gates, and wait for it until the time is over."""
     loop = asyncio.get_running_loop()
-    bell = Bell(loop)
+    bell = TaskWaker(loop)
     gates.append(bell)
     timer = loop.call_later(max(0.0, deadline - perf_counter()), bell.release)
     try:
-        with lifted():
+        with back_pressure_lifted():
             await bell.future
     finally:
         timer.cancel()

@@ -32,7 +32,7 @@ LOOK: Final = 0.001
 LOOKS: Final = 5
 
 
-class Helpers:
+class SocketPoller:
     """The sockets of one node, and the thread that reads them just now."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -65,7 +65,7 @@ class Helpers:
             with contextlib.suppress(OSError):  # the socket may be closed already
                 self._epoll.unregister(fd)
 
-    def help(self, channel: Channel) -> bool:
+    def poll_for(self, channel: Channel) -> bool:
         """Read the links until the channel has something; False if the thread had better sleep."""
         if not self._by_fd or self._closed or not self._turn.acquire(blocking=False):
             return False
@@ -153,6 +153,6 @@ class Helpers:
             self._by_fd.clear()
 
 
-def possible() -> bool:
+def is_supported() -> bool:
     """Whether this system has what helping needs."""
     return hasattr(select, "epoll") and hasattr(os, "eventfd")

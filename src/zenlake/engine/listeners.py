@@ -8,9 +8,9 @@ import time
 from asyncio import AbstractEventLoop
 
 from zenlake.config.model import Settings
-from zenlake.engine.groups import is_group
+from zenlake.engine.multicast import is_group
 from zenlake.errors import LinkError
-from zenlake.links.link import Listening, OnLink
+from zenlake.links.link import LinkListener, OnLink
 from zenlake.links.options import shown
 from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
@@ -29,7 +29,7 @@ class Listeners:
     def __init__(self, on_link: OnLink) -> None:
         """Nowhere yet; `on_link` is given whoever comes."""
         self._on_link = on_link
-        self._places: dict[str, Listening] = {}
+        self._places: dict[str, LinkListener] = {}
 
     async def open(self, loop: AbstractEventLoop, settings: Settings) -> None:
         """Listen where the configuration says; raises if it must be and cannot."""

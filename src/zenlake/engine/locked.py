@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
 
 
-class Turn:
+class LockedNode:
     """A moment in which a program speaks with the node."""
 
     __slots__ = ("_deadline", "_node", "_runtime")
