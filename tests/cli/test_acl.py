@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from zenlake.cli.acl import Flow, Op, acl
+from zenlake.cli.acl import Flow, Op
+from zenlake.cli.app import application
 from zenlake.routing.policy import FLOWS, KINDS
 
-app = typer.Typer()
-app.command()(acl)
+app = application(["acl"])
 runner = CliRunner()
 
 TEXT = """
@@ -37,7 +36,7 @@ TEXT = """
 
 
 def explain(*arguments: str, text: str = TEXT) -> tuple[int, list[str]]:
-    told = runner.invoke(app, ["explain", "--config", "-", *arguments], input=text)
+    told = runner.invoke(app, ["acl", "explain", "--config", "-", *arguments], input=text)
     return told.exit_code, told.output.splitlines()
 
 
@@ -85,7 +84,7 @@ def test_programs_get_every_ground() -> None:
     told = runner.invoke(
         app,
         [
-            *("explain", "--config", "-", "--json", "--op", "put", "--key", "robot/1/pose"),
+            *("acl", "explain", "--config", "-", "--json", "--op", "put", "--key", "robot/1/pose"),
             *("--who", "zid=a1", "--who", "cert_common_name=arm", "--flow", "ingress"),
         ],
         input=TEXT,
@@ -126,7 +125,8 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "router.json5"
     file.write_text(TEXT)
     told = runner.invoke(
-        app, ["explain", "--config", str(file), "--op", "put", "--key", "a", "--flow", "ingress"]
+        app,
+        ["acl", "explain", "--config", str(file), "--op", "put", "--key", "a", "--flow", "ingress"],
     )
     assert told.exit_code == 1
 

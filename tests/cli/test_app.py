@@ -52,8 +52,9 @@ def test_a_command_imports_no_room_of_another() -> None:
         "zenlake.cli",
         "zenlake.cli.app",
         "zenlake.cli.connection",
+        "zenlake.cli.ending",
         "zenlake.cli.info",
-        "zenlake.errors",
+        "zenlake.cli.pages",
     ]
 
 
@@ -67,5 +68,5 @@ def test_what_zenlake_refuses_is_told_in_one_line(
     monkeypatch.setattr(sys, "argv", ["zenlake", "info"])
     with pytest.raises(SystemExit) as stopped:
         main()
-    assert stopped.value.code == 1
+    assert stopped.value.code == 2
     assert capsys.readouterr().err == "zenlake: 'mdoe': no such key; write 'mode'\n"

@@ -45,7 +45,7 @@ def test_a_publisher_repeats_itself_until_its_count() -> None:
         assert lines == ["     1  demo/p: {}", "     2  demo/p: {}"]
         sub.says("demo/p")
         told = json.loads(sub.says("demo/p"))
-        assert sub.interrupt() == 0
+        assert sub.interrupt() == 130
     assert told == {
         "key": "demo/p",
         "kind": "put",
@@ -83,7 +83,7 @@ def test_questions_are_answered() -> None:
         assert code == 0
         told = json.loads(lines[0])
         assert (told["ok"], told["key"], told["payload"]) == (True, "demo/q/2", "an answer")
-        assert queryable.interrupt() == 0
+        assert queryable.interrupt() == 130
 
 
 def test_only_errors_for_an_answer_end_with_1() -> None:
@@ -124,9 +124,9 @@ def test_those_who_are_alive_are_told() -> None:
         code, lines = run("liveliness", "get", "-k", "others/**", "-e", where)
         assert code == 3
         assert lines == ["zenlake: nobody is alive as 'others/**'"]
-        assert token.interrupt() == 0
+        assert token.interrupt() == 130
         sub.says("gone group/me")
-        assert sub.interrupt() == 0
+        assert sub.interrupt() == 130
 
 
 def test_round_trips_are_measured() -> None:
@@ -187,7 +187,7 @@ def test_a_subscriber_says_that_nobody_is_there_and_goes_on() -> None:
     with command("sub", "-l", endpoint(), "--wait", "0.05") as sub:
         told = sub.says("nobody is there yet")
         assert "listening on tcp/127.0.0.1" in told
-        assert sub.interrupt() == 0
+        assert sub.interrupt() == 130
 
 
 def test_an_interruption_before_the_end_has_a_code_of_its_own() -> None:

@@ -125,7 +125,7 @@ def test_what_an_eclipse_client_puts_is_in_tables_seconds_later_and_after_a_rest
             assert len(got(where, "robot/**?_time=[now(-10m)..]")) == len(want)
             family = up.family()
             assert len(family) >= 3
-            assert program.interrupt() == 0
+            assert program.interrupt() == 130
         psutil.wait_procs(family, timeout=10)
         assert [one for one in family if one.is_running()] == []
     assert sorted(row["percent"] for row in rows(lake, "battery")) == [1, 2, 3]

@@ -365,7 +365,7 @@ def test_whoever_is_killed_each_sample_is_in_each_table_once(
         sent = said(logs.values())
 
         until(lambda: trial.has_all(sent), "not all that can be healed is", 60)
-        assert trial.recorder.interrupt() == 0
+        assert trial.recorder.interrupt() == 130
     spark: SparkSession = request.getfixturevalue("spark")
     tasks = SparkTasks(spark)
     pipeline = Pipeline(str(trial.lake), str(trial.folder), tasks, read_config(f"{{{TABLES}}}"))

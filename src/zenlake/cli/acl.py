@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zenlake.cli.pages import group, page
+
 if TYPE_CHECKING:
     from zenlake.config import Config
     from zenlake.routing.policy import Explanation, Subject
 
 WHO = ("interface", "cert_common_name", "username", "link_protocol", "zid")
 """What can be known of a neighbour; the first two may be given several times."""
-
-
-class Action(StrEnum):
-    """What can be asked."""
-
-    EXPLAIN = "explain"
 
 
 class Flow(StrEnum):
@@ -44,20 +40,38 @@ class Op(StrEnum):
     DECLARE_LIVELINESS_SUBSCRIBER = "declare_liveliness_subscriber"
 
 
-def acl(
-    action: Annotated[Action, typer.Argument(help="explain: print the rule that decides.")],
+acl = group("Ask a configuration what its access control decides.")
+
+
+@page(
+    acl,
+    "explain",
+    "zenlake acl explain --config router.json5 --op put --key robot/1/pose",
+    "zenlake acl explain --config router.json5 --op query --key 'robot/**' \\",
+    "    --who username=alice --flow ingress",
+)
+def explain(
     file: Annotated[
         str, typer.Option("--config", metavar="FILE", help="The configuration; - reads stdin.")
     ],
-    op: Annotated[Op, typer.Option("--op", help="What the message does.")],
-    key: Annotated[str, typer.Option("--key", help="The key expression of the message.")],
+    op: Annotated[
+        Op,
+        typer.Option(
+            "--op",
+            metavar="MESSAGE",
+            help=f"What the message does: {', '.join(Op)}.",
+        ),
+    ],
+    key: Annotated[
+        str, typer.Option("--key", metavar="KEYEXPR", help="The key expression of the message.")
+    ],
     who: Annotated[
         list[str] | None,
         typer.Option(
             "--who",
             metavar="PROPERTY=VALUE",
-            help=f"What is known of the neighbour: {', '.join(WHO)}. Once for each; "
-            "without any, it is a neighbour of whom nothing is known.",
+            help=f"A property of the neighbour: {', '.join(WHO)}; repeatable. Without any, "
+            "nothing is known of it.",
             show_default=False,
         ),
     ] = None,
@@ -65,13 +79,14 @@ def acl(
         Flow | None,
         typer.Option(
             "--flow",
-            help="Only what the neighbour sends (ingress) or is sent (egress).",
+            metavar="FLOW",
+            help="Only what the neighbour sends (ingress) or is sent (egress).  [default: both]",
             show_default=False,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say whether access control lets a message pass, and which rule decides.
+    """Say whether a message would pass, and which rule decides.
 
     Ends with 0 if it passes, 1 if it is denied in a flow that was asked about, 2 if the question
     makes no sense.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from zenlake.cli.connection import NOBODY, Connection, note
+from zenlake.cli.natural import natural
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -44,6 +45,13 @@ class Shown:
     page: Plain
     #: Whether it tells of traffic and of ways.
     ours: bool
+
+    @property
+    def name(self) -> str:
+        """What its configuration calls it in `metadata/name`; empty if it does not."""
+        metadata = self.page.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return name if isinstance(name, str) and name.isprintable() else ""
 
 
 def nodes(session: Session, stats: bool = False) -> dict[str, Shown]:
@@ -116,7 +124,7 @@ def keyspace(session: Session, shown: dict[str, Shown], among: str) -> list[KeyF
         facts = found.setdefault(key, KeyFacts(key))
         facts.samples += row["samples"]
         facts.size += row["bytes"]
-    return [found[key] for key in sorted(found)]
+    return [found[key] for key in sorted(found, key=natural)]
 
 
 def declarers(teller: str, sources: Plain, shown: dict[str, Shown]) -> set[str]:

@@ -7,14 +7,15 @@ reads them all, and each keeps its imports light for it.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from zenlake import __version__
-from zenlake.errors import ZError
+from zenlake.cli.pages import Program, add
 
 COMMANDS = (
     "up",
@@ -53,12 +54,21 @@ SHARED = {"hz": "measure", "bw": "measure"}
 """The files of sub-commands that share one."""
 
 
+class Zenlake(Program):
+    """The program; its help page lists the commands in the order of `COMMANDS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands."""
+        return [name for name in COMMANDS if name in self.commands]
+
+
 def application(asked: Sequence[str] = ()) -> typer.Typer:
     """The command line, holding the sub-command that `asked` starts with, or else all of them."""
     app = typer.Typer(
         name="zenlake",
+        cls=Zenlake,
         no_args_is_help=True,
-        add_completion=False,
+        rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -68,19 +78,22 @@ def application(asked: Sequence[str] = ()) -> typer.Typer:
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
         else:
-            app.command(name)(found)
+            add(app, name, found)
     return app
 
 
 def main() -> None:
-    """Run the command line; what zenlake refuses is told in one line, without a traceback."""
-    try:
-        application(sys.argv[1:])(prog_name="zenlake")
-    except ZError as error:
-        typer.echo(f"zenlake: {error}", err=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    """Run the command line; `Program` tells in one line what ends it."""
+    application(_asked())(prog_name="zenlake")
+
+
+def _asked() -> Sequence[str]:
+    """The words of the command line, also of one that a shell wants completed."""
+    words = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS")
+    if "_ZENLAKE_COMPLETE" not in os.environ or words is None:
+        return sys.argv[1:]
+    # The last word may be half a name; what comes before it is whole.
+    return words.split()[1:-1]
 
 
 def _function(name: str) -> Callable[..., None] | typer.Typer:
@@ -104,4 +117,4 @@ def _zenlake(
         ),
     ] = False,
 ) -> None:
-    """A complete Zenoh stack in Python."""
+    """A complete Zenoh stack in Python: publish, ask, route, record, and keep it as tables."""

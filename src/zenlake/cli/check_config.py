@@ -9,17 +9,28 @@ from typing import Annotated
 
 import typer
 
+from zenlake.cli.pages import examples
 from zenlake.config import Config, ConfigWarning, InvalidConfig, Problem
 from zenlake.config.model_connect import EndpointGroup
 from zenlake.errors import ConfigError
 from zenlake.values.locator import EndPoint
 
 
+@examples(
+    "zenlake check-config router.json5",
+    "zenlake check-config - --json < router.json5",
+)
 def check_config(
-    file: Annotated[str, typer.Argument(help="A .json5, .json or .yaml file; - reads stdin.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A .json5, .json or .yaml file; - reads stdin.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check a configuration: say what it asks for, or everything that is wrong with it."""
+    """Check a configuration file.
+
+    Prints what it asks for, or everything that is wrong with it: keys, types, values, and files
+    that it names and that cannot be read. Ends with 1 if something is wrong.
+    """
     try:
         with warnings.catch_warnings():
             # What has no effect yet is part of the answer, and need not be said twice.

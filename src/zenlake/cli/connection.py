@@ -1,22 +1,13 @@
-"""How a command reaches the network: the options that all of them share, and how they end.
+"""How a command reaches the network: the options that all of them share.
 
 A command that wants a session takes a `Connection` first and is marked with `networked`. The
-fields of `Connection` then become its options, and it ends with a code that means something:
-
-    0    done
-    1    it did not work: no session, or only errors for an answer
-    2    the command line or the configuration is wrong
-    3    nobody is there: nobody listened, answered or was found
-    130  interrupted before it was done
+fields of `Connection` then become its options, and it ends as `zenlake.cli.ending` says.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import signal
-import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,19 +18,25 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
+from zenlake.cli.ending import FAILED, NOBODY, REFUSED, ended_well, note, until_interrupted
+
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.config import Config
 
-FAILED = 1
-REFUSED = 2
-NOBODY = 3
-INTERRUPTED = 130
+__all__ = [
+    "FAILED",
+    "NOBODY",
+    "REFUSED",
+    "Connection",
+    "Mode",
+    "ended_well",
+    "networked",
+    "note",
+    "until_interrupted",
+]
 
 PANEL = "Network"
-
-#: Libraries that only some commands need, and the extra that brings them.
-EXTRAS = {"librt": "journal", "numpy": "journal", "pyarrow": "journal"}
 
 
 class Mode(StrEnum):
@@ -58,7 +55,8 @@ class Connection:
         typer.Option(
             "-m",
             "--mode",
-            help="What to be in the network; a peer, if not said.",
+            metavar="MODE",
+            help="The mode of this node: peer or client.  [default: peer]",
             show_default=False,
             rich_help_panel=PANEL,
         ),
@@ -69,7 +67,7 @@ class Connection:
             "-e",
             "--connect",
             metavar="ENDPOINT",
-            help="Where to connect to, e.g. tcp/localhost:7447. May be repeated.",
+            help="Connect to this endpoint, e.g. tcp/localhost:7447; repeatable.",
             show_default=False,
             rich_help_panel=PANEL,
         ),
@@ -80,7 +78,7 @@ class Connection:
             "-l",
             "--listen",
             metavar="ENDPOINT",
-            help="Where to listen, e.g. tcp/0.0.0.0:7447. May be repeated.",
+            help="Listen on this endpoint, e.g. tcp/0.0.0.0:7447; repeatable.",
             show_default=False,
             rich_help_panel=PANEL,
         ),
@@ -102,7 +100,7 @@ class Connection:
             "--cfg",
             metavar="KEY:VALUE",
             help="Set one key of the configuration to a JSON5 value, e.g. "
-            "'transport/unicast/max_links:2'. May be repeated.",
+            "scouting/delay:100; repeatable.",
             show_default=False,
             rich_help_panel=PANEL,
         ),
@@ -111,7 +109,7 @@ class Connection:
         bool,
         typer.Option(
             "--no-multicast-scouting",
-            help="Do not look for others by multicast.",
+            help="Do not look for nodes by multicast.",
             rich_help_panel=PANEL,
         ),
     ] = False
@@ -121,11 +119,11 @@ class Connection:
             "--wait",
             metavar="SECONDS",
             min=0,
-            help="How long to wait for somebody before saying that nobody is there.",
+            help="The timeout for finding a node, a subscriber or a queryable.",
             rich_help_panel=PANEL,
         ),
     ] = 3.0
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object a line.")] = False
 
     def asked(self) -> bool:
         """Whether anything was said about the network at all."""
@@ -201,50 +199,3 @@ def networked(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-@contextmanager
-def ended_well() -> Iterator[None]:
-    """Turn what ends a command into one line and a code; a termination is an interruption."""
-    from zenlake.errors import LocalError, ZError
-
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, _interrupt) if main else None
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    except LocalError as error:
-        note(str(error))
-        raise typer.Exit(REFUSED) from None
-    except ZError as error:
-        note(str(error))
-        raise typer.Exit(FAILED) from None
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get(error.name or "")
-        if extra is None:
-            raise
-        note(f"this needs {error.name}, which is not installed: pip install 'zenlake[{extra}]'")
-        raise typer.Exit(FAILED) from None
-    finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def until_interrupted() -> Iterator[None]:
-    """For what has no end of its own: an interruption is how it ends."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if sys.stderr.isatty():
-            typer.echo("", err=True)  # the terminal has printed ^C
-
-
-def note(text: str) -> None:
-    """Tell the person at the terminal, beside the output proper."""
-    typer.echo(f"zenlake: {text}", err=True)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt

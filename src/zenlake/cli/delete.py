@@ -6,8 +6,12 @@ import typer
 
 from zenlake.cli.connection import NOBODY, Connection, networked
 from zenlake.cli.options import Attachment, Congestion, Express, Key, Priority, Urgency, WhenFull
+from zenlake.cli.pages import examples
 
 
+@examples(
+    "zenlake delete -k demo/hello",
+)
 @networked
 def delete(
     connection: Connection,
@@ -19,7 +23,8 @@ def delete(
 ) -> None:
     """Publish that the value under a key is gone.
 
-    Waits until somebody listens; ends with 3 if nobody did.
+    Waits until there is a subscriber, at most as long as --wait says. Ends with 3 if there was
+    none.
     """
     from zenlake.cli.patience import matched
     from zenlake.cli.show import print_json

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.api.liveliness import LivelinessToken
@@ -32,32 +33,38 @@ class Show(StrEnum):
     FLEET = "fleet"
 
 
+@examples(
+    "zenlake demo fleet",
+    "zenlake demo fleet --robots 100 --rate 20 -e tcp/10.0.0.7:7447",
+)
 @networked
 def demo(
     connection: Connection,
     show: Annotated[Show, typer.Argument(help="fleet: robots that move, charge and fail.")],
-    robots: Annotated[int, typer.Option("--robots", min=1, max=1000, help="How many.")] = 10,
+    robots: Annotated[
+        int, typer.Option("--robots", min=1, max=1000, help="The number of robots.")
+    ] = 10,
     rate: Annotated[
-        float, typer.Option("--rate", metavar="HZ", min=0.1, help="Poses a second and robot.")
+        float, typer.Option("--rate", metavar="HZ", min=0.1, help="Poses a second, for each robot.")
     ] = 10.0,
     camera: Annotated[
         int,
-        typer.Option("--camera-bytes", min=0, help="About the size of a picture; 0: no camera."),
+        typer.Option("--camera-bytes", min=0, help="The size of a picture, about; 0 for none."),
     ] = 20_000,
-    seed: Annotated[int, typer.Option("--seed", help="Another number, another story.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of the simulation.")] = 1,
     duration: Annotated[
         float | None,
         typer.Option(
-            "--duration", metavar="SECONDS", help="Stop by itself.", show_default=False, min=0
+            "--duration", metavar="SECONDS", help="Stop after this time.", show_default=False, min=0
         ),
     ] = None,
 ) -> None:
-    """Publish what a fleet of robots would: poses, batteries, temperatures, pictures, faults.
+    """Simulate a fleet of robots that publish.
 
-    Each robot has a session of its own, a client of tcp/localhost:7447 unless the options say
-    otherwise. It numbers what it says and keeps the last hundred of each kind, so that a recorder
-    can prove what it heard and heal what it did not. Now and then one is gone for some seconds,
-    and comes back as new.
+    They publish poses, batteries, temperatures, pictures and faults. Each robot has a session of
+    its own, a client of tcp/localhost:7447 unless the options say otherwise. It numbers what it
+    says and keeps the last hundred of each kind, so that a recorder can prove what it heard and
+    heal what it did not. Now and then one is gone for some seconds, and comes back as new.
     """
     from zenlake.demo import Fleet
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from zenlake.cli.connection import FAILED, Connection, networked
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -45,11 +46,17 @@ class Finding:
     remedy: str = ""
 
 
+@examples(
+    "zenlake doctor",
+    "zenlake doctor -c router.json5",
+    "zenlake doctor -e tcp/10.0.0.7:7447 --json",
+)
 @networked
 def doctor(connection: Connection) -> None:
-    """Look at this machine and its network: each line is ok, warn or fail, with the way out.
+    """Check this machine and its network.
 
-    Ends with 1 if something fails.
+    Prints a line for each check: ok, warn or fail, with what to do about it. Ends with 1 if
+    something fails.
     """
     from zenlake.cli.show import paint, print_json
 

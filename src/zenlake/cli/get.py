@@ -1,4 +1,4 @@
-"""`zenlake get`: ask, and print the answers."""
+"""`zenlake get`: query, and print the replies."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import typer
 
 from zenlake.cli.connection import FAILED, NOBODY, Connection, networked, note
 from zenlake.cli.options import Attachment, EncodingName, OptionalPayload, Timeout, payload_of
+from zenlake.cli.pages import examples
 
 
 class Target(StrEnum):
-    """Who of those that could answer shall."""
+    """Which queryables are asked."""
 
     BEST_MATCHING = "BEST_MATCHING"
     ALL = "ALL"
@@ -20,7 +21,7 @@ class Target(StrEnum):
 
 
 class Consolidation(StrEnum):
-    """What becomes of several answers for one key."""
+    """What becomes of several replies for one key."""
 
     AUTO = "AUTO"
     NONE = "NONE"
@@ -28,6 +29,11 @@ class Consolidation(StrEnum):
     LATEST = "LATEST"
 
 
+@examples(
+    "zenlake get -s 'demo/**'",
+    "zenlake get -s 'demo/**?_time=[now(-5m)..]'",
+    "zenlake get -s '@/*/router/metrics'",
+)
 @networked
 def get(
     connection: Connection,
@@ -39,27 +45,37 @@ def get(
             "-k",
             "--key",
             metavar="SELECTOR",
-            help="What to ask for, e.g. 'demo/**?unit=rad'.",
+            help="Key expression and parameters, e.g. demo/**?unit=rad.",
         ),
     ] = "demo/example/**",
     payload: OptionalPayload = None,
     target: Annotated[
-        Target, typer.Option("-t", "--target", case_sensitive=False, help="Whom to ask.")
+        Target,
+        typer.Option(
+            "-t",
+            "--target",
+            metavar="TARGET",
+            case_sensitive=False,
+            help="Which queryables: BEST_MATCHING, ALL or ALL_COMPLETE.",
+        ),
     ] = Target.BEST_MATCHING,
     consolidation: Annotated[
         Consolidation,
         typer.Option(
-            "--consolidation", case_sensitive=False, help="Which of several answers for one key."
+            "--consolidation",
+            metavar="MODE",
+            case_sensitive=False,
+            help="Which of several replies for one key: LATEST, MONOTONIC, NONE or AUTO.",
         ),
     ] = Consolidation.AUTO,
     timeout: Timeout = 10.0,
     encoding: EncodingName = None,
     attach: Attachment = None,
 ) -> None:
-    """Ask for values, and print the answers and errors as they come.
+    """Query for values and print the replies.
 
-    Waits until somebody is there who can answer. Ends with 1 if all answers were errors, with 3
-    if there was none.
+    Waits until there is a queryable, at most as long as --wait says. Ends with 1 if all replies
+    were errors, with 3 if there was none.
     """
     from zenlake.cli.patience import Waiting, matched
     from zenlake.cli.show import print_json, reply_facts, reply_line
@@ -76,7 +92,7 @@ def get(
             timeout=timeout,
         )
         there = matched(querier, session, connection)
-        with Waiting("waiting for answers") as waiting:
+        with Waiting("waiting for replies") as waiting:
             for reply in querier.get(
                 parameters=asked.parameters,
                 payload=None if payload is None else payload_of(payload),
@@ -95,5 +111,5 @@ def get(
     if errors:
         raise typer.Exit(FAILED)
     if there:
-        note(f"no answer to '{selector}'")
+        note(f"no reply to '{selector}'")
     raise typer.Exit(NOBODY)

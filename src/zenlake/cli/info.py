@@ -1,4 +1,4 @@
-"""`zenlake info`: which zenlake this is, or what it finds in the network."""
+"""`zenlake info`: which build this is, or what it finds in the network."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ import typer
 
 import zenlake
 from zenlake.cli.connection import NOBODY, Connection, networked
+from zenlake.cli.pages import examples
 
 
+@examples(
+    "zenlake info",
+    "zenlake info -e tcp/localhost:7447",
+)
 @networked
 def info(connection: Connection) -> None:
-    """Say which zenlake this is; with options for the network, what it finds there.
+    """Show the build, or with -e the neighbours in the network.
 
-    Without: version, compiled or interpreted, Python, platform. With: its own id, routers, peers
-    and links; ends with 3 if there are none.
+    Without network options: version, compiled or interpreted, Python, platform. With them: the
+    id of this session, routers, peers and links; ends with 3 if there are none.
     """
     if connection.asked():
         _tell_network(connection)

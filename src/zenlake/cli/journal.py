@@ -10,36 +10,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli.connection import FAILED, ended_well, note, until_interrupted
+from zenlake.cli.pages import group, page
 
 if TYPE_CHECKING:
     from zenlake.journal.reading.reader import Journal
 
-journal = typer.Typer(
-    no_args_is_help=True, help="Look into a journal, check it, move rows in and out of it."
-)
+journal = group("Look into a journal, check it, move rows in and out of it.")
 
-Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of the journal, or a URI.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Folder = Annotated[
+    str, typer.Argument(metavar="DIR", help="The folder of the journal, or its URI.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one object a line.")]
 Keys = Annotated[
     list[str] | None,
     typer.Option(
-        "-k", "--key", metavar="KEYEXPR", help="Only these keys. May be repeated.",
+        "-k", "--key", metavar="KEYEXPR", help="Only these keys; repeatable.",
         show_default=False,
     ),
 ]  # fmt: skip
 Time = Annotated[
     str | None,
     typer.Option(
-        "--time", metavar="RANGE", help="Only this time, such as '[now(-1h)..]'.",
+        "--time", metavar="RANGE", help="Only this range of time, e.g. [now(-1h)..].",
         show_default=False,
     ),
 ]  # fmt: skip
 Start = Annotated[
-    int | None, typer.Option("--start", help="Begin at this offset.", show_default=False)
+    int | None,
+    typer.Option("--start", metavar="OFFSET", help="Begin at this offset.", show_default=False),
 ]
 
 
-@journal.command()
+@page(
+    journal,
+    "ls",
+    "zenlake journal ls zenlake-data/journal",
+)
 def ls(folder: Folder, as_json: AsJson = False) -> None:
     """List the segments of a journal: offsets, sizes, times, keys."""
     with ended_well():
@@ -62,14 +68,20 @@ def ls(folder: Folder, as_json: AsJson = False) -> None:
             typer.echo(f"'{opened.name}' {opened.id}, durable up to {durable}")
 
 
-@journal.command()
+@page(
+    journal,
+    "cat",
+    "zenlake journal cat zenlake-data/journal -k 'robot/1/**'",
+    "zenlake journal cat flight --time '[now(-1h)..]' --json",
+    "zenlake journal cat flight --follow",
+)
 def cat(
     folder: Folder,
     keys: Keys = None,
     time_range: Time = None,
     start: Start = None,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on with the rows to come.")
+        bool, typer.Option("-f", "--follow", help="Continue with new rows as they come.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -86,11 +98,15 @@ def cat(
                     typer.echo(row_line(row))
 
 
-@journal.command()
+@page(
+    journal,
+    "verify",
+    "zenlake journal verify zenlake-data/journal",
+)
 def verify(folder: Folder, as_json: AsJson = False) -> None:
-    """Check every byte: checksums, offsets, and that the ledger is what the rows give.
+    """Check every byte, and the ledger against the rows.
 
-    Ends with 1 if something is wrong.
+    Reads all of the journal: checksums, offsets, counts. Ends with 1 if something is wrong.
     """
     from zenlake.journal.verify import verify as check
 
@@ -133,7 +149,12 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
             raise typer.Exit(FAILED)
 
 
-@journal.command()
+@page(
+    journal,
+    "export",
+    "zenlake journal export flight --parquet flight.parquet",
+    "zenlake journal export flight --mcap flight.mcap -k 'robot/1/**'",
+)
 def export(
     folder: Folder,
     parquet: Annotated[
@@ -146,7 +167,7 @@ def export(
     time_range: Time = None,
     start: Start = None,
 ) -> None:
-    """Write rows to a file of another kind."""
+    """Write rows to a Parquet or MCAP file."""
     from zenlake.journal.transfer.export import to_mcap, to_parquet
 
     with ended_well():
@@ -161,12 +182,20 @@ def export(
         typer.echo(f"{rows} rows written to {parquet or mcap}")
 
 
-@journal.command("import")
+@page(
+    journal,
+    "import",
+    "zenlake journal import flight flight.mcap",
+    "zenlake journal import flight rows.parquet",
+)
 def import_(
     folder: Folder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A .parquet or an .mcap file.")],
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="In how many parts, when it is created.")
+        int | None,
+        typer.Option(
+            min=1, metavar="COUNT", help="Partitions, if it is created.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Append the rows of a Parquet or MCAP file, marked as imported."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli.connection import note
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,11 @@ class Action(StrEnum):
     TABLES = "tables"
 
 
+@examples(
+    "zenlake lake run --journal flight --lake tables",
+    "zenlake lake status",
+    "zenlake lake retain --keys 'robot/*/camera' --older 7d",
+)
 def lake(
     action: Annotated[
         Action,

@@ -7,25 +7,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli.connection import REFUSED, Connection, networked, note
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+@examples(
+    "zenlake ledger",
+    "zenlake ledger flight --json",
+    "zenlake ledger --name flight -e tcp/localhost:7447",
+)
 @networked
 def ledger(
     connection: Connection,
     folder: Annotated[
-        str | None, typer.Argument(metavar="[DIR]", help="The folder of a journal.")
+        str | None,
+        typer.Argument(
+            metavar="DIR", help="The folder of a journal.  [default: zenlake-data/journal]"
+        ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--name", help="The journal of this name on the bus, instead of a folder."),
+        typer.Option(
+            "--name", metavar="NAME", help="A journal that is recorded now, by its name on the bus."
+        ),
     ] = None,
 ) -> None:
-    """Print what each source sent, what came of it, and what did not.
+    """Print what each source sent, and what of it is missing.
 
-    Ends with 1 if something is missing.
+    Without a folder and without --name it reads zenlake-data/journal, where `zenlake up` keeps
+    it. Ends with 1 if something is missing.
     """
     report = _report(connection, folder, name)
     if connection.as_json:

@@ -3,61 +3,32 @@
 from __future__ import annotations
 
 import threading
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zenlake.cli.connection import FAILED, NOBODY, Connection, networked, note, until_interrupted
 from zenlake.cli.options import Count, Key, Timeout
+from zenlake.cli.pages import group, page
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
 
 
-class Action(StrEnum):
-    """What to do about liveliness."""
-
-    TOKEN = "token"
-    GET = "get"
-    SUB = "sub"
+liveliness = group("Be alive under a key, ask who is, watch who comes and goes.")
 
 
+@page(liveliness, "token", "zenlake liveliness token -k group1/member1")
 @networked
-def liveliness(
-    connection: Connection,
-    action: Annotated[
-        Action,
-        typer.Argument(help="token: be alive; get: who is; sub: who comes and goes."),
-    ],
-    key: Key,
-    history: Annotated[
-        bool, typer.Option("--history", help="sub: begin with those who are alive already.")
-    ] = False,
-    count: Count = None,
-    timeout: Timeout = 10.0,
-) -> None:
-    """Be alive under a key, ask who is, or hear who comes and goes.
+def token(connection: Connection, key: Key) -> None:
+    """Declare a liveliness token, until Ctrl-C.
 
-    `get` ends with 3 if nobody is alive.
+    Others see the key as alive for as long as this runs.
     """
-    if history and action is not Action.SUB:
-        raise typer.BadParameter(f"'{action}' has none; only 'sub' does", param_hint="--history")
-    if count is not None and action is not Action.SUB:
-        raise typer.BadParameter(f"'{action}' has no end to count to", param_hint="--iter")
-    with connection.session() as session:
-        if action is Action.GET:
-            _get(session, connection, key, timeout)
-        elif action is Action.SUB:
-            _sub(session, connection, key, history, count)
-        else:
-            _token(session, connection, key)
-
-
-def _token(session: Session, connection: Connection, key: str) -> None:
     from zenlake.cli.patience import looking_out
 
     with (
+        connection.session() as session,
         looking_out(session, connection),
         until_interrupted(),
         session.liveliness().declare_token(key),
@@ -66,12 +37,49 @@ def _token(session: Session, connection: Connection, key: str) -> None:
         threading.Event().wait()
 
 
+@page(liveliness, "get", "zenlake liveliness get -k 'group1/**'")
+@networked
+def get(connection: Connection, key: Key, timeout: Timeout = 10.0) -> None:
+    """Print the liveliness tokens that match a key expression.
+
+    Ends with 3 if there is none.
+    """
+    with connection.session() as session:
+        _get(session, connection, key, timeout)
+
+
+@page(liveliness, "sub", "zenlake liveliness sub -k 'robot/*/alive' --history")
+@networked
+def sub(
+    connection: Connection,
+    key: Key,
+    history: Annotated[
+        bool, typer.Option("--history", help="Begin with the tokens that are there already.")
+    ] = False,
+    count: Count = None,
+) -> None:
+    """Print liveliness tokens as they appear and vanish."""
+    from zenlake.cli.patience import looking_out
+
+    with (
+        connection.session() as session,
+        looking_out(session, connection),
+        until_interrupted(),
+        session.liveliness().declare_subscriber(key, history=history) as subscriber,
+    ):
+        note(f"watching who is alive as '{key}'; Ctrl-C ends it")
+        for number, sample in enumerate(subscriber, 1):
+            _tell(connection, str(sample.key_expr), sample.kind.name == "PUT")
+            if number == count:
+                break
+
+
 def _get(session: Session, connection: Connection, key: str, timeout: float) -> None:
     from zenlake.cli.patience import Waiting, nobody
     from zenlake.cli.show import escaped, print_json, readable
 
     alive, errors = 0, 0
-    with Waiting("waiting for answers") as waiting:
+    with Waiting("waiting for replies") as waiting:
         for reply in session.liveliness().get(key, timeout=timeout):
             waiting.clear()
             sample, error = reply.ok, reply.err
@@ -84,30 +92,13 @@ def _get(session: Session, connection: Connection, key: str, timeout: float) -> 
                 if connection.as_json:
                     print_json({"alive": False, "error": said})
                 else:
-                    note(f"an error for an answer: {escaped(said)}")
+                    note(f"an error for a reply: {escaped(said)}")
     if alive:
         return
     if errors:
         raise typer.Exit(FAILED)
     note(f"nobody is alive as '{key}'" if session.info.transports() else nobody(session))
     raise typer.Exit(NOBODY)
-
-
-def _sub(
-    session: Session, connection: Connection, key: str, history: bool, count: int | None
-) -> None:
-    from zenlake.cli.patience import looking_out
-
-    with (
-        looking_out(session, connection),
-        until_interrupted(),
-        session.liveliness().declare_subscriber(key, history=history) as subscriber,
-    ):
-        note(f"watching who is alive as '{key}'; Ctrl-C ends it")
-        for number, sample in enumerate(subscriber, 1):
-            _tell(connection, str(sample.key_expr), sample.kind.name == "PUT")
-            if number == count:
-                break
 
 
 def _tell(connection: Connection, key: str, alive: bool) -> None:

@@ -7,15 +7,22 @@ from typing import Annotated
 import typer
 
 from zenlake.cli.connection import Connection, networked
+from zenlake.cli.pages import examples
 
-KeyArgument = Annotated[str, typer.Argument(metavar="[KEYEXPR]", help="Only keys that meet it.")]
+KeyArgument = Annotated[
+    str, typer.Argument(metavar="KEYEXPR", help="Only keys that this key expression matches.")
+]
 
 
+@examples(
+    "zenlake ls",
+    "zenlake ls 'robot/1/**' --json",
+)
 @networked
 def ls(connection: Connection, key: KeyArgument = "**") -> None:
-    """List the keys that are declared or spoken on, and what is there.
+    """List keys: publishers, subscribers, queryables, samples.
 
-    Asks the admin spaces of all nodes that show themselves; ends with 3 if there are none.
+    Asks the admin spaces of the nodes that can be reached; ends with 3 if none answers.
     """
     from zenlake.cli.admin_space import keyspace, shown_nodes
     from zenlake.cli.show import escaped, paint, print_json

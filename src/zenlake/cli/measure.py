@@ -9,17 +9,28 @@ import typer
 
 from zenlake.cli.connection import NOBODY, Connection, networked, note, until_interrupted
 from zenlake.cli.options import Count, Every
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.cli.rate import Window
 
-WatchedKey = Annotated[str, typer.Argument(metavar="KEYEXPR", help="What to listen to.")]
+WatchedKey = Annotated[str, typer.Argument(metavar="KEYEXPR", help="The keys to measure.")]
 WindowSize = Annotated[
     int,
-    typer.Option("-w", "--window", metavar="COUNT", min=2, help="How many samples count."),
+    typer.Option(
+        "-w",
+        "--window",
+        metavar="COUNT",
+        min=2,
+        help="Measure over the last COUNT samples of a key.",
+    ),
 ]
 
 
+@examples(
+    "zenlake hz 'robot/*/pose'",
+    "zenlake hz robot/1/pose -n 100 --json",
+)
 @networked
 def hz(
     connection: Connection,
@@ -28,13 +39,18 @@ def hz(
     window: WindowSize = 10_000,
     every: Every = 1.0,
 ) -> None:
-    """Tell how often samples come: the mean rate, and the least, most and spread of the pauses.
+    """Measure how often samples come, for each key.
 
-    Ends with 3 if it was told to stop and fewer than two came.
+    Prints the mean rate, and the shortest, longest and standard deviation of the time between
+    two samples. Ends with 3 if -n was given and no key had two samples.
     """
     measure(connection, key, count, window, every, frequency)
 
 
+@examples(
+    "zenlake bw 'robot/**'",
+    "zenlake bw robot/1/camera -n 100",
+)
 @networked
 def bw(
     connection: Connection,
@@ -43,9 +59,10 @@ def bw(
     window: WindowSize = 10_000,
     every: Every = 1.0,
 ) -> None:
-    """Tell how many bytes of payload come in a second, and how large samples are.
+    """Measure how many bytes of payload come, for each key.
 
-    Ends with 3 if it was told to stop and fewer than two came.
+    Prints bytes a second, and the mean, smallest and largest payload. Ends with 3 if -n was given
+    and no key had two samples.
     """
     measure(connection, key, count, window, every, bandwidth)
 

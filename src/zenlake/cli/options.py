@@ -45,7 +45,17 @@ class Congestion(StrEnum):
         return CongestionControl[self.name]
 
 
-Key = Annotated[str, typer.Option("-k", "--key", metavar="KEYEXPR", help="The key expression.")]
+def _encodings(incomplete: str) -> list[str]:
+    """The encodings whose names begin like that, for a shell."""
+    from zenlake.values.encoding import ENCODING_NAMES
+
+    return [name for name in ENCODING_NAMES if name.startswith(incomplete)]
+
+
+Key = Annotated[
+    str,
+    typer.Option("-k", "--key", metavar="KEYEXPR", help="The key expression, e.g. robot/*/pose."),
+]
 Payload = Annotated[
     str,
     typer.Option(
@@ -54,7 +64,7 @@ Payload = Annotated[
         "-v",
         "--value",
         metavar="TEXT",
-        help="The payload; - reads the standard input.",
+        help="The payload; - reads it from the standard input.",
     ),
 ]
 OptionalPayload = Annotated[
@@ -65,7 +75,7 @@ OptionalPayload = Annotated[
         "-v",
         "--value",
         metavar="TEXT",
-        help="A payload to send with the question; - reads the standard input.",
+        help="A payload to send with the query; - reads the standard input.",
         show_default=False,
     ),
 ]
@@ -74,32 +84,52 @@ EncodingName = Annotated[
     typer.Option(
         "--encoding",
         metavar="NAME",
-        help="What the payload is, e.g. application/json.",
+        help="The encoding of the payload, e.g. application/json.",
         show_default=False,
+        autocompletion=_encodings,
     ),
 ]
 Attachment = Annotated[
     str | None,
     typer.Option(
-        "-a", "--attach", metavar="TEXT", help="What to add beside the payload.", show_default=False
+        "-a",
+        "--attach",
+        metavar="TEXT",
+        help="An attachment beside the payload.",
+        show_default=False,
     ),
 ]
-Urgency = Annotated[Priority, typer.Option("--priority", help="How urgent it is.")]
-WhenFull = Annotated[
-    Congestion, typer.Option("--congestion", help="What to do when a queue is full.")
+Urgency = Annotated[
+    Priority,
+    typer.Option(
+        "--priority",
+        metavar="PRIORITY",
+        help="The priority: real_time, interactive_high, interactive_low, data_high, data, "
+        "data_low or background.",
+    ),
 ]
-Express = Annotated[bool, typer.Option("--express", help="Send at once, do not wait for company.")]
+WhenFull = Annotated[
+    Congestion,
+    typer.Option(
+        "--congestion",
+        metavar="POLICY",
+        help="When a queue on the way is full: block, block_first or drop.",
+    ),
+]
+Express = Annotated[bool, typer.Option("--express", help="Send at once: no batching.")]
 Count = Annotated[
     int | None,
-    typer.Option("-n", "--iter", metavar="COUNT", min=1, help="Stop after so many."),
+    typer.Option("-n", "--iter", metavar="COUNT", min=1, help="Stop after this many."),
 ]
 Every = Annotated[
     float,
-    typer.Option("-i", "--interval", metavar="SECONDS", min=0.05, help="How often it is told."),
+    typer.Option(
+        "-i", "--interval", metavar="SECONDS", min=0.05, help="The interval between two reports."
+    ),
 ]
 Timeout = Annotated[
     float,
-    typer.Option("-o", "--timeout", metavar="SECONDS", min=0, help="How long to wait for answers."),
+    typer.Option("-o", "--timeout", metavar="SECONDS", min=0, help="The timeout for replies."),
 ]
 
 

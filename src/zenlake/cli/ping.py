@@ -1,4 +1,4 @@
-"""`zenlake ping`: how long does it take there and back?"""
+"""`zenlake ping`: the time of a round trip."""
 
 from __future__ import annotations
 
@@ -10,38 +10,53 @@ from typing import Annotated
 import typer
 
 from zenlake.cli.connection import FAILED, NOBODY, Connection, networked, note
+from zenlake.cli.pages import examples
 
 PING = "test/ping"
 PONG = "test/pong"
 
 
+@examples(
+    "zenlake ping -e tcp/localhost:7447",
+    "zenlake ping 1024 -n 1000 --json",
+)
 @networked
 def ping(
     connection: Connection,
     size: Annotated[
-        int, typer.Argument(metavar="PAYLOAD_SIZE", min=0, help="How many bytes to send.")
+        int,
+        typer.Argument(metavar="PAYLOAD_SIZE", min=0, help="The size of the payload, in bytes."),
     ] = 64,
     samples: Annotated[
-        int, typer.Option("-n", "--samples", "--iter", min=1, help="How many to measure.")
+        int,
+        typer.Option(
+            "-n", "--samples", "--iter", metavar="COUNT", min=1, help="Round trips to measure."
+        ),
     ] = 100,
     warmup: Annotated[
         float,
-        typer.Option("-w", "--warmup", metavar="SECONDS", min=0, help="How long to warm up."),
+        typer.Option(
+            "-w", "--warmup", metavar="SECONDS", min=0, help="Time before measuring begins."
+        ),
     ] = 1.0,
     interval: Annotated[
-        float, typer.Option("-i", "--interval", metavar="SECONDS", min=0, help="Between two.")
+        float,
+        typer.Option(
+            "-i", "--interval", metavar="SECONDS", min=0, help="The interval between two."
+        ),
     ] = 0.0,
     timeout: Annotated[
         float,
-        typer.Option("-o", "--timeout", metavar="SECONDS", min=0, help="When one is lost."),
+        typer.Option("-o", "--timeout", metavar="SECONDS", min=0, help="The timeout for an echo."),
     ] = 5.0,
     express: Annotated[
-        bool, typer.Option("--express/--no-express", help="Do not wait for company.")
+        bool, typer.Option("--express/--no-express", help="Send at once: no batching.")
     ] = True,
 ) -> None:
-    """Measure round trips to `zenlake pong`, or to any program that sends test/ping back.
+    """Measure round trips to a `zenlake pong`.
 
-    Ends with 3 if nobody listens to test/ping, with 1 if an echo does not come.
+    Any program that sends test/ping back as test/pong will do, such as Eclipse's z_pong. Ends
+    with 3 if there is none, with 1 if an echo does not come before the timeout.
     """
     from zenlake.cli.patience import Waiting, matched
     from zenlake.engine.handlers import Callback

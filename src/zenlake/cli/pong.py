@@ -8,17 +8,22 @@ from typing import Annotated
 import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
+from zenlake.cli.pages import examples
 from zenlake.cli.ping import PING, PONG
 
 
+@examples(
+    "zenlake pong",
+    "zenlake pong -l tcp/127.0.0.1:7447",
+)
 @networked
 def pong(
     connection: Connection,
     express: Annotated[
-        bool, typer.Option("--express/--no-express", help="Do not wait for company.")
+        bool, typer.Option("--express/--no-express", help="Send at once: no batching.")
     ] = True,
 ) -> None:
-    """Send every test/ping back as test/pong."""
+    """Send every test/ping back as test/pong, for `zenlake ping`."""
     from zenlake.cli.patience import looking_out
     from zenlake.cli.show import print_json
     from zenlake.engine.handlers import Callback

@@ -22,8 +22,13 @@ from zenlake.cli.options import (
     Urgency,
     WhenFull,
 )
+from zenlake.cli.pages import examples
 
 
+@examples(
+    "zenlake pub -k demo/tick -p tick -i 0.5",
+    "tail -f app.log | zenlake pub -k logs/app -p -",
+)
 @networked
 def pub(
     connection: Connection,
@@ -36,7 +41,7 @@ def pub(
             "-v",
             "--value",
             metavar="TEXT",
-            help="What to publish each time; - publishes each line of the standard input.",
+            help="The payload; - publishes each line of the standard input.",
         ),
     ] = "Pub from zenlake!",
     interval: Annotated[
@@ -46,7 +51,7 @@ def pub(
             "--interval",
             metavar="SECONDS",
             min=0,
-            help="The time between two: a second, if not said, and none for the standard input.",
+            help="The interval between two samples.  [default: 1; 0 with -p -]",
             show_default=False,
         ),
     ] = None,
@@ -59,7 +64,8 @@ def pub(
 ) -> None:
     """Publish the same text at an interval, or lines as they come.
 
-    Waits until somebody listens before the first; ends with 3 if nobody ever did.
+    Waits until there is a subscriber, at most as long as --wait says. Ends with 3 if there
+    never was one.
     """
     from zenlake.cli.patience import matched
     from zenlake.cli.show import escaped, print_json

@@ -17,8 +17,14 @@ from zenlake.cli.options import (
     WhenFull,
     payload_of,
 )
+from zenlake.cli.pages import examples
 
 
+@examples(
+    "zenlake put -k demo/hello -p 'hello world'",
+    "zenlake put -k robot/7/battery -p '{\"percent\": 87}' \\",
+    "    --encoding application/json",
+)
 @networked
 def put(
     connection: Connection,
@@ -32,7 +38,8 @@ def put(
 ) -> None:
     """Publish one value under a key.
 
-    Waits until somebody listens; ends with 3 if nobody did.
+    Waits until there is a subscriber, at most as long as --wait says, and then publishes. Ends
+    with 3 if there was none.
     """
     from zenlake.cli.patience import matched
     from zenlake.cli.show import print_json

@@ -1,4 +1,4 @@
-"""`zenlake queryable`: answer questions."""
+"""`zenlake queryable`: reply to queries."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
 from zenlake.cli.options import Count, EncodingName, Key, Payload, payload_of
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.api.queryable import Query
 
 
+@examples(
+    "zenlake queryable -k demo/time -p noon",
+    "zenlake queryable -k 'demo/**' -p 'not here' --error",
+)
 @networked
 def queryable(
     connection: Connection,
@@ -20,16 +25,17 @@ def queryable(
     payload: Payload = "Queryable from zenlake!",
     encoding: EncodingName = None,
     complete: Annotated[
-        bool, typer.Option("--complete", help="Say that it has all there is under the key.")
+        bool, typer.Option("--complete", help="Declare that it has every value under the key.")
     ] = False,
     error: Annotated[
-        bool, typer.Option("--error", help="Answer with the payload as an error.")
+        bool, typer.Option("--error", help="Reply with the payload as an error.")
     ] = False,
     count: Count = None,
 ) -> None:
-    """Answer every question about a key with the same payload, and print the questions.
+    """Reply to every query with the same payload.
 
-    Under a key with wildcards the answer has the key of the question, if that has none.
+    Prints the queries. If the key has wildcards and the key of the query has none, the reply has
+    the key of the query.
     """
     from zenlake.cli.patience import looking_out
     from zenlake.cli.show import print_json
@@ -41,7 +47,7 @@ def queryable(
         until_interrupted(),
         session.declare_queryable(key, complete=complete) as asked,
     ):
-        note(f"answering questions about '{key}'; Ctrl-C ends it")
+        note(f"answering queries on '{key}'; Ctrl-C ends it")
         for number, query in enumerate(asked, 1):
             with query:
                 if connection.as_json:

@@ -10,6 +10,7 @@ import typer
 
 from zenlake.cli import quantities
 from zenlake.cli.connection import FAILED, Connection, networked, note, until_interrupted
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.journal.recorder import Recorder
@@ -22,56 +23,79 @@ class OnFull(StrEnum):
     DROP = "drop"
 
 
+@examples(
+    "zenlake record -k 'robot/**' --to flight",
+    "zenlake record -k '**' --to flight --retain-age 30d --retain-size 100GB",
+)
 @networked
 def record(
     connection: Connection,
     to: Annotated[str, typer.Option("--to", metavar="DIR", help="The folder of the journal.")],
     keys: Annotated[
         list[str],
-        typer.Option("-k", "--key", metavar="KEYEXPR", help="What to record. May be repeated."),
+        typer.Option("-k", "--key", metavar="KEYEXPR", help="What to record; repeatable."),
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="What the journal is called on the bus; if not said, as its folder."),
+        typer.Option(
+            metavar="NAME", help="Its name on the bus.  [default: the folder]", show_default=False
+        ),
     ] = None,
     partitions: Annotated[
         int | None,
-        typer.Option(min=1, help="In how many parts rows are kept, when it is created; else 1."),
+        typer.Option(
+            min=1,
+            metavar="COUNT",
+            help="Partitions of a new journal.  [default: 1]",
+            show_default=False,
+        ),
     ] = None,
     fsync: Annotated[
-        str, typer.Option(help="When rows become durable: batch, never, or a time like 50ms.")
+        str,
+        typer.Option(
+            metavar="POLICY", help="When rows become durable: batch, never, or an interval."
+        ),
     ] = "50ms",
-    segment_size: Annotated[str, typer.Option(help="How large a segment grows.")] = "128MiB",
-    segment_age: Annotated[str, typer.Option(help="How long a segment grows.")] = "1h",
+    segment_size: Annotated[
+        str, typer.Option(metavar="SIZE", help="The largest size of a segment.")
+    ] = "128MiB",
+    segment_age: Annotated[
+        str, typer.Option(metavar="TIME", help="The longest time that a segment grows.")
+    ] = "1h",
     retain_size: Annotated[
-        str | None, typer.Option(help="How much is kept, such as 100GB.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Keep at most this much, e.g. 100GB.", show_default=False
+        ),
     ] = None,
     retain_age: Annotated[
-        str | None, typer.Option(help="How long it is kept, such as 30d.", show_default=False)
+        str | None,
+        typer.Option(metavar="TIME", help="Keep rows this long, e.g. 30d.", show_default=False),
     ] = None,
     on_full: Annotated[
-        OnFull, typer.Option(help="On a full disk: hold publishers up, or drop and count.")
+        OnFull,
+        typer.Option(metavar="POLICY", help="On a full disk: block publishers, or drop and count."),
     ] = OnFull.BLOCK,
     no_answer: Annotated[
-        bool, typer.Option("--no-answer", help="Do not answer for the keys that are recorded.")
+        bool, typer.Option("--no-answer", help="Do not reply to queries with the latest values.")
     ] = False,
     no_answer_time: Annotated[
-        bool, typer.Option("--no-answer-time", help="Do not answer questions with _time.")
+        bool, typer.Option("--no-answer-time", help="Do not reply to queries with _time.")
     ] = False,
     complete: Annotated[
-        bool, typer.Option("--complete", help="Tell others that nobody else need be asked.")
+        bool, typer.Option("--complete", help="Declare that it has every value of these keys.")
     ] = False,
     no_heal: Annotated[
-        bool, typer.Option("--no-heal", help="Do not ask publishers for what did not come.")
+        bool, typer.Option("--no-heal", help="Do not ask publishers for missing samples.")
     ] = False,
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Print only the first and the last line.")
     ] = False,
 ) -> None:
-    """Record what is published, until it is interrupted.
+    """Write what is published to a journal.
 
-    Every row below the durable watermark survives a crash. A line a second says how it goes;
-    `missing` counts samples that publishers sent and that did not come.
+    Runs until Ctrl-C. Every row below the durable watermark survives a crash. It prints a line each
+    second; `missing` counts samples that publishers sent and that did not come.
     """
     from zenlake.journal.disk.memory import keep_memory
     from zenlake.journal.options import Options

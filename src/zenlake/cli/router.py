@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -28,39 +29,42 @@ class Permissions(StrEnum):
     NONE = "none"
 
 
+@examples(
+    "zenlake router",
+    "zenlake router -l tcp/127.0.0.1:7447",
+    "zenlake router -c router.json5 --cfg 'mode:\"router\"'",
+)
 @networked
 def router(
     connection: Connection,
     id: Annotated[
         str | None,
-        typer.Option(
-            "-i", "--id", metavar="HEX", help="The router's id; a new one each time if not said."
-        ),
+        typer.Option("-i", "--id", metavar="HEX", help="The id of the router.  [default: random]"),
     ] = None,
     permissions: Annotated[
         Permissions | None,
         typer.Option(
             "--adminspace-permissions",
-            help="What others may do in its admin space: read, write, both or none. If not said, "
-            "the configuration decides, and without one: read.",
+            metavar="MODE",
+            help="What others may do in its admin space: r, w, rw or none.  [default: as "
+            "configured, else r]",
             show_default=False,
         ),
     ] = None,
     no_timestamp: Annotated[
-        bool, typer.Option("--no-timestamp", help="Do not add a time to values without one.")
+        bool, typer.Option("--no-timestamp", help="Do not stamp samples that have no timestamp.")
     ] = False,
     transcript: Annotated[
         bool,
-        typer.Option(
-            "-v", "--transcript", help="Log every message that is sent or received, in words."
-        ),
+        typer.Option("-v", "--transcript", help="Log every message that is sent or received."),
     ] = False,
 ) -> None:
-    """Run a router until it is interrupted; by default it listens on tcp/[::]:7447.
+    """Run a router.
 
-    Programs on this machine find it by themselves; others connect to one of the endpoints that
-    it prints. The file and the options are those of zenohd. Its admin space is on: `zenlake ls`,
-    `top` and `why` on this machine show what happens in it.
+    It listens on tcp/[::]:7447 unless -l or the configuration says otherwise. Programs on this
+    machine find it by themselves; others connect to one of the endpoints that it prints. Options
+    and configuration files are those of zenohd. Its admin space is on: `zenlake ls`, `top` and
+    `why` show what happens in it.
     """
     import zenlake
     from zenlake.config import ConfigWarning

@@ -1,4 +1,4 @@
-"""`zenlake scout`: who is there?"""
+"""`zenlake scout`: the nodes of the network."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ import typer
 
 from zenlake.cli.connection import NOBODY, Connection, networked, note
 from zenlake.cli.options import Count
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.values import Hello
 
 
+@examples(
+    "zenlake scout",
+    "zenlake scout --what router -n 1 --json",
+)
 @networked
 def scout(
     connection: Connection,
     what: Annotated[
-        str, typer.Option("--what", help="Whom to look for: router, peer, client, joined by |.")
+        str,
+        typer.Option(
+            "--what", metavar="KINDS", help="Kinds of nodes: router, peer, client, joined by |."
+        ),
     ] = "router|peer",
     timeout: Annotated[
         float,
@@ -26,9 +34,9 @@ def scout(
     ] = 3.0,
     count: Count = None,
 ) -> None:
-    """Look who is in the network, by multicast, without joining it.
+    """Find the nodes of the network, by multicast.
 
-    Ends with 3 if nobody is found.
+    Does not join the network. Ends with 3 if no node is found.
     """
     import zenlake
     from zenlake.cli.patience import Waiting
@@ -56,7 +64,7 @@ def scout(
     if not found:
         multicast = config.resolved.scouting.multicast
         note(
-            f"nobody was found: asked for {what} at {multicast.address} on interface "
+            f"no node was found: asked for {what} at {multicast.address} on interface "
             f"{multicast.interface} for {timeout:g} s"
         )
         raise typer.Exit(NOBODY)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli.lake import LAKE, Conf, Master, Where, sparking
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,10 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
+@examples(
+    "zenlake sql 'SELECT key, count(*) FROM samples GROUP BY key'",
+    "zenlake sql 'SELECT * FROM pose' --format csv > pose.csv",
+)
 def sql(
     query: Annotated[str, typer.Argument(help="The question; - reads the standard input.")],
     where: Where = LAKE,
@@ -43,7 +48,7 @@ def sql(
     master: Master = "local[*]",
     conf: Conf = None,
 ) -> None:
-    """Ask the tables of a lake in Spark's SQL, and print the answer.
+    """Query the tables of a lake in SQL.
 
     Tables: samples, latest, gaps, quarantine, and the typed ones of the configuration;
     `zenlake lake tables` shows their columns.

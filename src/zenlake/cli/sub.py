@@ -10,12 +10,18 @@ import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
 from zenlake.cli.options import Count, Key
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.node.sample import Sample
 
 
+@examples(
+    "zenlake sub -k 'demo/**'",
+    "zenlake sub -k 'robot/*/pose' -n 10 --json",
+    "zenlake sub -k '**' --stats",
+)
 @networked
 def sub(
     connection: Connection,
@@ -23,10 +29,10 @@ def sub(
     count: Count = None,
     stats: Annotated[
         bool,
-        typer.Option("--stats", help="Count instead of printing: one line a second, and a total."),
+        typer.Option("--stats", help="Count instead of printing: a line each second, and a total."),
     ] = False,
 ) -> None:
-    """Print what is published: key, kind, payload, encoding, time."""
+    """Print what is published: key, payload, encoding, time."""
     from zenlake.cli.patience import looking_out
 
     with connection.session() as session, looking_out(session, connection), until_interrupted():

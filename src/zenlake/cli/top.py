@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zenlake.cli.connection import Connection, networked, note, until_interrupted
 from zenlake.cli.ls import KeyArgument
+from zenlake.cli.natural import natural
 from zenlake.cli.options import Every
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from zenlake.api.session import Session
     from zenlake.node.sample import Sample
 
@@ -26,22 +25,47 @@ if TYPE_CHECKING:
 MOST_KEYS = 10_000
 
 
+class Order(StrEnum):
+    """What comes first; the first letter is the key to press for it."""
+
+    RATE = "rate"
+    BYTES = "bytes"
+    TOTAL = "total"
+    KEY = "key"
+
+
+@examples(
+    "zenlake top",
+    "zenlake top 'robot/**' --sort bytes",
+    "zenlake top --once --json",
+)
 @networked
 def top(
     connection: Connection,
     key: KeyArgument = "**",
     every: Every = 1.0,
-    once: Annotated[
-        bool, typer.Option("--once", help="Look twice, tell what changed, and stop.")
-    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one report and stop.")] = False,
+    order: Annotated[
+        Order,
+        typer.Option("--sort", metavar="ORDER", help="Sort by rate, bytes, total or key."),
+    ] = Order.RATE,
     rows: Annotated[
-        int, typer.Option("-r", "--rows", metavar="COUNT", min=1, help="How many keys are shown.")
-    ] = 30,
+        int | None,
+        typer.Option(
+            "-r",
+            "--rows",
+            metavar="COUNT",
+            min=1,
+            help="The most keys to show.  [default: as many as fit]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Show live what flows: samples and bytes a second by key, and messages by session.
+    """Show live traffic by key and by session.
 
-    Asks the admin spaces of all nodes that show themselves. Where none of them tells of traffic,
-    it subscribes itself and counts what comes.
+    Asks the admin spaces of the nodes that can be reached. Where none of them counts traffic, it
+    subscribes and counts what comes. On a terminal r, b, t and k change the order (rate, bytes,
+    total, key), and q quits.
     """
     from zenlake.cli.admin_space import shown_nodes
 
@@ -54,7 +78,7 @@ def top(
             session.declare_subscriber(key, counter.heard)
             counted = counter.rows
         with until_interrupted():
-            _show(connection, lambda: look(session, key, counted), every, once, rows)
+            _show(connection, lambda: look(session, key, counted), every, once, rows, order)
 
 
 # ------------------------------------------------------------------------------------ looking
@@ -75,6 +99,8 @@ class Look:
     when: float
     #: By key and by who said it.
     keys: dict[tuple[str, str], Row] = field(default_factory=dict)
+    #: What people call the nodes, where they have a name.
+    names: dict[str, str] = field(default_factory=dict)
     #: By node and neighbour: kind of neighbour, messages and bytes in, messages and bytes out.
     sessions: dict[tuple[str, str], tuple[str, Row | None, Row | None]] = field(
         default_factory=dict
@@ -121,6 +147,8 @@ def look(
             seen.keys[where] = Row(row["samples"], row["bytes"])
     own = str(session.zid())
     for node in shown.values():
+        if node.name:
+            seen.names[node.zid] = node.name
         for one in node.page.get("sessions", ()):
             stats: dict[str, Any] = one.get("stats") or {}
             if one["peer"] != own:
@@ -156,80 +184,103 @@ def rate(before: Row | None, after: Row, seconds: float) -> Rate:
     return Rate(samples / seconds, size / seconds, after.samples)
 
 
-def rates(before: Look, after: Look) -> list[tuple[str, str, Rate]]:
-    """What flowed between two looks, the fastest first."""
+def rates(before: Look, after: Look, order: Order = Order.RATE) -> list[tuple[str, str, Rate]]:
+    """What flowed between two looks: the most first, or by key."""
     seconds = max(after.when - before.when, 1e-9)
     found = [
         (key, who, rate(before.keys.get((key, who)), row, seconds))
         for (key, who), row in after.keys.items()
     ]
-    return sorted(found, key=lambda one: (-one[2].samples, -one[2].total, one[0], one[1]))
+    # Rates of equal robots differ a little each time: rounded, they keep their places.
+    measures: dict[Order, Callable[[Rate], float]] = {
+        Order.RATE: lambda flow: -round(flow.samples),
+        Order.BYTES: lambda flow: -flow.size,
+        Order.TOTAL: lambda flow: -flow.total,
+        Order.KEY: lambda flow: 0.0,
+    }
+    measure = measures[order]
+    return sorted(found, key=lambda one: (measure(one[2]), natural(one[0]), one[1]))
 
 
 # ------------------------------------------------------------------------------------ showing
 
 
 def _show(
-    connection: Connection, take: Callable[[], Look], every: float, once: bool, rows: int
+    connection: Connection,
+    take: Callable[[], Look],
+    every: float,
+    once: bool,
+    rows: int | None,
+    order: Order,
 ) -> None:
-    live = sys.stdout.isatty() and not once and not connection.as_json
+    from zenlake.cli.screen import Screen
+
     before = take()
-    with _screen(live) as show:
+    if connection.as_json or once or not Screen.possible():
         while True:
             time.sleep(every)
             after = take()
             if connection.as_json:
-                _print_json(before, after, rows)
+                _print_json(before, after, rows or ROWS, order)
             else:
-                show(_drawn(before, after, rows))
+                for line in drawn(before, after, order, width=Screen.size()[0], rows=rows or ROWS):
+                    typer.echo(line)
             before = after
-            if once or (not live and not connection.as_json):
+            if once or not connection.as_json:
                 return
+    letters = {name.value[0]: name for name in Order}
+    with Screen() as screen:
+        after = before
+        due = time.monotonic() + every
+        while True:
+            width, height = screen.size()
+            lines = drawn(before, after, order, width=width, rows=rows, height=height)
+            screen.show(lines)
+            letter = screen.pressed(due - time.monotonic())
+            if letter == "q":
+                return
+            order = letters.get(letter, order)
+            if time.monotonic() >= due:
+                before, after = after, take()
+                due = time.monotonic() + every
 
 
-@contextmanager
-def _screen(live: bool) -> Iterator[Callable[[RenderableType], None]]:
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    if not live:
-        yield console.print
-        return
-    with Live(console=console, screen=True, auto_refresh=False) as screen:
-        yield lambda drawn: screen.update(drawn, refresh=True)
-
-
-def _drawn(before: Look, after: Look, rows: int) -> RenderableType:
-    from rich.console import Group
-    from rich.markup import escape
-    from rich.table import Table
-
+def drawn(
+    before: Look,
+    after: Look,
+    order: Order,
+    *,
+    width: int,
+    rows: int | None,
+    height: int | None = None,
+) -> list[str]:
+    """What is shown: lines of at most `width`, and at most `height` of them."""
     from zenlake.cli.show import escaped, scaled
 
-    keys = Table(box=None, pad_edge=False)
-    keys.add_column("KEY", style="cyan", overflow="fold")
-    keys.add_column("FROM", overflow="fold")
-    for name in ("SAMPLES/S", "BYTES/S", "SAMPLES"):
-        keys.add_column(name, justify="right", no_wrap=True)
-    found = rates(before, after)
-    for key, who, flow in found[:rows]:
-        keys.add_row(
-            escape(escaped(key)),
-            who,
-            f"{flow.samples:.1f}",
-            f"{scaled(flow.size)}",
-            str(flow.total),
+    found = rates(before, after, order)
+    shown_sessions = sorted(after.sessions.items(), key=lambda one: (-_moved(one[1]), one[0]))
+    room = len(shown_sessions)
+    if height is not None:
+        # Two headings, a blank line and the last line; sessions get a third of the rest.
+        room = min(room, max(1, (height - 4) // 3))
+        fit = max(1, height - 4 - room - (room < len(shown_sessions)))
+        rows = fit if rows is None else min(rows, fit)
+    rows = ROWS if rows is None else rows
+    called = names(after)
+    # The numbers take what they take; keys have the rest.
+    wide = max(16, width - sum(NUMBERS) - NAME - 2 * (len(NUMBERS) + 1))
+    lines = [f"{'KEY':<{wide}}  {'FROM':<{NAME}}  {'SAMPLES/S':>9}  {'BYTES/S':>9}  {'SAMPLES':>9}"]
+    most = rows if len(found) <= rows else rows - 1
+    for key, who, flow in found[:most]:
+        lines.append(
+            f"{elided(escaped(key), wide):<{wide}}  {called.get(who, who[:NAME]):<{NAME}}  "
+            f"{flow.samples:>9.1f}  {scaled(flow.size):>9}  {flow.total:>9}"
         )
-    if len(found) > rows:
-        keys.add_row(f"and {len(found) - rows} more", "", "", "", "")
-    sessions = Table(box=None, pad_edge=False)
-    for name in ("NODE", "NEIGHBOUR", ""):
-        sessions.add_column(name, overflow="fold")
-    for name in ("IN/S", "BYTES/S", "OUT/S", "BYTES/S"):
-        sessions.add_column(name, justify="right", no_wrap=True)
+    if len(found) > most:
+        lines.append(f"and {len(found) - most} more keys")
+    lines += ["", _heading()]
     seconds = max(after.when - before.when, 1e-9)
-    for (node, peer), (whatami, came, went) in sorted(after.sessions.items()):
+    for (node, peer), (whatami, came, went) in shown_sessions[:room]:
         known = before.sessions.get((node, peer), ("", None, None))
         cells: list[str] = []
         for first, now in ((known[1], came), (known[2], went)):
@@ -238,11 +289,54 @@ def _drawn(before: Look, after: Look, rows: int) -> RenderableType:
             else:
                 flow = rate(first, now, seconds)
                 cells += [f"{flow.samples:.1f}", scaled(flow.size)]
-        sessions.add_row(node, peer, whatami, *cells)
-    return Group(keys, "", sessions)
+        told = "  ".join([f"{cell:>9}" for cell in cells])
+        lines.append(
+            f"{called.get(node, node[:NAME]):<{NAME}}  {called.get(peer, peer[:NAME]):<{NAME}}  "
+            f"{whatami:<6}  {told}"
+        )
+    if len(shown_sessions) > room:
+        lines.append(f"and {len(shown_sessions) - room} more sessions")
+    if height is not None:
+        foot = f"sorted by {order}; r b t k: by rate, bytes, total, key; q quits"
+        lines = [*lines[: height - 1], foot[:width]]
+    return [line.rstrip() for line in lines]
 
 
-def _print_json(before: Look, after: Look, rows: int) -> None:
+#: How wide names of nodes and the three numbers of a key are.
+NAME = 10
+NUMBERS = (9, 9, 9)
+#: Keys that are printed where there is no screen to fill.
+ROWS = 30
+
+
+def _moved(session: tuple[str, Row | None, Row | None]) -> int:
+    """How many bytes a session has moved in both directions."""
+    return sum(row.size for row in session[1:] if isinstance(row, Row))
+
+
+def _heading() -> str:
+    words = "  ".join([f"{word:>9}" for word in ("IN/S", "BYTES/S", "OUT/S", "BYTES/S")])
+    return f"{'NODE':<{NAME}}  {'NEIGHBOUR':<{NAME}}  {'':<6}  {words}"
+
+
+def names(seen: Look) -> dict[str, str]:
+    """A short name for each id: the node's own, or as much of its id as sets it apart."""
+    ids = {who for _, who in seen.keys if who} | {zid for pair in seen.sessions for zid in pair}
+    least = next(
+        size for size in range(6, 33) if size == 32 or len({zid[:size] for zid in ids}) == len(ids)
+    )
+    return {zid: (seen.names.get(zid) or zid[:least])[:NAME] for zid in ids}
+
+
+def elided(text: str, wide: int) -> str:
+    """Text of at most that width: the middle goes, since keys differ at both ends."""
+    if len(text) <= wide:
+        return text
+    left = (wide - 1) // 2
+    return f"{text[:left]}…{text[len(text) - (wide - 1 - left) :]}"
+
+
+def _print_json(before: Look, after: Look, rows: int, order: Order) -> None:
     from zenlake.cli.show import print_json
 
     seconds = max(after.when - before.when, 1e-9)
@@ -254,7 +348,7 @@ def _print_json(before: Look, after: Look, rows: int) -> None:
             "bytes_per_s": flow.size,
             "samples": flow.total,
         }
-        for key, who, flow in rates(before, after)[:rows]
+        for key, who, flow in rates(before, after, order)[:rows]
     ]
     sessions: list[dict[str, object]] = []
     for (node, peer), (whatami, came, went) in sorted(after.sessions.items()):

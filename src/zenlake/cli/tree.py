@@ -8,14 +8,19 @@ import typer
 
 from zenlake.cli.connection import Connection, networked
 from zenlake.cli.ls import KeyArgument
+from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.cli.admin_space import KeyFacts
 
 
+@examples(
+    "zenlake tree",
+    "zenlake tree 'robot/**'",
+)
 @networked
 def tree(connection: Connection, key: KeyArgument = "**") -> None:
-    """Draw the keys that are declared or spoken on as a tree, and what is there.
+    """Draw the keys of `zenlake ls` as a tree.
 
     With --json the tree is one object: each chunk leads to those below it.
     """

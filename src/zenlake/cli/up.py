@@ -13,6 +13,7 @@ import typer
 
 from zenlake.cli.children import Child, ChildFailed
 from zenlake.cli.connection import ended_well, note, until_interrupted
+from zenlake.cli.pages import examples
 from zenlake.cli.patience import Waiting
 
 DATA = Path("zenlake-data")
@@ -37,6 +38,11 @@ STARTER = """\
 """
 
 
+@examples(
+    "zenlake up",
+    "zenlake up --data /srv/zenlake -k 'robot/**' -l tcp/0.0.0.0:7447",
+    "zenlake up --no-lake",
+)
 def up(
     data: Annotated[
         Path, typer.Option("--data", metavar="DIR", help="The one folder that everything is in.")
@@ -76,7 +82,7 @@ def up(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Run everything: a router for this machine, a journal of all it hears, and the lake.
+    """Run router, recorder and lake on this machine.
 
     Stops all of it on Ctrl-C, and goes on where it stopped when it is run again.
     """

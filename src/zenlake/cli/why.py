@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from zenlake.cli.connection import FAILED, Connection, networked
+from zenlake.cli.pages import examples
 
 Plain = dict[str, Any]
 
@@ -23,16 +24,19 @@ STAGES = (
 )
 
 
+@examples(
+    "zenlake why robot/1/pose",
+)
 @networked
 def why(
     connection: Connection,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key of the samples.")],
 ) -> None:
-    """Say which stage stops samples on a key between a publisher and a subscriber.
+    """Find out what stops samples on a key.
 
-    Asks every node that shows itself what it knows of the key: who publishes, who subscribes,
-    where samples go from there, what access control and the other filters say, what was dropped.
-    Ends with 0 if nothing stops them, 1 if something does, 3 if no node could be asked.
+    Asks the nodes that can be reached for publishers, subscribers, routes, access control,
+    filters and drops, and names the first stage that stops samples between a publisher and a
+    subscriber. Ends with 0 if nothing stops them, 1 if something does, 3 if no node answers.
     """
     from zenlake.cli.admin_space import asked, shown_nodes
     from zenlake.cli.show import paint, print_json

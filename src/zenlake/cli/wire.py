@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zenlake.cli.pages import examples
+
 if TYPE_CHECKING:
     from zenlake.wire.dissect import Dissection
 
@@ -16,31 +18,36 @@ MOST_BYTES = 1 << 20
 STYLES = {"message": "bold", "bits": "dim", "broken": "bold red", "head": "dim", "more": "dim"}
 
 
+@examples(
+    "zenlake wire c1 09 00",
+    "xxd -p batch.bin | zenlake wire --batch",
+)
 def wire(
     hex: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="HEX",
-            help="The bytes, in hexadecimal; blanks, colons and 0x are ignored. "
-            "'-' or nothing: read them from the standard input.",
+            help="The bytes in hexadecimal; blanks, colons and 0x are ignored. With - or "
+            "nothing they are read from the standard input.",
             show_default=False,
         ),
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="Take it for a batch.")] = False,
-    network: Annotated[
-        bool, typer.Option("--network", help="Take it for one network message.")
+    batch: Annotated[
+        bool, typer.Option("--batch", help="It is a batch of transport messages.")
     ] = False,
+    network: Annotated[bool, typer.Option("--network", help="It is one network message.")] = False,
     scouting: Annotated[
-        bool, typer.Option("--scouting", help="Take it for a scouting datagram.")
+        bool, typer.Option("--scouting", help="It is a scouting datagram.")
     ] = False,
     old: Annotated[
-        bool, typer.Option("--2018", help="Take it for a packet of the 2018 protocol.")
+        bool, typer.Option("--2018", help="It is a packet of the 2018 protocol.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Take bytes apart: every field with its offset, bytes, value and meaning.
+    """Dissect bytes of the protocol, field by field.
 
-    Says where bytes break and why, and then ends with 1.
+    Shows offset, bytes, value and meaning of each field. Where bytes break it says why, and ends
+    with 1.
     """
     forms = {"--batch": batch, "--network": network, "--scouting": scouting, "--2018": old}
     asked = [name for name, wanted in forms.items() if wanted]

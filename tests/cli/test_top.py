@@ -1,0 +1,81 @@
+"""What `zenlake top` draws, without a network."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.cli.natural import natural
+from zenlake.cli.top import Look, Order, Row, drawn, elided, names, rates
+
+HOME = "aa" * 16
+ROBOTS = {number: f"{number:02x}" * 16 for number in range(1, 13)}
+
+
+def looks() -> tuple[Look, Look]:
+    before, after = Look(0.0), Look(2.0)
+    before.names = after.names = {HOME: "attic"}
+    for number, zid in ROBOTS.items():
+        key = f"robot/{number}/pose"
+        before.keys[key, zid] = Row(100, 1000)
+        after.keys[key, zid] = Row(110 + (4 if number == 7 else 0), 1000 + 100 * number)
+        after.sessions[HOME, zid] = ("client", Row(5, 50), Row(7, 70 * number))
+    return before, after
+
+
+def test_equal_rates_are_in_the_order_of_their_keys() -> None:
+    keys = [key for key, _, _ in rates(*looks())]
+    assert keys[:4] == ["robot/7/pose", "robot/1/pose", "robot/2/pose", "robot/3/pose"]
+    assert keys[-1] == "robot/12/pose"
+
+
+def test_each_order_has_its_own_first() -> None:
+    first = {order: rates(*looks(), order)[0][0] for order in Order}
+    assert first == {
+        Order.RATE: "robot/7/pose",
+        Order.BYTES: "robot/12/pose",
+        Order.TOTAL: "robot/7/pose",
+        Order.KEY: "robot/1/pose",
+    }
+
+
+@given(st.integers(60, 200), st.integers(8, 60))
+def test_what_is_drawn_fits_the_screen(width: int, height: int) -> None:
+    lines = drawn(*looks(), Order.RATE, width=max(width, 78), rows=None, height=height)
+    assert len(lines) <= height
+    assert max(len(line) for line in lines) <= max(width, 78)
+    assert lines[-1].endswith("q quits")
+
+
+def test_a_terminal_of_80_by_24_shows_names_numbers_and_what_is_left_out() -> None:
+    lines = drawn(*looks(), Order.RATE, width=80, rows=None, height=24)
+    assert lines[0] == (
+        "KEY                                  FROM        SAMPLES/S    BYTES/S    SAMPLES"
+    )
+    assert lines[1] == (
+        "robot/7/pose                         070707            7.0      350 B        114"
+    )
+    assert "attic       0c0c0c      client        2.5       25 B        3.5      420 B" in lines
+    assert "and 6 more sessions" in lines
+    assert 22 <= len(lines) <= 24
+
+
+def test_ids_are_as_long_as_it_takes_to_tell_them_apart() -> None:
+    seen = Look(0.0)
+    seen.sessions["ab12cd34ef", "ab12cd34aa"] = ("client", None, None)
+    assert names(seen) == {"ab12cd34ef": "ab12cd34e", "ab12cd34aa": "ab12cd34a"}
+
+
+def test_a_long_key_loses_its_middle() -> None:
+    assert elided("factory/hall/robot/7/pose", 15) == "factory…/7/pose"
+
+
+@given(st.lists(st.integers(0, 300), unique=True))
+def test_numbers_are_in_the_order_of_their_values(numbers: list[int]) -> None:
+    keys = [f"robot/{number}/pose" for number in numbers]
+    assert sorted(keys, key=natural) == [f"robot/{number}/pose" for number in sorted(numbers)]
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_any_two_keys_can_be_compared(one: str, other: str) -> None:
+    assert (natural(one) < natural(other)) or (natural(one) >= natural(other))
