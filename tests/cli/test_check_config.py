@@ -74,6 +74,38 @@ def test_a_long_list_ends_with_a_count() -> None:
     assert result.stderr.splitlines()[100:] == ["and 30 more"]
 
 
+def test_files_that_the_configuration_names_must_be_there(tmp_path: Path) -> None:
+    there = tmp_path / "users.txt"
+    there.write_text("ann:secret")
+    gone = tmp_path / "gone.pem"
+    file = tmp_path / "node.json5"
+    named = {
+        "transport": {
+            "link": {"tls": {"root_ca_certificate": str(gone)}},
+            "auth": {"usrpwd": {"dictionary_file": str(there)}},
+        },
+        "listen": {"endpoints": [f"tls/[::]:7447#listen_certificate_file={gone}"]},
+    }
+    file.write_text(json.dumps(named))
+    result = runner.invoke(app, [str(file)])
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        f"{file}: transport/link/tls/root_ca_certificate: {gone}: No such file or directory",
+        f"{file}: listen/endpoints: tls/[::]:7447#listen_certificate_file: {gone}: No such file or"
+        " directory",
+    ]
+
+
+def test_a_plugin_that_is_required_and_not_there_is_told() -> None:
+    text = "{plugins: {rest: {__required__: true}, other: {__required__: false}}}"
+    result = runner.invoke(app, ["-"], input=text)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "-: plugins/rest/__required__: zenlake has no plugin 'rest'; set it to false to start "
+        "without it\n"
+    )
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     file = tmp_path / "none.json5"
     result = runner.invoke(app, [str(file)])

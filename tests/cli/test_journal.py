@@ -102,6 +102,10 @@ def test_the_ledger_lists_gaps_and_what_cannot_be_proved(folder: str) -> None:
     assert any(line.startswith("b0a:7") for line in lines)
     assert any("missing 1..2" in line for line in lines)
     assert any(line.split() == ["1", "c"] for line in lines)
+    total = next(line for line in lines if line.startswith("total"))
+    assert total.split() == ["total", "4", "2", "2", "0", "0", "0", "1", "source"]
+    assert lines[-1] == "2 of 4 numbered samples are missing"
+    assert all(len(line) <= 200 for line in lines)
     _, lines = run_alone("ledger", folder, "--json")
     assert json.loads(lines[0])["totals"]["missing"] == 2
 
@@ -125,8 +129,19 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(
     ]
 
 
-def test_a_ledger_needs_to_be_said_whose() -> None:
-    assert run_alone("ledger")[0] == 2
+def test_a_ledger_is_that_of_the_usual_journal_unless_another_is_named(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, lines = run_alone("ledger")
+    assert code == 1
+    assert "zenlake-data/journal is not a journal" in lines[0]
+    (tmp_path / "zenlake-data").mkdir()
+    (tmp_path / "zenlake-data" / "journal").symlink_to(folder)
+    code, lines = run_alone("ledger", "--totals")
+    assert code == 1
+    assert lines[-1] == "2 of 4 numbered samples are missing"
+    assert run_alone("ledger", folder, "--name", "flight")[0] == 2
 
 
 @pytest.mark.parametrize(

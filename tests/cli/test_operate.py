@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -68,11 +70,12 @@ def test_keys_are_listed_drawn_and_measured() -> None:
         assert json.loads(lines[-1]) == {"demo": {"**": {}, "a": {}}}
         code, lines = asked(where, "hz", "demo/a", "-n", "5", "--json")
         told = json.loads(lines[-1])
-        assert (code, told["samples"], told["window"]) == (0, 5, 5)
+        assert (code, told["key"], told["samples"], told["window"]) == (0, "demo/a", 5, 5)
         assert 0 < told["min_s"] <= 1 / told["hz"] <= told["max_s"]
         code, lines = asked(where, "bw", "demo/a", "-n", "5")
         assert code == 0
-        assert "mean: 5 B  min: 5 B  max: 5 B  window: 5" in lines[-1]
+        assert lines[-2].split() == ["KEY", "BYTES/S", "MEAN", "MIN", "MAX", "SAMPLES"]
+        assert lines[-1].endswith("5 B       5 B       5 B         5")
 
 
 def test_top_shows_who_says_how_much() -> None:
@@ -211,6 +214,9 @@ def test_the_doctor_tells_each_thing_with_a_way_out() -> None:
             "python",
             "build",
             "event loop",
+            "java",
+            "pandas",
+            "disk",
             "open files",
             "tcp 7447",
             "udp 7446",
@@ -235,3 +241,38 @@ def test_a_router_stops_gracefully_and_its_clients_are_told() -> None:
             assert router.interrupt() == 130
             assert any("DEBUG" in line and ": close:" in line for line in router.lines)
             assert not any("Traceback" in line for line in router.lines)
+
+
+def test_metrics_that_come_compressed_are_shown_as_text() -> None:
+    with village() as where:
+        code, lines = asked(where, "get", "-s", "@/*/router/metrics")
+        assert code == 0
+        assert lines[0].startswith(f"put @/{ZID}/router/metrics: # HELP zenoh_build")
+        code, lines = asked(where, "get", "-s", "@/*/router/metrics", "--json")
+        told = json.loads(lines[0])
+        assert told["unpacked"].startswith("# HELP zenoh_build")
+        assert told["payload_base64"]
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"), [("{}", "router"), ("{mode: 'router'}", "router"), ("{mode: 'peer'}", "peer")]
+)
+def test_a_router_is_what_its_file_says(told: str, kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "node.json5"
+    file.write_text(told)
+    with command("router", "-c", str(file), "-l", endpoint(), "-i", ZID) as node:
+        assert node.says(ZID) == f"{kind} {ZID}"
+        assert node.interrupt(signal.SIGTERM) == 0
+    warned = [line for line in node.lines if "this is no router" in line]
+    assert len(warned) == (kind != "router")
+
+
+def test_a_required_plugin_that_is_not_there_keeps_a_router_from_starting(tmp_path: Path) -> None:
+    file = tmp_path / "node.json5"
+    file.write_text("{plugins: {storage_manager: {__required__: true}}}")
+    code, lines = run("router", "-c", str(file), "-l", endpoint())
+    assert code == 2
+    assert lines[-1] == (
+        "zenlake: plugins/storage_manager/__required__: zenlake has no plugin 'storage_manager'; "
+        "set it to false to start without it"
+    )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import zlib
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,14 @@ from hypothesis import strategies as st
 from zenlake.cli import options
 from zenlake.cli.get import Consolidation, Target
 from zenlake.cli.ping import percentile
-from zenlake.cli.show import MOST_TEXT, escaped, payload_facts, readable
+from zenlake.cli.show import (
+    MOST_TEXT,
+    MOST_UNPACKED,
+    escaped,
+    payload_facts,
+    readable,
+    unpacked,
+)
 from zenlake.values import CongestionControl, ConsolidationMode, QueryTarget
 from zenlake.values import Priority as Lane
 
@@ -66,3 +75,13 @@ def test_a_percentile_bounds_its_share(values: list[int], percent: int) -> None:
     assert found in values
     assert sum(value <= found for value in values) * 100 >= percent * len(values)
     assert sum(value < found for value in values) * 100 < max(percent, 1) * len(values)
+
+
+def test_compressed_text_is_shown_as_text_and_a_bomb_is_cut() -> None:
+    packed = "application/openmetrics-text;version=1.0;content-encoding=gzip"
+    assert unpacked(gzip.compress(b"# HELP"), packed) == b"# HELP"
+    assert unpacked(zlib.compress(b"hi"), "text/plain;content-encoding=deflate") == b"hi"
+    assert unpacked(b"# HELP", "text/plain") is None
+    assert unpacked(b"not packed", packed) is None
+    bomb = gzip.compress(bytes(50 << 20))
+    assert unpacked(bomb, packed) == bytes(MOST_UNPACKED)

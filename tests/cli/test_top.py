@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.cli.natural import natural
-from zenlake.cli.top import Look, Order, Row, drawn, elided, names, rates
+from zenlake.cli.show import elided
+from zenlake.cli.top import Look, Order, Row, drawn, names, rates
 
 HOME = "aa" * 16
 ROBOTS = {number: f"{number:02x}" * 16 for number in range(1, 13)}

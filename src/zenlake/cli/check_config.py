@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from zenlake.cli.named_files import missing
 from zenlake.cli.pages import examples
 from zenlake.config import Config, ConfigWarning, InvalidConfig, Problem
 from zenlake.config.model_connect import EndpointGroup
+from zenlake.config.plugins import required_plugins
 from zenlake.errors import ConfigError
 from zenlake.values.locator import EndPoint
 
@@ -42,6 +44,10 @@ def check_config(
     except ConfigError as error:
         _refuse([Problem("", str(error))], "", as_json)
         raise typer.Exit(1) from None
+    problems = [*missing(config.resolved), *required_plugins(config.resolved.plugins)]
+    if problems:
+        _refuse(problems, file, as_json)
+        raise typer.Exit(1)
     _approve(config, file, as_json)
 
 

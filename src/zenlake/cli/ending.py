@@ -119,8 +119,10 @@ def until_interrupted() -> Iterator[None]:
 
 def _ending(error: Exception) -> tuple[int, str] | None:
     """The code and the line for an exception; None if it is a mistake of ours."""
-    from zenlake.errors import LocalError, ZError
+    from zenlake.errors import ConfigError, LocalError, ZError
 
+    if isinstance(error, ConfigError):
+        return REFUSED, str(error)  # a line for each thing that is wrong
     if isinstance(error, LocalError):
         return REFUSED, _one_line(str(error))
     if isinstance(error, ZError):

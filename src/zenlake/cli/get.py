@@ -77,7 +77,7 @@ def get(
     Waits until there is a queryable, at most as long as --wait says. Ends with 1 if all replies
     were errors, with 3 if there was none.
     """
-    from zenlake.cli.patience import Waiting, matched
+    from zenlake.cli.patience import Waiting, matched, neighboured
     from zenlake.cli.show import print_json, reply_facts, reply_line
     from zenlake.keys import Selector
     from zenlake.values import ConsolidationMode, QueryTarget
@@ -91,7 +91,11 @@ def get(
             consolidation=ConsolidationMode[consolidation.name],
             timeout=timeout,
         )
-        there = matched(querier, session, connection)
+        if str(asked.key_expr).startswith("@"):
+            # Admin spaces answer without a declaration: a neighbour is all it takes.
+            there = neighboured(session, connection)
+        else:
+            there = matched(querier, session, connection)
         with Waiting("waiting for replies") as waiting:
             for reply in querier.get(
                 parameters=asked.parameters,

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zenlake.cli.connection import REFUSED, Connection, networked, note
+from zenlake.cli.natural import natural
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+#: Where `zenlake up` keeps its journal.
+FOLDER = "zenlake-data/journal"
+#: How much of a source's id is shown.
+SHORT = 8
+FIELDS = ("expected", "received", "missing", "duplicates", "reordered", "healed")
 
 
 @examples(
     "zenlake ledger",
-    "zenlake ledger flight --json",
+    "zenlake ledger flight --totals",
     "zenlake ledger --name flight -e tcp/localhost:7447",
 )
 @networked
@@ -33,6 +41,9 @@ def ledger(
             "--name", metavar="NAME", help="A journal that is recorded now, by its name on the bus."
         ),
     ] = None,
+    only_totals: Annotated[
+        bool, typer.Option("-t", "--totals", help="Print the totals, without each source.")
+    ] = False,
 ) -> None:
     """Print what each source sent, and what of it is missing.
 
@@ -43,51 +54,85 @@ def ledger(
     if connection.as_json:
         from zenlake.cli.show import print_json
 
-        print_json(dict(report))
+        print_json(dict(report["totals"] if only_totals else report))
     else:
-        _print(report)
+        for line in page(report, shutil.get_terminal_size((80, 24)).columns, only_totals):
+            typer.echo(line)
     if report["totals"]["missing"]:
         raise typer.Exit(1)
 
 
 def _report(connection: Connection, folder: str | None, name: str | None) -> Mapping[str, Any]:
-    if (folder is None) == (name is None):
-        note("say whose: the folder of a journal, or --name with -e ENDPOINT")
+    if folder is not None and name is not None:
+        note("give a folder or --name, not both")
         raise typer.Exit(REFUSED)
-    if folder is not None:
+    if name is None:
+        folder = folder or FOLDER
         from zenlake.journal import Journal
         from zenlake.journal.ledger import checkpoint
 
         journal = Journal.open(folder)
         return checkpoint.caught_up(journal, checkpoint.stored(journal.path)).report()
-    assert name is not None
     from zenlake.journal.serving.bus import RemoteJournal
 
     with connection.session() as session:
         return RemoteJournal.open(session, name).ledger()
 
 
-def _print(report: Mapping[str, Any]) -> None:
-    from zenlake.cli.show import escaped
+def page(report: Mapping[str, Any], width: int, only_totals: bool = False) -> list[str]:
+    """The report for people: a line for each source, what is missing, and the totals."""
+    from zenlake.cli.show import elided, escaped
 
-    head = ("expected", "received", "missing", "duplicate", "reordered", "healed")
-    typer.echo(f"{'source':<42} {' '.join(f'{word:>10}' for word in head)}  key")
-    for page in report["sources"]:
-        numbers = [
-            page[word]
-            for word in ("expected", "received", "missing", "duplicates", "reordered", "healed")
-        ]
-        counts = " ".join([f"{number:>10}" for number in numbers])
-        typer.echo(f"{page['source']:<42} {counts}  {escaped(page['key'])}")
-        gaps = [f"{a}..{b}" if a != b else str(a) for a, b in page["gaps"]]
+    # A source is an id and a number: its beginning tells it from others.
+    room = max(16, width - 62)
+    heads = ("expected", "received", "missing", "twice", "late", "healed")
+    lines = [_row("source", heads, "key")]
+    listed = [] if only_totals else report["sources"]
+    for source in sorted(listed, key=lambda one: (natural(one["key"]), one["source"])):
+        name, _, number = source["source"].rpartition(":")
+        shown = f"{name[:SHORT]}:{number}" if len(name) > SHORT else source["source"]
+        counts = [str(source[field]) for field in FIELDS]
+        lines.append(_row(shown, counts, elided(escaped(source["key"]), room)))
+        gaps = [f"{a}..{b}" if a != b else str(a) for a, b in source["gaps"]]
         if gaps:
-            typer.echo(f"  missing {', '.join(gaps[:10])}{' …' if len(gaps) > 10 else ''}")
+            lines.append(f"  missing {', '.join(gaps[:10])}{' …' if len(gaps) > 10 else ''}")
+    totals = report["totals"]
+    if report["sources"]:
+        counts = [str(totals[field]) for field in FIELDS]
+        many = totals["sources"]
+        lines.append(_row("total", counts, f"{many} source{'' if many == 1 else 's'}"))
     unprovable = report["unprovable"]
     if unprovable:
-        typer.echo("unprovable: these samples have no numbers, nobody can say whether all came")
-        for key, count in sorted(unprovable.items(), key=lambda item: -item[1])[:20]:
-            typer.echo(f"  {count:>10}  {escaped(key)}")
-        if len(unprovable) > 20:
-            typer.echo(f"  and {len(unprovable) - 20} keys more")
+        lines.append(
+            f"{sum(unprovable.values())} samples have no numbers: whether all came cannot be proved"
+        )
+        ranked = (
+            []
+            if only_totals
+            else sorted(unprovable.items(), key=lambda item: (-item[1], natural(item[0])))
+        )
+        lines += [f"  {count:>9}  {elided(escaped(key), width - 13)}" for key, count in ranked[:20]]
+        if len(ranked) > 20:
+            lines.append(f"  and {len(ranked) - 20} more keys")
     for reason, count in report["drops"].items():
-        typer.echo(f"dropped by the recorder: {count} ({reason})")
+        lines.append(f"dropped by the recorder: {count} ({reason})")
+    if len(lines) == 1:
+        return ["nothing was recorded yet"]
+    lines.append(verdict(totals))
+    return lines
+
+
+def verdict(totals: Mapping[str, Any]) -> str:
+    """The ledger in one sentence."""
+    if totals["missing"]:
+        return f"{totals['missing']} of {totals['expected']} numbered samples are missing"
+    if totals["expected"]:
+        return f"all {totals['expected']} numbered samples are here"
+    return "no source numbers its samples: nothing can be proved"
+
+
+def _row(source: str, counts: Sequence[str], key: str) -> str:
+    numbers = "  ".join(
+        [f"{count:>{size}}" for count, size in zip(counts, (8, 8, 7, 5, 6, 6), strict=True)]
+    )
+    return f"{source:<{SHORT + 4}}  {numbers}  {key}".rstrip()

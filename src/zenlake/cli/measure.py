@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,10 @@ from zenlake.cli.options import Count, Every
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
-    from zenlake.cli.rate import Window
+    from zenlake.cli.rate import Window, Windows
+
+HZ = ("HZ", "MIN", "MAX", "STD DEV", "SAMPLES")
+BW = ("BYTES/S", "MEAN", "MIN", "MAX", "SAMPLES")
 
 WatchedKey = Annotated[str, typer.Argument(metavar="KEYEXPR", help="The keys to measure.")]
 WindowSize = Annotated[
@@ -36,15 +40,15 @@ def hz(
     connection: Connection,
     key: WatchedKey,
     count: Count = None,
-    window: WindowSize = 10_000,
+    window: WindowSize = 1_000,
     every: Every = 1.0,
 ) -> None:
     """Measure how often samples come, for each key.
 
-    Prints the mean rate, and the shortest, longest and standard deviation of the time between
-    two samples. Ends with 3 if -n was given and no key had two samples.
+    Prints the mean rate, and the shortest, the longest and the standard deviation of the time
+    between two samples. Ends with 3 if -n was given and no key had two samples.
     """
-    measure(connection, key, count, window, every, frequency)
+    measure(connection, key, count, window, every, HZ, frequency)
 
 
 @examples(
@@ -56,7 +60,7 @@ def bw(
     connection: Connection,
     key: WatchedKey,
     count: Count = None,
-    window: WindowSize = 10_000,
+    window: WindowSize = 1_000,
     every: Every = 1.0,
 ) -> None:
     """Measure how many bytes of payload come, for each key.
@@ -64,7 +68,7 @@ def bw(
     Prints bytes a second, and the mean, smallest and largest payload. Ends with 3 if -n was given
     and no key had two samples.
     """
-    measure(connection, key, count, window, every, bandwidth)
+    measure(connection, key, count, window, every, BW, bandwidth)
 
 
 def measure(
@@ -73,40 +77,75 @@ def measure(
     count: int | None,
     window: int,
     every: float,
-    told: Callable[[Window], tuple[dict[str, float], str] | None],
+    heads: Sequence[str],
+    told: Callable[[Window], tuple[dict[str, float], Sequence[str]] | None],
 ) -> None:
-    """Listen, and print what is `told` of the window every so often, as JSON or as a line."""
+    """Listen, and print every so often what is `told` of each key: JSON, or a line under heads."""
     from zenlake.cli.patience import looking_out
-    from zenlake.cli.rate import Window
-    from zenlake.cli.show import print_json
+    from zenlake.cli.rate import Windows
 
-    def tell() -> bool:
-        found = told(came)
-        if found is None:
-            note("nothing to tell yet")
-            return False
-        numbers, line = found
-        if connection.as_json:
-            print_json({**numbers, "window": came.remembered(), "samples": came.count})
-        else:
-            typer.echo(f"{line}  window: {came.remembered()}")
-        return True
-
-    came = Window(window, count)
+    came = Windows(window, count)
     with (
         connection.session() as session,
         looking_out(session, connection),
         session.declare_subscriber(key, came.heard),
         until_interrupted(),
     ):
-        note(f"listening to '{key}'; Ctrl-C ends it")
+        note(f"measuring '{key}'; Ctrl-C ends it")
         while not came.full.wait(every):
-            tell()
-    if not tell():
+            if not _report(connection, came, heads, told):
+                note("no key has had two samples yet")
+    if not _report(connection, came, heads, told):
+        note("no key had two samples")
         raise typer.Exit(NOBODY)
 
 
-def frequency(came: Window) -> tuple[dict[str, float], str] | None:
+def _report(
+    connection: Connection,
+    came: Windows,
+    heads: Sequence[str],
+    told: Callable[[Window], tuple[dict[str, float], Sequence[str]] | None],
+) -> bool:
+    """Print a line for each key; whether there was any."""
+    from zenlake.cli.show import print_json
+
+    rows: list[tuple[str, Sequence[str]]] = []
+    for key, window in came.by_key():
+        found = told(window)
+        if found is None:
+            continue
+        numbers, cells = found
+        rows.append((key, (*cells, str(window.count))))
+        if connection.as_json:
+            facts = {"window": window.remembered(), "samples": window.count}
+            print_json({"key": key, **numbers, **facts})
+    if rows and not connection.as_json:
+        for line in table(heads, rows, shutil.get_terminal_size((80, 24)).columns):
+            typer.echo(line)
+    return bool(rows)
+
+
+def table(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> list[str]:
+    """A line for each key under a line of heads, each at most `width` wide."""
+    from zenlake.cli.show import elided, escaped
+
+    sizes = [
+        max(len(head), 8, *[len(cells[number]) for _, cells in rows])
+        for number, head in enumerate(heads)
+    ]
+    room = max(12, width - sum(sizes) - 2 * len(sizes))
+    names = [elided(escaped(key), room) for key, _ in rows]
+    wide = max(len("KEY"), *[len(name) for name in names])
+
+    def line(name: str, cells: Sequence[str]) -> str:
+        numbers = [f"{cell:>{size}}" for cell, size in zip(cells, sizes, strict=True)]
+        return "  ".join([f"{name:<{wide}}", *numbers])
+
+    lines = [line(name, cells) for name, (_, cells) in zip(names, rows, strict=True)]
+    return [line("KEY", heads), *lines]
+
+
+def frequency(came: Window) -> tuple[dict[str, float], Sequence[str]] | None:
     """How often samples came, for programs and for people; None if that is not known."""
     pauses = came.periods()
     if pauses is None or not pauses.mean:
@@ -118,13 +157,11 @@ def frequency(came: Window) -> tuple[dict[str, float], str] | None:
         "max_s": pauses.most,
         "std_s": pauses.deviation,
     }
-    return numbers, (
-        f"average rate: {rate:.3f}  min: {pauses.least:.4f} s  max: {pauses.most:.4f} s  "
-        f"std dev: {pauses.deviation:.5f} s"
-    )
+    spread = (pauses.least, pauses.most, pauses.deviation)
+    return numbers, (f"{rate:.3f}", *[f"{seconds * 1000:.2f} ms" for seconds in spread])
 
 
-def bandwidth(came: Window) -> tuple[dict[str, float], str] | None:
+def bandwidth(came: Window) -> tuple[dict[str, float], Sequence[str]] | None:
     """How many bytes came, for programs and for people; None if that is not known."""
     from zenlake.cli.show import scaled
 
@@ -139,7 +176,4 @@ def bandwidth(came: Window) -> tuple[dict[str, float], str] | None:
         "max": sizes.most,
         "std": sizes.deviation,
     }
-    return numbers, (
-        f"{scaled(rate)}/s  mean: {scaled(sizes.mean)}  min: {scaled(sizes.least)}  "
-        f"max: {scaled(sizes.most)}"
-    )
+    return numbers, [scaled(size) for size in (rate, sizes.mean, sizes.least, sizes.most)]

@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from zenlake.cli.natural import natural
+
 if TYPE_CHECKING:
     from zenlake.node.sample import Sample
+
+#: How many keys are told apart, and what all others are called.
+MOST_KEYS = 1000
+OTHERS = "other keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +40,17 @@ class Spread:
 class Window:
     """The last samples that came: when, and of what size; any thread may add to it."""
 
-    def __init__(self, most: int, enough: int | None = None) -> None:
-        """`most`: how many are remembered; `full` is set when `enough` have come."""
-        self.full = threading.Event()
+    def __init__(self, most: int) -> None:
+        """`most`: how many are remembered."""
         self.count = 0
-        self._enough = enough
         self._lock = threading.Lock()
         self._came: deque[tuple[float, int]] = deque(maxlen=most)
-
-    def heard(self, sample: Sample) -> None:
-        """A sample came."""
-        self.add(time.monotonic(), sample.size())
 
     def add(self, when: float, size: int) -> None:
         """Something came."""
         with self._lock:
-            if self.full.is_set():
-                return
             self._came.append((when, size))
             self.count += 1
-            if self.count == self._enough:
-                self.full.set()
 
     def periods(self) -> Spread | None:
         """The times between two; None before the second."""
@@ -83,3 +79,39 @@ class Window:
         """How many it is about."""
         with self._lock:
             return len(self._came)
+
+
+class Windows:
+    """A window for each key; what comes on too many keys is measured together."""
+
+    def __init__(self, most: int, enough: int | None = None) -> None:
+        """`most`: samples remembered of a key; `full` is set when `enough` have come in all."""
+        self.full = threading.Event()
+        self._count = 0
+        self._most = most
+        self._enough = enough
+        self._lock = threading.Lock()
+        self._keys: dict[str, Window] = {}
+
+    def heard(self, sample: Sample) -> None:
+        """A sample came."""
+        self.add(str(sample.key_expr), time.monotonic(), sample.size())
+
+    def add(self, key: str, when: float, size: int) -> None:
+        """Something came on a key."""
+        with self._lock:
+            if self.full.is_set():
+                return
+            window = self._keys.get(key)
+            if window is None:
+                name = key if len(self._keys) < MOST_KEYS else OTHERS
+                window = self._keys.setdefault(name, Window(self._most))
+            window.add(when, size)
+            self._count += 1
+            if self._count == self._enough:
+                self.full.set()
+
+    def by_key(self) -> list[tuple[str, Window]]:
+        """The windows, in the order of their keys."""
+        with self._lock:
+            return sorted(self._keys.items(), key=lambda one: natural(one[0]))

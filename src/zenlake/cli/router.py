@@ -67,13 +67,15 @@ def router(
     `why` show what happens in it.
     """
     import zenlake
-    from zenlake.config import ConfigWarning
+    from zenlake.config import ConfigWarning, InvalidConfig
+    from zenlake.config.plugins import required_plugins
 
     zenlake.init_log_from_env_or("info,zenlake.transcript=debug" if transcript else "info")
     config = connection.config()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConfigWarning)
-        config.insert_json5("mode", '"router"')
+        if json.loads(config.get_json("mode")) is None:
+            config.insert_json5("mode", '"router"')
         if connection.listen:
             config.insert_json5("listen/endpoints", json.dumps(connection.listen))
         if id is not None:
@@ -85,12 +87,17 @@ def router(
                 config.insert_json5(f"adminspace/permissions/{name}", allowed)
         if no_timestamp:
             config.insert_json5("timestamping/enabled", "false")
+    demanded = required_plugins(config.resolved.plugins)
+    if demanded:
+        raise InvalidConfig(tuple(demanded))
+    if config.mode != "router":
+        note(f"mode is '{config.mode}', as configured: this is no router")
     with zenlake.open(config) as session, _services(session, config), until_interrupted():
         places = list(session._runtime.node.settings.locators)
         if connection.as_json:
             typer.echo(json.dumps({"zid": str(session.zid()), "locators": places}))
         else:
-            typer.echo(f"router {session.zid()}")
+            typer.echo(f"{config.mode} {session.zid()}")
             for place in places:
                 typer.echo(f"  listens on {place}")
             if not places:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zenlake.cli.show import aside, escaped, paint, payload_facts, readable, size_of
+from zenlake.cli.show import aside, escaped, paint, payload_facts, readable, size_of, unpacked
 from zenlake.clock.zid import id_text
 from zenlake.values import Encoding
 
@@ -41,8 +41,9 @@ def row_line(row: dict[str, Any]) -> str:
     line = f"{row['offset']:>10} {paint(kind, 'red' if row['kind'] else 'green')} {key}"
     about = [] if row["kind"] else [size_of(row["value"])]
     if not row["kind"]:
-        line += f": {readable(row['value'])}"
         encoding = escaped(_encoding(row))
+        plain = unpacked(row["value"], encoding)
+        line += f": {readable(row['value'] if plain is None else plain)}"
         about += [] if encoding == "zenoh/bytes" else [encoding]
     about.append(row["time"].strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
     if row["origin"]:

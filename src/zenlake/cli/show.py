@@ -23,6 +23,9 @@ MOST_TEXT = 1000
 MOST_HEX = 32
 """How many bytes of a payload people are shown."""
 
+MOST_UNPACKED = 1 << 20
+"""How many bytes of a compressed payload are unpacked to be shown."""
+
 LAYOUT = {"\n", "\r", "\t"}
 
 
@@ -46,12 +49,39 @@ def escaped(text: str) -> str:
     )
 
 
+def elided(text: str, wide: int) -> str:
+    """Text of at most that width: the middle goes, since keys differ at both ends."""
+    if len(text) <= wide:
+        return text
+    left = (wide - 1) // 2
+    return f"{text[:left]}…{text[len(text) - (wide - 1 - left) :]}"
+
+
 def readable(data: bytes) -> str:
     """A payload for people: its text, or the beginning of its bytes; long ones are cut."""
     text = text_of(data)
     if text is None:
         return f"0x{data[:MOST_HEX].hex()}{'…' if len(data) > MOST_HEX else ''}"
     return escaped(text[:MOST_TEXT]) + ("…" if len(text) > MOST_TEXT else "")
+
+
+def unpacked(data: bytes, encoding: str) -> bytes | None:
+    """A payload without the compression that its encoding names; None if it names none.
+
+    Cut at `MOST_UNPACKED`, since a few bytes can unpack to very many.
+    """
+    import zlib
+
+    _, names, packing = encoding.lower().partition("content-encoding=")
+    # How zlib tells them apart: gzip's header or zlib's own.
+    windows = {"gzip": 31, "x-gzip": 31, "deflate": 15, "zlib": 15}
+    window = windows.get(packing.partition(";")[0].strip(' "')) if names else None
+    if window is None:
+        return None
+    try:
+        return zlib.decompressobj(window).decompress(data, MOST_UNPACKED)
+    except zlib.error:
+        return None
 
 
 def payload_facts(data: bytes, name: str = "payload") -> dict[str, object]:
@@ -66,9 +96,13 @@ def sample_facts(sample: Sample) -> dict[str, object]:
     """A sample for programs."""
     data = sample.payload.to_bytes()
     facts: dict[str, object] = {"key": str(sample.key_expr), "kind": sample.kind.name.lower()}
+    encoding = str(sample.encoding)
     facts |= payload_facts(data)
+    plain = unpacked(data, encoding)
+    if plain is not None:
+        facts |= payload_facts(plain, "unpacked")
     facts["size"] = len(data)
-    facts["encoding"] = str(sample.encoding)
+    facts["encoding"] = encoding
     timestamp = sample.timestamp
     facts["timestamp"] = None if timestamp is None else timestamp.to_string_rfc3339_lossy()
     attachment = sample.attachment
@@ -93,7 +127,8 @@ def sample_line(sample: Sample) -> str:
     about: list[str] = []
     line = f"{paint(kind, 'green' if kind == 'put' else 'red')} {key}"
     if kind == "put":
-        line += f": {readable(data)}"
+        plain = unpacked(data, str(sample.encoding))
+        line += f": {readable(data if plain is None else plain)}"
         about += [*described(sample.encoding), size_of(data)]
     timestamp = sample.timestamp
     if timestamp is not None:

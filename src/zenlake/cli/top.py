@@ -255,7 +255,7 @@ def drawn(
     height: int | None = None,
 ) -> list[str]:
     """What is shown: lines of at most `width`, and at most `height` of them."""
-    from zenlake.cli.show import escaped, scaled
+    from zenlake.cli.show import elided, escaped, scaled
 
     found = rates(before, after, order)
     shown_sessions = sorted(after.sessions.items(), key=lambda one: (-_moved(one[1]), one[0]))
@@ -326,14 +326,6 @@ def names(seen: Look) -> dict[str, str]:
         size for size in range(6, 33) if size == 32 or len({zid[:size] for zid in ids}) == len(ids)
     )
     return {zid: (seen.names.get(zid) or zid[:least])[:NAME] for zid in ids}
-
-
-def elided(text: str, wide: int) -> str:
-    """Text of at most that width: the middle goes, since keys differ at both ends."""
-    if len(text) <= wide:
-        return text
-    left = (wide - 1) // 2
-    return f"{text[:left]}…{text[len(text) - (wide - 1 - left) :]}"
 
 
 def _print_json(before: Look, after: Look, rows: int, order: Order) -> None:
