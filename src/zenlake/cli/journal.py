@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -173,7 +172,7 @@ def export(
     with ended_well():
         if (parquet is None) == (mcap is None):
             raise typer.BadParameter("give one of the two", param_hint="--parquet / --mcap")
-        chosen = {"keys": keys or None, "time": _micros(time_range), "start": start}
+        chosen = {"keys": keys or None, "time": time_range, "start": start}
         if parquet is not None:
             rows = to_parquet(_open(folder), parquet, **chosen)
         else:
@@ -186,7 +185,7 @@ def export(
     journal,
     "import",
     "zenlake journal import flight flight.mcap",
-    "zenlake journal import flight rows.parquet",
+    "zenlake journal import flight rows.parquet --again",
 )
 def import_(
     folder: Folder,
@@ -197,8 +196,12 @@ def import_(
             min=1, metavar="COUNT", help="Partitions, if it is created.", show_default=False
         ),
     ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also if it was imported before.")] = False,
 ) -> None:
-    """Append the rows of a Parquet or MCAP file, marked as imported."""
+    """Append the rows of a Parquet or MCAP file.
+
+    They are marked as imported. A file that was imported before is refused, unless --again.
+    """
     from zenlake.journal import JournalWriter
     from zenlake.journal.transfer.imports import from_mcap, from_parquet
 
@@ -206,7 +209,7 @@ def import_(
         read = from_mcap if file.endswith(".mcap") else from_parquet
         with JournalWriter.open(folder, partitions=partitions) as writer:
             try:
-                rows = read(writer, file)
+                rows = read(writer, file, again=again)
             except OSError as error:
                 note(f"{file} cannot be read: {error}")
                 raise typer.Exit(FAILED) from None
@@ -227,7 +230,7 @@ def _batches(
     follow: bool,
 ) -> Iterator[tuple[int, Any]]:
     opened = _open(folder)
-    chosen: dict[str, Any] = {"keys": keys or None, "time": _micros(time_range)}
+    chosen: dict[str, Any] = {"keys": keys or None, "time": time_range}
     if follow:
         if opened.partitions == 1:
             yield from ((0, batch) for batch in opened.follow(start, **chosen))
@@ -241,19 +244,6 @@ def _batches(
     for partition in range(opened.partitions):
         for batch in opened.scan(start, partition=partition, **chosen):
             yield partition, batch
-
-
-def _micros(text: str | None) -> tuple[int | None, int | None] | None:
-    """A range of time as the journal takes it: whole microseconds, the end not included."""
-    if text is None:
-        return None
-    from zenlake.keys import TimeRange
-
-    found = TimeRange.parse(text).resolve(time.time_ns())
-    start, end = found.start_ns, found.end_ns
-    low = None if start is None else -(-start // 1000) + (0 if found.start_inclusive else 1)
-    high = None if end is None else end // 1000 + (1 if found.end_inclusive else 0)
-    return low, high
 
 
 def _when(micros: int) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from zenlake.errors import JournalError, LocalError
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.transfer.export import to_mcap, to_parquet
 from zenlake.journal.transfer.imports import from_mcap, from_parquet
+from zenlake.journal.transfer.taken_in import taking_in
 
 ROWS = [
     Row("a/b", sn=0, hlc=-5, value=b"one"),
@@ -76,6 +78,37 @@ def test_an_mcap_of_others_becomes_keys(tmp_path: Path) -> None:
     assert row["time"].timestamp() == 1.5
     assert row["received"].timestamp() == 2.0
     assert row["stamped"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "mcap"])
+def test_a_file_is_imported_once_unless_it_is_told_to(tmp_path: Path, form: str) -> None:
+    file = tmp_path / f"rows.{form}"
+    write, read = {"parquet": (to_parquet, from_parquet), "mcap": (to_mcap, from_mcap)}[form]
+    write(write_rows(tmp_path / "from", ROWS), file)
+    with JournalWriter.open(tmp_path / "to") as writer:
+        assert read(writer, file) == 4
+    with JournalWriter.open(tmp_path / "to") as writer:
+        with pytest.raises(JournalError, match=r"was imported on .* 4 rows; --again"):
+            read(writer, file.rename(tmp_path / f"other.{form}"))
+        assert read(writer, tmp_path / f"other.{form}", again=True) == 4
+    assert len(told(Journal.open(tmp_path / "to"))) == 8
+
+
+def test_an_import_that_was_cut_short_is_noticed_and_one_that_failed_at_once_is_not(
+    tmp_path: Path,
+) -> None:
+    bad, good = tmp_path / "bad.mcap", tmp_path / "good.mcap"
+    bad.write_bytes(b"no mcap at all")
+    to_mcap(write_rows(tmp_path / "from", ROWS), good)
+    with JournalWriter.open(tmp_path / "to") as writer:
+        for _ in range(2):
+            with pytest.raises(JournalError, match=r"bad\.mcap is no MCAP file"):
+                from_mcap(writer, bad)
+        with suppress(KeyboardInterrupt), taking_in(writer, good, False) as taken:
+            taken.rows += 1
+            raise KeyboardInterrupt
+        with pytest.raises(JournalError, match="was cut short"):
+            from_mcap(writer, good)
 
 
 def test_a_parquet_file_needs_keys_and_values(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from time import time_ns
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from zenlake.journal.disk.watermark import WATERMARK, Watermark
 from zenlake.journal.reading.blocks import Damaged, SealedFile, TailFile
 from zenlake.journal.reading.filter import Filter, KeyChoice
 from zenlake.journal.reading.readable import Keys, Offsets, Range, Readable
+from zenlake.journal.reading.times import Times, micros_of
 
 __all__ = ["Journal"]
 
@@ -98,7 +100,7 @@ class Journal(Readable):
         *,
         partition: int | None = None,
         keys: Keys = None,
-        time: tuple[int | None, int | None] | None = None,
+        time: Times = None,
         columns: Sequence[str] | None = None,
         check: bool | None = None,
         heartbeats: bool = False,
@@ -107,8 +109,9 @@ class Journal(Readable):
 
         `start` and `end` (exclusive) are offsets for all partitions, or one for each that is
         named; without them it is everything that is kept. `keys` are key expressions of which
-        one has to match, `time` is a half-open range in microseconds of which either bound may be
-        None, `columns` are names. Batches have the journal's schema, or what `columns` chose of
+        one has to match, `columns` are names. `time` is what `_time` takes, such as
+        `[now(-5m)..]`, or a start and an end (exclusive) as datetimes or microseconds since 1970,
+        of which either may be None. Batches have the journal's schema, or what `columns` chose of
         it. Rows come in the order of their offsets, partition by partition. Checksums of the
         write-ahead file are always compared, those of a sealed segment when its values are wanted
         or its rows are small, once in a process; `check=True` compares all that is read, on other
@@ -117,7 +120,7 @@ class Journal(Readable):
         Raises `JournalGap` when `start` is no longer kept, and `JournalCorrupt` when rows are
         damaged.
         """
-        chosen = Filter(keys, time, columns, check, heartbeats)
+        chosen = Filter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
         return self._scan(self._ranges(start, end, partition), chosen)
 
     def follow(
@@ -126,7 +129,7 @@ class Journal(Readable):
         *,
         partition: int | None = None,
         keys: Keys = None,
-        time: tuple[int | None, int | None] | None = None,
+        time: Times = None,
         columns: Sequence[str] | None = None,
         check: bool | None = None,
         heartbeats: bool = False,
@@ -136,7 +139,7 @@ class Journal(Readable):
 
         Looks at the watermark every `poll` seconds when there is nothing to give.
         """
-        chosen = Filter(keys, time, columns, check, heartbeats)
+        chosen = Filter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
         return self._following(
             self._places(start, partition),
             lambda ranges: self._scan(ranges, chosen),

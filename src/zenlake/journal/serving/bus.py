@@ -15,6 +15,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from zenlake.errors import DecodeError, JournalError, JournalGap, Timeout
 from zenlake.journal.disk.segment import Segment
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.reading.readable import Keys, Offsets, Range, Readable
+from zenlake.journal.reading.times import Micros, Times, micros_of
 from zenlake.journal.serving.parts import batches_in
 from zenlake.journal.serving.request import RowRequest
 from zenlake.journal.serving.serve import root_of
@@ -103,11 +105,12 @@ class RemoteJournal(Readable):
         *,
         partition: int | None = None,
         keys: Keys = None,
-        time: tuple[int | None, int | None] | None = None,
+        time: Times = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows between two offsets, never past the durable watermark, as `Journal.scan`."""
-        return self._scan(self._ranges(start, end, partition), _texts(keys), time, columns)
+        range = micros_of(time, time_ns())
+        return self._scan(self._ranges(start, end, partition), _texts(keys), range, columns)
 
     def follow(
         self,
@@ -115,15 +118,16 @@ class RemoteJournal(Readable):
         *,
         partition: int | None = None,
         keys: Keys = None,
-        time: tuple[int | None, int | None] | None = None,
+        time: Times = None,
         columns: Sequence[str] | None = None,
         poll: float = 0.1,
     ) -> Iterator[pa.RecordBatch]:
         """The rows from `start` on, and those to come, until `close`."""
         texts = _texts(keys)
+        range = micros_of(time, time_ns())
 
         def read(ranges: list[Range]) -> Iterator[pa.RecordBatch]:
-            return self._scan(ranges, texts, time, columns)
+            return self._scan(ranges, texts, range, columns)
 
         return self._woken(self._places(start, partition), read, poll)
 
@@ -147,7 +151,7 @@ class RemoteJournal(Readable):
         self,
         ranges: list[Range],
         keys: tuple[str, ...],
-        time: tuple[int | None, int | None] | None,
+        time: Micros | None,
         columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         named = None if columns is None else tuple(columns)

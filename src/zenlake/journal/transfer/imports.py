@@ -23,6 +23,7 @@ from zenlake.journal.ingest.rows import unnumbered_batch
 from zenlake.journal.schema import HLC_BIAS, IMPORTED, SCHEMA, UNNUMBERED
 from zenlake.journal.serving.parts import batches_in
 from zenlake.journal.transfer.export import BESIDE, MCAP_NAMES
+from zenlake.journal.transfer.taken_in import taking_in
 from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import canonize
 from zenlake.values import Encoding
@@ -33,51 +34,67 @@ ROWS: Final = 10_000
 """How many rows are written at once."""
 
 
-def from_parquet(writer: JournalWriter, file: str | os.PathLike[str]) -> int:
-    """Append the rows of a Parquet file; gives how many."""
-    found = pq.ParquetFile(file)
+def from_parquet(
+    writer: JournalWriter, file: str | os.PathLike[str], *, again: bool = False
+) -> int:
+    """Append the rows of a Parquet file; gives how many.
+
+    Raises `JournalError` if the same file was imported before, unless `again`.
+    """
+    try:
+        found = pq.ParquetFile(file)
+    except pa.ArrowInvalid as error:
+        raise JournalError(f"{os.fspath(file)} is no Parquet file: {error}") from error
     missing = {"key", "value"} - set(found.schema_arrow.names)
     if missing:
         raise JournalError(
             f"{os.fspath(file)} has no column {', '.join(sorted(missing))}: rows have at least a "
             "key and a value"
         )
-    rows = 0
-    for batch in found.iter_batches(ROWS):
-        rows += _append(writer, _completed(batch, bytes.fromhex(writer.id)))
-    return rows
+    with taking_in(writer, file, again) as taken:
+        for batch in found.iter_batches(ROWS):
+            taken.rows += _append(writer, _completed(batch, bytes.fromhex(writer.id)))
+    return taken.rows
 
 
-def from_mcap(writer: JournalWriter, file: str | os.PathLike[str]) -> int:
-    """Append the messages of an MCAP file; gives how many."""
+def from_mcap(writer: JournalWriter, file: str | os.PathLike[str], *, again: bool = False) -> int:
+    """Append the messages of an MCAP file; gives how many.
+
+    Raises `JournalError` if the same file was imported before, unless `again`.
+    """
     try:
+        from mcap.exceptions import McapError
         from mcap.reader import make_reader
     except ImportError as error:
         raise JournalError(
             "MCAP files need a library that is not installed: pip install 'zenlake[mcap]'"
         ) from error
-    count = 0
-    with open(file, "rb") as data:
-        reader = make_reader(data)
-        beside = [
-            batch
-            for attachment in reader.iter_attachments()
-            if attachment.name == BESIDE
-            for batch in batches_in(attachment.data)
-        ]
+    with open(file, "rb") as data, taking_in(writer, file, again) as taken:
+        try:
+            reader = make_reader(data)
+            beside = [
+                batch
+                for attachment in reader.iter_attachments()
+                if attachment.name == BESIDE
+                for batch in batches_in(attachment.data)
+            ]
+        except McapError as error:
+            raise JournalError(f"{os.fspath(file)} is no MCAP file: {error}") from error
         messages = ((channel, message) for _, channel, message in _in_order(reader))
         if beside:
             for batch in beside:
-                count += _append(writer, _joined(batch, messages))
-            return count
+                taken.rows += _append(writer, _joined(batch, messages))
+            return taken.rows
         stamp_id = bytes.fromhex(writer.id)
         rows: list[dict[str, object]] = []
         for channel, message in messages:
             rows.append(_foreign(channel, message, stamp_id))
             if len(rows) == ROWS:
-                count += _append(writer, unnumbered_batch(rows))
+                taken.rows += _append(writer, unnumbered_batch(rows))
                 rows = []
-        return count + (_append(writer, unnumbered_batch(rows)) if rows else 0)
+        if rows:
+            taken.rows += _append(writer, unnumbered_batch(rows))
+    return taken.rows
 
 
 def _in_order(reader: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -64,7 +64,7 @@ class Log:
         `durable` says whether fsync is called for every watermark; sealed segments are always
         synced. `sealed_to` is the URI that sealed segments move to.
         """
-        self._files = files
+        self.files = files
         self._durable = durable
         self._limits = limits or Limits()
         self._clock = clock
@@ -92,7 +92,7 @@ class Log:
 
     def _identify(self, name: str, partitions: int | None) -> JournalInfo:
         try:
-            info = JournalInfo.from_json(self._files.read(INFO), "journal")
+            info = JournalInfo.from_json(self.files.read(INFO), "journal")
         except FileNotFoundError:
             pass
         else:
@@ -107,25 +107,25 @@ class Log:
         if not 0 < count <= MAX_PARTITIONS:
             raise LocalError(f"{count} partitions cannot be; choose 1 to {MAX_PARTITIONS}")
         info = JournalInfo(uuid.uuid4().hex, name, count, self._clock())
-        replace(self._files, INFO, info.to_json())
+        replace(self.files, INFO, info.to_json())
         return info
 
     def _keep_promise(self) -> bool:
         """Whether the last watermark was a promise; says on disk when the next one is none."""
-        names = self._files.list("")
+        names = self.files.list("")
         for name in names:
             if name.endswith(TEMPORARY):
-                self._files.remove(name)
+                self.files.remove(name)
         if not self._durable and UNSYNCED not in names:
             # A promise that was given stays until the rows it is about are read again.
-            replace(self._files, UNSYNCED, b"The last rows may be lost with the power.\n")
-            self._files.sync("")
+            replace(self.files, UNSYNCED, b"The last rows may be lost with the power.\n")
+            self.files.sync("")
         return UNSYNCED not in names
 
     def _last_watermark(self, trusted: bool) -> Watermark:
         nothing = Watermark((0,) * self.info.partitions)
         try:
-            watermark = Watermark.from_json(self._files.read(WATERMARK), WATERMARK)
+            watermark = Watermark.from_json(self.files.read(WATERMARK), WATERMARK)
         except FileNotFoundError:
             return nothing
         except JournalCorrupt:
@@ -141,7 +141,7 @@ class Log:
 
     def _learn(self, before: Watermark) -> None:
         """Take the sequence numbers of rows that were whole, though not acknowledged."""
-        reader = Journal(self._files, "journal")
+        reader = Journal(self.files, "journal")
         for partition, offset in zip(self.partitions, before.offsets, strict=True):
             start = max(min(offset, partition.next), partition.manifest.earliest)
             for batch in reader.rows(partition.number, start, partition.next, _SOURCES):
@@ -158,7 +158,7 @@ class Log:
         offsets = tuple(partition.fsync() for partition in self.partitions)
         watermark = Watermark(offsets, self.sources.snapshot(), self._durable)
         if watermark != self.watermark:
-            replace(self._files, WATERMARK, watermark.to_json(), durable=self._durable)
+            replace(self.files, WATERMARK, watermark.to_json(), durable=self._durable)
             self.watermark = watermark
         return watermark
 
@@ -182,7 +182,7 @@ class Log:
         if shipper is not None:
             self._relocate(shipper)
             wait = min(wait, 0.25)
-        self._limits.retention.apply(self._files, self.partitions, now, shipped=shipper is not None)
+        self._limits.retention.apply(self.files, self.partitions, now, shipped=shipper is not None)
         if shipper is not None:
             shipper.offer(tuple(partition.manifest for partition in self.partitions))
         return wait
@@ -200,7 +200,7 @@ class Log:
                 places = {each.first: arrived[partition.number, each.first] for each in moved}
                 partition.publish(partition.manifest.moved(places))
                 for segment in moved:
-                    self._files.remove(segment.path)
+                    self.files.remove(segment.path)
 
     def close(self) -> None:
         """Let go of all files; what is committed is safe."""

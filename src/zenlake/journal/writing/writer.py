@@ -170,6 +170,11 @@ class JournalWriter:
         return self._journal.info.id
 
     @property
+    def files(self) -> Files:
+        """The files of the journal, for pages that lie beside its rows."""
+        return self._journal.files
+
+    @property
     def name(self) -> str:
         """What people call it."""
         return self._journal.info.name
