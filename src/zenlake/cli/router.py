@@ -18,6 +18,7 @@ from zenlake.cli.pages import examples
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.config import Config
+    from zenlake.supervise.recording import Recording
 
 
 class Permissions(StrEnum):
@@ -27,6 +28,13 @@ class Permissions(StrEnum):
     WRITE = "w"
     BOTH = "rw"
     NONE = "none"
+
+
+class Supervised(StrEnum):
+    """How `zenlake up` runs a router: it reports, and a journal may fail at its first opening."""
+
+    STRICT = "strict"
+    PATIENT = "patient"
 
 
 @examples(
@@ -58,6 +66,7 @@ def router(
         bool,
         typer.Option("-v", "--transcript", help="Log every message that is sent or received."),
     ] = False,
+    supervised: Annotated[Supervised | None, typer.Option("--supervised", hidden=True)] = None,
 ) -> None:
     """Run a router.
 
@@ -92,7 +101,11 @@ def router(
         raise InvalidConfig(tuple(demanded))
     if config.mode != "router":
         note(f"mode is '{config.mode}', as configured: this is no router")
-    with zenlake.open(config) as session, _services(session, config), until_interrupted():
+    with (
+        zenlake.open(config) as session,
+        _services(session, config, supervised) as recording,
+        until_interrupted(),
+    ):
         places = list(session._runtime.node.settings.locators)
         if connection.as_json:
             typer.echo(json.dumps({"zid": str(session.zid()), "locators": places}))
@@ -102,19 +115,28 @@ def router(
                 typer.echo(f"  listens on {place}")
             if not places:
                 note("it listens nowhere: give -l tcp/0.0.0.0:7447")
-        threading.Event().wait()
+        over = threading.Event()
+        if supervised is None:
+            over.wait()
+        else:
+            from zenlake.supervise.reporting import report_until
+
+            report_until(over, session, recording)
 
 
 @contextmanager
-def _services(session: Session, config: Config) -> Iterator[None]:
+def _services(
+    session: Session, config: Config, supervised: Supervised | None
+) -> Iterator[Recording | None]:
     """Run what the configuration asks for beside the router, until the end of the block."""
     settings = config.resolved
     if not settings.journals:
-        yield
+        yield None
         return
-    from zenlake.journal.service import recording
+    from zenlake.supervise.recording import Recording
 
-    with recording(session, settings) as recorders:
-        for recorder in recorders:
+    patient = supervised is Supervised.PATIENT
+    with Recording(session, settings.journals, patient=patient) as recording:
+        for recorder in recording.recorders:
             note(f"recording journal '{recorder.name}' into {recorder.journal.path}")
-        yield
+        yield recording

@@ -1,0 +1,177 @@
+"""The metrics of the service, each declared once: a status as OpenMetrics text.
+
+    python -m zenlake.supervise.openmetrics [DIRECTORY]
+
+writes the page `docs/reference/service-metrics.md` from the declarations.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from zenlake.supervise.parts import State
+from zenlake.supervise.status import Status
+
+__all__ = ["SERIES", "joined", "openmetrics", "render"]
+
+END: Final = "# EOF\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One family of numbers: its name, what it counts, and its label if it has one."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help: str
+    label: str = ""
+
+    @property
+    def sample(self) -> str:
+        """The name in the text."""
+        return f"{self.name}_total" if self.kind == "counter" else self.name
+
+
+SERIES: Final = {
+    series.name: series
+    for series in (
+        Series("zenlake_uptime_seconds", "gauge", "Time since `zenlake up` was started."),
+        Series("zenlake_healthy", "gauge", "1 if all parts are up and record, else 0."),
+        Series("zenlake_part_up", "gauge", "1 if the part is up, else 0.", "part"),
+        Series("zenlake_part_restarts", "counter", "How often it was started again.", "part"),
+        Series(
+            "zenlake_part_memory_bytes",
+            "gauge",
+            "Resident memory of its processes; Spark's Java is the lake's.",
+            "part",
+        ),
+        Series("zenlake_part_cpu_seconds", "counter", "CPU of its processes.", "part"),
+        Series("zenlake_journal_rows", "counter", "Rows recorded since the router started."),
+        Series("zenlake_journal_payload_bytes", "counter", "Payload of those rows."),
+        Series("zenlake_journal_rows_per_second", "gauge", "Rows recorded a second, now."),
+        Series("zenlake_journal_durable_rows", "gauge", "Rows that survive a loss of power."),
+        Series("zenlake_journal_queued_bytes", "gauge", "What waits for the disk."),
+        Series("zenlake_journal_dropped_rows", "counter", "Samples that could not be kept."),
+        Series(
+            "zenlake_journal_missing_samples",
+            "gauge",
+            "Samples that sources numbered and that did not come.",
+        ),
+        Series("zenlake_journal_healed_samples", "gauge", "Samples that came when asked for."),
+        Series("zenlake_journal_disk_full", "gauge", "1 while the disk has no room, else 0."),
+        Series("zenlake_journal_size_bytes", "gauge", "What the files of the journal take."),
+        Series("zenlake_journal_budget_bytes", "gauge", "What they may take."),
+        Series("zenlake_lake_rows", "counter", "Rows that the lake took since it started."),
+        Series("zenlake_lake_behind_rows", "gauge", "Durable rows that are not in the tables."),
+        Series(
+            "zenlake_lake_freshness_seconds",
+            "gauge",
+            "Age of the oldest row that is not in the tables; 0 if all are.",
+        ),
+        Series("zenlake_lake_quarantined_rows", "counter", "Samples put into quarantine."),
+        Series(
+            "zenlake_lake_lost_rows", "counter", "Rows that left the journal before they were read."
+        ),
+        Series("zenlake_lake_commits", "counter", "Steps of the pipeline."),
+        Series("zenlake_lake_failed_steps", "counter", "Steps that failed and were tried again."),
+        Series("zenlake_lake_step_seconds", "gauge", "How long Spark took for the last step."),
+        Series("zenlake_lake_size_bytes", "gauge", "What the files of the lake take."),
+        Series("zenlake_disk_free_bytes", "gauge", "Free room on the disk."),
+        Series("zenlake_disk_size_bytes", "gauge", "The size of the disk."),
+        Series("zenlake_disk_full_in_seconds", "gauge", "When it is full; absent: not in sight."),
+    )
+}
+"""Every family by name, in the order of the text."""
+
+
+def openmetrics(status: Status) -> str:
+    """All series of a status, with lines that explain, ended as the format wants it."""
+    found: dict[str, list[str]] = {}
+    for name, label, value in _values(status):
+        series = SERIES[name]
+        labels = f'{{{series.label}="{label}"}}' if series.label else ""
+        found.setdefault(name, []).append(f"{series.sample}{labels} {_number(value)}\n")
+    parts: list[str] = []
+    for name, series in SERIES.items():
+        if name in found:
+            parts.append(f"# HELP {name} {series.help}\n# TYPE {name} {series.kind}\n")
+            parts += found[name]
+    return "".join(parts) + END
+
+
+def joined(*texts: str) -> str:
+    """Several texts in one: only the last line of all is the end."""
+    return "".join([text.removesuffix(END) for text in texts]) + END
+
+
+def _values(status: Status) -> Iterator[tuple[str, str, float]]:
+    yield "zenlake_uptime_seconds", "", status.uptime
+    yield "zenlake_healthy", "", int(not status.reasons)
+    for part in status.parts:
+        yield "zenlake_part_up", part.name, int(part.state == State.UP)
+        yield "zenlake_part_restarts", part.name, part.restarts
+        if part.memory_bytes is not None:
+            yield "zenlake_part_memory_bytes", part.name, part.memory_bytes
+        if part.cpu_seconds is not None:
+            yield "zenlake_part_cpu_seconds", part.name, part.cpu_seconds
+    journal = status.journal
+    yield "zenlake_journal_rows", "", journal.rows
+    yield "zenlake_journal_payload_bytes", "", journal.bytes
+    yield "zenlake_journal_rows_per_second", "", journal.rows_per_s
+    yield "zenlake_journal_durable_rows", "", journal.durable
+    yield "zenlake_journal_queued_bytes", "", journal.queued_bytes
+    yield "zenlake_journal_dropped_rows", "", journal.dropped
+    yield "zenlake_journal_missing_samples", "", journal.missing
+    yield "zenlake_journal_healed_samples", "", journal.healed
+    yield "zenlake_journal_disk_full", "", int(journal.disk_full)
+    yield "zenlake_journal_size_bytes", "", journal.size
+    if journal.budget is not None:
+        yield "zenlake_journal_budget_bytes", "", journal.budget
+    lake = status.lake
+    if lake is not None:
+        yield "zenlake_lake_rows", "", lake.rows
+        yield "zenlake_lake_behind_rows", "", lake.behind
+        if lake.freshness is not None:
+            yield "zenlake_lake_freshness_seconds", "", lake.freshness
+        yield "zenlake_lake_quarantined_rows", "", lake.quarantined
+        yield "zenlake_lake_lost_rows", "", lake.lost
+        yield "zenlake_lake_commits", "", lake.commits
+        yield "zenlake_lake_failed_steps", "", lake.failures
+        if lake.step_seconds is not None:
+            yield "zenlake_lake_step_seconds", "", lake.step_seconds
+        yield "zenlake_lake_size_bytes", "", lake.size
+    yield "zenlake_disk_free_bytes", "", status.disk.free
+    yield "zenlake_disk_size_bytes", "", status.disk.total
+    if status.disk.full_in is not None:
+        yield "zenlake_disk_full_in_seconds", "", status.disk.full_in
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def render() -> str:
+    """The reference page, in Markdown."""
+    lines = [
+        "# Metrics of the service",
+        "",
+        "<!-- Generated by `python -m zenlake.supervise.openmetrics`; edit its declarations. -->",
+        "",
+        "`GET /metrics` of `zenlake up` gives these, followed by [those of its router](metrics.md).",
+        "",
+        "| series | kind | label | what it says |",
+        "|---|---|---|---|",
+    ]
+    for series in SERIES.values():
+        label = f"`{series.label}`" if series.label else ""
+        lines.append(f"| `{series.sample}` | {series.kind} | {label} | {series.help} |")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference")
+    (folder / "service-metrics.md").write_text(render(), "utf-8")

@@ -1,0 +1,147 @@
+"""The journals of a router, each recorded by a recorder that is opened again when it fails.
+
+A recorder stops for good after a failed write; the router it lives in need not stop for that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from zenlake.errors import ZError
+from zenlake.journal.recorder import Recorder
+from zenlake.journal.service import options_of
+from zenlake.supervise.parts import Order, Part, Policy, State
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.config.model_services import JournalService
+
+__all__ = ["Recording"]
+
+log = logging.getLogger("zenlake.journal")
+
+LOOK: Final = 0.2
+TOTALS_EVERY: Final = 5.0
+"""Seconds between two sums over the ledger, which has an account for each source."""
+
+POLICY: Final = Policy(patience=600.0, pause=0.5, longest=10.0, steady=30.0)
+
+
+class _One:
+    """A journal: what it is told, and its recorder while there is one."""
+
+    def __init__(self, service: JournalService, now: float) -> None:
+        self.service = service
+        self.part = Part(f"journal {service.name}", POLICY, now)
+        self.recorder: Recorder | None = None
+        self.totals: dict[str, int] = {}
+        self.totals_at = -TOTALS_EVERY
+
+
+class Recording:
+    """Records every journal of a configuration until the end of the block."""
+
+    def __init__(
+        self, session: Session, services: tuple[JournalService, ...], *, patient: bool = False
+    ) -> None:
+        """`patient`: a journal that cannot be opened at first is tried again, too."""
+        self._session = session
+        self._patient = patient
+        now = time.monotonic()
+        self._all = [_One(service, now) for service in services]
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="zenlake recording", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Open all of them; raises if one cannot be opened, unless it is patient."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._close)
+            for one in self._all:
+                one.part.tick(time.monotonic())
+                self._open(one, strict=not self._patient)
+            stack.pop_all()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Write what was heard, and close."""
+        self._over.set()
+        self._thread.join()
+        self._close()
+
+    def _close(self) -> None:
+        for one in self._all:
+            if one.recorder is not None:
+                one.recorder.close()
+
+    @property
+    def recorders(self) -> list[Recorder]:
+        """Those that record at this moment."""
+        return [one.recorder for one in self._all if one.recorder is not None]
+
+    def report(self) -> list[dict[str, Any]]:
+        """How each journal is, as plain values."""
+        return [self._fact(one) for one in self._all]
+
+    def _fact(self, one: _One) -> dict[str, Any]:
+        part, recorder = one.part, one.recorder
+        fact: dict[str, Any] = {
+            "name": str(one.service.name),
+            "dir": one.service.dir,
+            "state": str(part.state),
+            "reason": "" if part.state is State.UP else part.reason,
+            "restarts": part.restarts,
+        }
+        if recorder is None:
+            return fact
+        now = time.monotonic()
+        if now - one.totals_at >= TOTALS_EVERY:
+            one.totals, one.totals_at = recorder.totals(), now
+        stats = recorder.stats()
+        return fact | {
+            "rows": stats["rows"],
+            "bytes": stats["bytes"],
+            "durable": sum(recorder.watermark().offsets),
+            "queued_bytes": stats["queued_bytes"],
+            "dropped": stats["dropped"],
+            "disk_full": stats["disk_full"],
+            "missing": one.totals["missing"],
+            "healed": one.totals["healed"],
+        }
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK):
+            for one in self._all:
+                recorder = one.recorder
+                if recorder is not None and recorder.failure is not None:
+                    reason = str(recorder.failure)
+                    one.recorder = None
+                    with contextlib.suppress(ZError, OSError):
+                        recorder.close()
+                    one.part.ended(time.monotonic(), reason)
+                now = time.monotonic()
+                if one.part.tick(now) is Order.START:
+                    self._open(one, strict=False)
+
+    def _open(self, one: _One, *, strict: bool) -> None:
+        try:
+            one.recorder = Recorder(self._session, options_of(one.service))
+        except (ZError, OSError) as error:
+            if strict:
+                raise
+            one.part.ended(time.monotonic(), str(error))
+            pause = one.part.again_at - time.monotonic()
+            log.error(
+                "journal '%s' is not recorded: %s; tried again in %.1f s",
+                one.service.name,
+                error,
+                max(0.0, pause),
+            )
+        else:
+            one.part.ready(time.monotonic())
+            if one.part.restarts:
+                log.warning("journal '%s' is recorded again", one.service.name)

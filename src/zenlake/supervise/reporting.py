@@ -1,0 +1,82 @@
+"""What a supervised router tells its supervisor: a line a second, and its metrics when asked.
+
+Lines on the standard output are JSON objects: `{"report": …}` by itself, `{"metrics": …}` for each
+line `metrics` on the standard input. When that ends the supervisor is gone, and the router stops.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from zenlake.admin.space import version
+from zenlake.node.counts import SessionCounts, counts_of
+from zenlake.node.metrics import Wanted, openmetrics
+from zenlake.node.view import sessions
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.engine.runtime import Runtime
+    from zenlake.supervise.recording import Recording
+
+__all__ = ["report_until"]
+
+EVERY: Final = 1.0
+
+
+def report_until(over: threading.Event, session: Session, recording: Recording | None) -> None:
+    """Report until `over` is set; a second thread answers what is asked."""
+    told = threading.Lock()
+    runtime = session._runtime
+    threading.Thread(
+        target=_answer, args=(runtime, told), name="zenlake answering", daemon=True
+    ).start()
+    while not over.wait(EVERY):
+        _say(told, {"report": _report(runtime, recording)})
+
+
+def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
+    total = SessionCounts()
+    with runtime.turn() as node:
+        total.add(node.past.total)
+        for neighbour in node.neighbours:
+            if neighbour.face is not None:
+                total.add(counts_of(neighbour))
+        many = len(sessions(node))
+        stamps = node.stamps
+        future = (0, 0) if stamps is None else (stamps.replaced, stamps.dropped)
+    drops: dict[str, int] = {}
+    for way, counts in (("received", total.rx_dropped), ("sent", total.tx_dropped)):
+        for (reason, _), number in counts.items():
+            name = f"{reason} ({way})"
+            drops[name] = drops.get(name, 0) + number
+    return {
+        "sessions": many,
+        "drops": drops,
+        "future_replaced": future[0],
+        "future_dropped": future[1],
+        "journals": [] if recording is None else recording.report(),
+    }
+
+
+def _answer(runtime: Runtime, told: threading.Lock) -> None:
+    for line in sys.stdin:
+        if line.strip() == "metrics" and not runtime.closed:
+            with runtime.turn() as node:
+                text = openmetrics(node, Wanted(), version(), node.now - runtime.started)
+            _say(told, {"metrics": text})
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _say(told: threading.Lock, fact: dict[str, Any]) -> None:
+    line = json.dumps(fact) + "\n"
+    with told:
+        try:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+        except OSError:
+            os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,195 @@
+"""What is known of a running `zenlake up`, as one value that people, scripts and metrics are told.
+
+    status.health      WELL, STARTING, or UNWELL with status.reasons
+    status.to_json()   what `zenlake status --json` and GET /status give
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final
+
+from zenlake.errors import DecodeError
+from zenlake.supervise.parts import State
+
+__all__ = ["Health", "Journal", "Lake", "PartStatus", "Room", "Status"]
+
+SOON: Final = 86400.0
+"""A disk that is full in less than this many seconds is told."""
+
+
+class Health(StrEnum):
+    """How the service is."""
+
+    WELL = "well"
+    STARTING = "starting"
+    UNWELL = "unwell"
+
+
+@dataclass(slots=True)
+class PartStatus:
+    """One part: a process, or the recorder within the router."""
+
+    name: str
+    state: str
+    #: For how long it has been in this state.
+    seconds: float = 0.0
+    pid: int | None = None
+    restarts: int = 0
+    #: Why it ended last.
+    reason: str = ""
+    #: Seconds until it is started again, while it rests.
+    again_in: float | None = None
+    #: Memory of its processes, Spark's Java included.
+    memory_bytes: int | None = None
+    cpu_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class Journal:
+    """What the recorder did since the router started, and what the journal holds."""
+
+    rows: int = 0
+    bytes: int = 0
+    rows_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    durable: int = 0
+    queued_bytes: int = 0
+    dropped: int = 0
+    missing: int = 0
+    healed: int = 0
+    disk_full: bool = False
+    #: What its files take.
+    size: int = 0
+    #: What they may take; None: all of the disk.
+    budget: int | None = None
+    retain_age: float | None = None
+    failure: str = ""
+
+
+@dataclass(slots=True)
+class Lake:
+    """How far the lake is."""
+
+    rows: int = 0
+    #: Rows that are durable in the journal and not yet in the tables.
+    behind: int = 0
+    #: How old the oldest row is that is not in the tables yet; 0 if all are.
+    freshness: float | None = None
+    quarantined: int = 0
+    #: Rows that left the journal before the lake had read them.
+    lost: int = 0
+    commits: int = 0
+    failures: int = 0
+    step_seconds: float | None = None
+    size: int = 0
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Room:
+    """The disk that everything is on."""
+
+    total: int = 0
+    free: int = 0
+    #: Seconds until it is full; None: not in sight.
+    full_in: float | None = None
+
+
+@dataclass(slots=True)
+class Status:
+    """Everything that is told."""
+
+    version: str
+    pid: int
+    data: str
+    #: Seconds since 1970.
+    at: float
+    uptime: float
+    parts: list[PartStatus] = field(default_factory=list)
+    locators: list[str] = field(default_factory=list)
+    http: str = ""
+    sessions: int = 0
+    #: What the router dropped, by reason.
+    drops: dict[str, int] = field(default_factory=dict)
+    journal: Journal = field(default_factory=Journal)
+    lake: Lake | None = None
+    disk: Room = field(default_factory=Room)
+    #: The last lines that were told, oldest first.
+    told: list[str] = field(default_factory=list)
+    last_error: str = ""
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not well, in words; empty if it is."""
+        found = [
+            f"{part.name} is {part.state}" + (f": {part.reason}" if part.reason else "")
+            for part in self.parts
+            if part.state in (State.RESTING, State.ENDING, State.STOPPED)
+            or (part.state == State.STARTING and part.restarts)
+        ]
+        if self.journal.failure:
+            found.append(f"nothing is recorded: {self.journal.failure}")
+        if self.journal.disk_full:
+            found.append("the disk is full: publishers are held up until there is room")
+        return found
+
+    @property
+    def warnings(self) -> list[str]:
+        """What needs a look though everything runs."""
+        found = []
+        if self.disk.full_in is not None and self.disk.full_in < SOON:
+            found.append("the disk is full in less than a day")
+        if self.lake is not None and self.lake.quarantined:
+            found.append(f"{self.lake.quarantined} samples are in quarantine")
+        if self.lake is not None and self.lake.lost:
+            found.append(f"{self.lake.lost} rows left the journal before the lake read them")
+        if self.journal.dropped:
+            found.append(f"{self.journal.dropped} samples could not be kept")
+        return found
+
+    @property
+    def health(self) -> Health:
+        """All parts up and recording, or on the way there for the first time, or not."""
+        if self.reasons:
+            return Health.UNWELL
+        if any(part.state == State.STARTING for part in self.parts):
+            return Health.STARTING
+        return Health.WELL
+
+    @property
+    def alive(self) -> bool:
+        """Whether the bus carries and the recorder keeps, whatever the lake does."""
+        bus = [part for part in self.parts if part.name != "lake"]
+        return (
+            bool(bus)
+            and all(part.state == State.UP for part in bus)
+            and not (self.journal.failure or self.journal.disk_full)
+        )
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        told = {"health": self.health, "reasons": self.reasons, "warnings": self.warnings}
+        return json.dumps(told | asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Status:
+        """Read what `to_json` wrote; fields of a newer version are passed over."""
+        try:
+            page = json.loads(text)
+            found = _known(cls, page)
+            found["parts"] = [PartStatus(**_known(PartStatus, one)) for one in page["parts"]]
+            found["journal"] = Journal(**_known(Journal, page["journal"]))
+            found["disk"] = Room(**_known(Room, page["disk"]))
+            lake = page.get("lake")
+            found["lake"] = None if lake is None else Lake(**_known(Lake, lake))
+            return cls(**found)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DecodeError(f"that is no status of `zenlake up`: {error!r}") from error
+
+
+def _known(kind: Any, page: dict[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in page.items() if name in names}

@@ -1,0 +1,64 @@
+"""Which problems are told to people, and how often: one dated line each, repeated seldom."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["Line", "Telling"]
+
+AGAIN: Final = 300.0
+"""Seconds before the same problem is told again."""
+
+SUBJECTS: Final = 256
+"""Problems that are remembered at a time; the oldest is forgotten for a new one."""
+
+LINES: Final = 20
+"""Lines that are kept to be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that was told: when (seconds since 1970), and what."""
+
+    at: float
+    words: str
+    bad: bool = True
+
+    def __str__(self) -> str:
+        return f"{datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M:%SZ} {self.words}"
+
+
+class Telling:
+    """Remembers what was told, so that a problem that goes on does not fill a log."""
+
+    def __init__(self, again: float = AGAIN) -> None:
+        """`again`: seconds before the same subject is told again."""
+        self._again = again
+        self._told: dict[str, tuple[float, int]] = {}
+        #: The last lines, oldest first.
+        self.lines: deque[Line] = deque(maxlen=LINES)
+
+    def tell(self, at: float, subject: str, words: str, *, bad: bool = True) -> Line | None:
+        """The line to print now, or None if the subject was told a short while ago.
+
+        `subject` names the problem without its numbers; `words` are for people.
+        """
+        before = self._told.pop(subject, None)
+        if before is not None and 0 <= at - before[0] < self._again:
+            self._told[subject] = (before[0], before[1] + 1)
+            return None
+        if before is not None and before[1]:
+            words += f" ({before[1]} more since it was last told)"
+        if len(self._told) >= SUBJECTS:
+            del self._told[next(iter(self._told))]
+        self._told[subject] = (at, 0)
+        line = Line(at, words, bad)
+        self.lines.append(line)
+        return line
+
+    def over(self, subject: str) -> bool:
+        """A problem has ended: when it comes back it is told at once. Whether it had been told."""
+        return self._told.pop(subject, None) is not None
