@@ -26,6 +26,7 @@ GENERATORS = (
     "zenlake.config.document",
     "zenlake.links.document",
     "zenlake.admin.document",
+    "zenlake.supervise.openmetrics",
 )
 """Modules that write files when they are run; each knows where its files belong."""
 

@@ -14,7 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.cli.programs import HEARING, Program, command, endpoint
+import zenlake
+from tests.cli.programs import HEARING, Program, command, endpoint, run_alone
+from zenlake.supervise.listening import fetch
 
 PUT = (
     HEARING
@@ -51,10 +53,28 @@ class Up:
     """`zenlake up` as a person runs it, but for the ports."""
 
     def __init__(self, data: Path, where: str, *more: str) -> None:
-        self.program = command("up", "--data", str(data), "-l", where, "--json", *more)
+        self.data = data
+        self.program = command(
+            "up", "--data", str(data), "-l", where, "--json", "--http", "127.0.0.1:0", *more
+        )
 
     def ready(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.program.says("{", 150))
+        """The router is up."""
+        found: dict[str, Any] = json.loads(self.program.says('"ready": "router"', 150))
+        return found
+
+    def all_ready(self) -> None:
+        """Everything is up, the lake too."""
+        self.program.says('"ready": "all"', 150)
+
+    def status(self) -> dict[str, Any]:
+        _, lines = run_alone("status", "--data", str(self.data), "--json")
+        found: dict[str, Any] = json.loads(lines[0])
+        return found
+
+    def part(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any]
+        (found,) = [one for one in self.status()["parts"] if one["name"] == name]
         return found
 
     def family(self) -> list[psutil.Process]:
@@ -117,7 +137,8 @@ def test_what_an_eclipse_client_puts_is_in_tables_seconds_later_and_after_a_rest
         up = Up(data, where)
         with up.program as program:
             told = up.ready()
-            assert len(told["try"]) == 5
+            assert len(told["try"]) == 6
+            up.all_ready()
             put(where, "robot/7/battery", *(json.dumps({"percent": int(one)}) for one in values))
             want = {1, 2} if len(values) == 2 else {1, 2, 3}
             arrives(lake, want)
@@ -139,8 +160,8 @@ def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
         where = f"tcp/127.0.0.1:{other.getsockname()[1]}"
         with Up(tmp_path / "data", where, "--no-lake").program as program:
             assert program.ends() == 1
-    assert "the router ended with" in program.lines[-1]
-    assert where in program.lines[-1]
+    assert "the router ended with" in (told := "\n".join(program.lines))
+    assert where in told
 
 
 def test_without_a_lake_it_records_and_answers_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -149,9 +170,90 @@ def test_without_a_lake_it_records_and_answers_and_leaves_nothing_behind(tmp_pat
         assert up.ready()["locators"] == [where]
         assert (tmp_path / "data" / "journal" / "journal.json").is_file()
         family = up.family()
-        assert program.interrupt(signal.SIGTERM) in (0, 130)
+        assert program.interrupt(signal.SIGTERM) == 0
     psutil.wait_procs(family, timeout=10)
     assert [one for one in family if one.is_running()] == []
+
+
+def test_a_router_that_is_killed_is_started_again_and_clients_come_back(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data", where := endpoint(), "--no-lake")
+    config = zenlake.Config.from_json5(
+        json.dumps(
+            {
+                "mode": "client",
+                "connect": {"endpoints": [where]},
+                "scouting": {"multicast": {"enabled": False}},
+            }
+        )
+    )
+    with up.program as program:
+        up.ready()
+        with zenlake.open(config) as session:
+            session.put("robot/7/battery", "1")
+            eventually(lambda: up.status()["journal"]["durable"] == 1)
+            before = up.part("router")["pid"]
+            os.kill(before, signal.SIGKILL)
+            program.says("was killed by SIGKILL; it is started again")
+            program.says("the router is up again")
+            eventually(lambda: bool(session.info.transports()))
+            session.put("robot/7/battery", "2")
+            eventually(lambda: up.status()["journal"]["durable"] == 2)
+        after = up.part("router")
+        assert (after["restarts"], after["state"]) == (1, "up")
+        assert after["pid"] != before
+        assert program.interrupt() == 130
+
+
+def test_a_router_that_hangs_is_killed_when_it_is_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = Up(tmp_path / "data", endpoint(), "--no-lake")
+    with up.program as program:
+        up.ready()
+        family = up.family()
+        psutil.Process(up.part("router")["pid"]).suspend()
+        program.process.send_signal(signal.SIGTERM)
+        program.process.send_signal(signal.SIGTERM)
+        eventually(lambda: program.process.poll() is not None)
+        assert program.ends() == 0
+    psutil.wait_procs(family, timeout=10)
+    assert [one for one in family if one.is_running()] == []
+    assert any("the router was killed" in line for line in program.lines)
+
+
+def test_one_folder_has_one_up_and_status_finds_it(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert run_alone("status", "--data", str(data))[0] == 3
+    up = Up(data, endpoint(), "--no-lake")
+    with up.program as program:
+        told = up.ready()
+        up.all_ready()
+        code, lines = run_alone("status", "--data", str(data), "--wait", "20")
+        assert code == 0
+        assert lines[0].endswith("well")
+        assert run_alone("status", "-e", told["http"])[0] == 0
+        with Up(data, endpoint(), "--no-lake").program as second:
+            assert second.ends() == 1
+        assert f"process id {program.process.pid}" in second.lines[-1]
+        host, _, port = told["http"].removeprefix("http://").rpartition(":")
+        code, text = fetch(host, int(port), "/metrics")
+        assert code == 200
+        assert 'zenlake_part_up{part="router"} 1' in text
+        assert "zenoh_transports_opened" in text
+        assert fetch(host, int(port), "/health") == (200, "well\n")
+        assert fetch(host, int(port), "/ready") == (200, "well\n")
+        assert program.interrupt() == 130
+    code, lines = run_alone("status", "--data", str(data))
+    assert code == 3
+    assert "no `zenlake up` runs" in lines[-1]
+
+
+def test_a_folder_that_cannot_be_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with command("up", "--data", str(tmp_path / "file" / "data"), "--no-lake") as program:
+        assert program.ends() == 1
+    assert "cannot write to" in program.lines[-1]
+    assert "--data" in program.lines[-1]
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux ends children with parents")

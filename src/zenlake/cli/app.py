@@ -19,6 +19,7 @@ from zenlake.cli.pages import Program, add
 
 COMMANDS = (
     "up",
+    "status",
     "router",
     "pub",
     "sub",

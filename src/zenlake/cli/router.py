@@ -66,7 +66,10 @@ def router(
         bool,
         typer.Option("-v", "--transcript", help="Log every message that is sent or received."),
     ] = False,
-    supervised: Annotated[Supervised | None, typer.Option("--supervised", hidden=True)] = None,
+    supervised: Annotated[
+        Supervised | None,
+        typer.Option("--supervised", hidden=True, help="Report to `zenlake up`, which started it."),
+    ] = None,
 ) -> None:
     """Run a router.
 

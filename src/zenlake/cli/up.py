@@ -1,27 +1,35 @@
-"""`zenlake up`: a router, a recorder and a lake, with one command."""
+"""`zenlake up`: a router, a recorder and a lake, with one command that runs for months."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shlex
-import threading
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zenlake.cli.children import Child, ChildFailed
-from zenlake.cli.connection import ended_well, note, until_interrupted
+from zenlake.cli import quantities
+from zenlake.cli.connection import FAILED, INTERRUPTED, REFUSED, ended_well, note
 from zenlake.cli.pages import examples
-from zenlake.cli.patience import Waiting
+
+if TYPE_CHECKING:
+    from zenlake.supervise.household import Household, Plan
+    from zenlake.supervise.listening import Server
+    from zenlake.supervise.voice import Voice
 
 DATA = Path("zenlake-data")
 JOURNAL = "here"
-LOOK = 0.2
-
-ROUTER_UP, LAKE_UP = 30.0, 180.0
-"""How long each may take to be up, in seconds: Spark is slow on a small machine."""
+HTTP = "127.0.0.1:7780"
 
 STARTER = """\
 // What the lake makes of the samples beside the tables that are always there (samples, latest,
@@ -41,6 +49,7 @@ STARTER = """\
 @examples(
     "zenlake up",
     "zenlake up --data /srv/zenlake -k 'robot/**' -l tcp/0.0.0.0:7447",
+    "zenlake up --retain-size 100GB --retain-age 30d --plain",
     "zenlake up --no-lake",
 )
 def up(
@@ -63,6 +72,26 @@ def up(
             show_default=False,
         ),
     ] = None,
+    connect: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-e",
+            "--connect",
+            metavar="ENDPOINT",
+            help="Another router to connect to, e.g. tcp/10.0.0.7:7447. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "-c",
+            "--config",
+            metavar="FILE",
+            help="The router's configuration: .json5, .json or .yaml.",
+            show_default=False,
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--cfg", metavar="KEY:VALUE", help="A key of the router's configuration."),
@@ -71,6 +100,32 @@ def up(
         bool,
         typer.Option("--no-multicast-scouting", help="Let nobody find the router by multicast."),
     ] = False,
+    retain_size: Annotated[
+        str | None,
+        typer.Option(
+            "--retain-size",
+            metavar="SIZE",
+            help="How much the journal keeps, such as 100GB; a fifth of the disk, if not said.",
+            show_default=False,
+        ),
+    ] = None,
+    retain_age: Annotated[
+        str | None,
+        typer.Option(
+            "--retain-age",
+            metavar="TIME",
+            help="How long the journal keeps it, such as 30d.",
+            show_default=False,
+        ),
+    ] = None,
+    fsync: Annotated[
+        str,
+        typer.Option(
+            "--fsync",
+            metavar="POLICY",
+            help="When rows become durable: batch, never, or a time like 50ms.",
+        ),
+    ] = "50ms",
     lake: Annotated[bool, typer.Option("--lake/--no-lake", help="With tables, by Spark.")] = True,
     master: Annotated[
         str,
@@ -80,116 +135,316 @@ def up(
         list[str] | None,
         typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated."),
     ] = None,
+    http: Annotated[
+        str,
+        typer.Option(
+            "--http",
+            metavar="HOST:PORT",
+            help="Where /metrics, /health, /ready and /status are served; none: nowhere.",
+        ),
+    ] = HTTP,
+    plain: Annotated[bool, typer.Option("--plain", help="Print lines, on a terminal too.")] = False,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=1,
+            help="Time between two lines with the status, where lines are printed.",
+        ),
+    ] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Run router, recorder and lake on this machine.
 
-    Stops all of it on Ctrl-C, and goes on where it stopped when it is run again.
+    A part that fails is started again, and the router never stops for the lake. `zenlake status`
+    asks how it is, from another terminal or a script. Ctrl-C stops everything (exit code 130), a
+    SIGTERM too (0); when it is run again it goes on where it stopped.
     """
+    from zenlake.supervise.voice import Manner, Voice
+
     with ended_well():
-        options = [word for place in listen or () for word in ("-l", place)]
-        options += [word for change in changes or () for word in ("--cfg", change)]
-        options += ["--no-multicast-scouting"] if alone else []
-        household = _Household(data, keys or ["**"], options, as_json)
-        with household, until_interrupted():
-            household.start_router()
+        age = quantities.duration(retain_age, "--retain-age")
+        budget = quantities.size(retain_size, "--retain-size")
+        place = _http_place(http)
+        with _folder(data) as presence:
+            journal = _journal(data, keys or ["**"], budget, age, fsync)
+            plan = _plan(data, journal, file, listen, connect, changes, alone)
             if lake:
-                household.start_lake(master, conf or [])
-            household.tell()
-            household.watch()
+                plan = _with_lake(plan, master, conf or [])
+            live = sys.stdout.isatty() and not (plain or as_json)
+            manner = Manner.JSON if as_json else Manner.LIVE if live else Manner.PLAIN
+            voice = Voice(manner, interval)
+            try:
+                number = _run(plan, presence, voice, place)
+            finally:
+                voice.close()
+        if not as_json:
+            note(f"stopped; everything is kept in {data}")
+    if number == signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)
 
 
-class _Household:
-    """The programs, and the folder they share."""
+# -------------------------------------------------------------------------------------- the plan
 
-    def __init__(self, data: Path, keys: list[str], options: list[str], as_json: bool) -> None:
-        """`options`: what the router is told on its command line."""
-        self._data = data
-        self._keys = keys
-        self._options = options
-        self._as_json = as_json
-        self._children: list[Child] = []
-        self._places: list[str] = []
-        self.lake: Path | None = None
 
-    def __enter__(self) -> None:
-        self._data.mkdir(parents=True, exist_ok=True)
+def _journal(
+    data: Path, keys: list[str], budget: int | None, age: float | None, fsync: str
+) -> dict[str, Any]:
+    """What the router is told about the journal."""
+    from zenlake.supervise.disk import Disk, default_budget
+    from zenlake.supervise.observing import folder_size
 
-    def __exit__(self, *_: object) -> None:
-        """Stop everything: the last that was started first, so that nothing is cut off."""
-        for child in reversed(self._children):
-            with Waiting(f"{child.name} stops"):
-                if not child.stop(30.0):
-                    note(f"{child.name} had to be killed; see {child.log}")
-        if self._children and not self._as_json:
-            note(f"stopped; everything is kept in {self._data}")
+    folder = data.resolve() / "journal"
+    if budget is None:
+        room = shutil.disk_usage(data)
+        budget = default_budget(Disk(room.total, room.free, folder_size(folder)))
+    told: dict[str, Any] = {
+        "name": JOURNAL,
+        "dir": str(folder),
+        "key_exprs": keys,
+        "fsync": fsync,
+        "retain_bytes": budget,
+        # Whole segments are let go, so a small budget needs small ones.
+        "segment_bytes": max(1 << 16, min(128 << 20, budget // 16)),
+    }
+    if age is not None:
+        told |= {"retain_age": age, "segment_age": max(1.0, min(3600.0, age / 16))}
+    return told
 
-    def _start(self, name: str, arguments: list[str], patience: float) -> dict[str, object]:
-        child = Child(name, arguments, self._data / "log" / f"{name.split()[-1]}.log")
-        self._children.append(child)
-        with Waiting(f"{name} starts"):
-            return child.first(patience)
 
-    def start_router(self) -> None:
-        journal = {
-            "name": JOURNAL,
-            "dir": str(self._data / "journal"),
-            "key_exprs": self._keys,
-        }
-        arguments = ["router", "--json", "--cfg", f"journals:{json.dumps([journal])}"]
-        fact = self._start("the router", arguments + self._options, ROUTER_UP)
-        places = fact.get("locators")
-        self._places = [str(place) for place in places] if isinstance(places, list) else []
+def _plan(
+    data: Path,
+    journal: dict[str, Any],
+    file: Path | None,
+    listen: list[str] | None,
+    connect: list[str] | None,
+    changes: list[str] | None,
+    alone: bool,
+) -> Plan:
+    from zenlake.supervise.household import Plan
 
-    def start_lake(self, master: str, conf: list[str]) -> None:
-        self.lake = self._data / "lake"
-        starter = self.lake / "lake.json5"
+    journals = [journal]
+    options: list[str] = []
+    if file is not None:
+        from zenlake.config import Config
+
+        options += ["-c", str(file.resolve())]
+        # The journals of the file are recorded beside the one that is always there.
+        journals += json.loads(Config.from_file(file).get_json("journals") or "[]")
+    for word, places in (("-l", listen), ("-e", connect), ("--cfg", changes)):
+        options += [one for place in places or () for one in (word, place)]
+    options += ["--no-multicast-scouting"] if alone else []
+    return Plan(
+        data=data.resolve(),
+        shown=str(data),
+        router=["--cfg", f"journals:{json.dumps(journals)}", *options],
+        budget=journal["retain_bytes"],
+        retain_age=journal.get("retain_age"),
+    )
+
+
+def _with_lake(plan: Plan, master: str, conf: list[str]) -> Plan:
+    from dataclasses import replace
+
+    folder = plan.data / "lake"
+
+    def prepare() -> None:
+        starter = folder / "lake.json5"
         if not starter.exists():
-            self.lake.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             starter.write_text(STARTER, "utf-8")
-        arguments = ["lake", "run", "--json", "--lake", str(self.lake)]
-        arguments += ["--journal", str(self._data / "journal"), "--master", master]
-        for setting in conf:
-            arguments += ["--conf", setting]
-        self._start("the lake", arguments, LAKE_UP)
 
-    def tell(self) -> None:
-        """What to try, to be copied."""
-        lines = [
-            "put -k demo/hello -p 'hello from zenlake'",
-            "get -s 'demo/**'",
-            "get -s 'demo/**?_time=[now(-1m)..]'",
-            "sub -k 'demo/**'",
-        ]
-        if self.lake is not None:
-            query = "SELECT key, time, cast(value AS string) FROM samples ORDER BY time DESC"
-            place = "" if self._data == DATA else f" --lake {shlex.quote(str(self.lake))}"
-            lines.append(f'sql "{query} LIMIT 5"{place}')
-        command = os.environ.get("ZENLAKE_COMMAND", "zenlake")
-        lines = [f"{command} {self._aimed(line)}" for line in lines]
-        if self._as_json:
-            fact = {"locators": self._places, "data": str(self._data), "try": lines}
-            typer.echo(json.dumps(fact))
-            return
-        typer.echo("Up. Programs on this machine find the router by themselves; others connect to")
-        typer.echo(f"  {'  '.join(self._places)}")
-        typer.echo(f"All it hears is kept in {self._data}. In another terminal, try:")
-        for line in lines:
-            typer.echo(f"  {line}")
-        typer.echo("Ctrl-C stops everything.")
+    arguments = ["lake", "run", "--json", "--lake", str(folder)]
+    arguments += ["--journal", str(plan.data / "journal"), "--master", master]
+    for setting in conf:
+        arguments += ["--conf", setting]
+    return replace(plan, lake=arguments, prepare_lake=prepare)
 
-    def _aimed(self, line: str) -> str:
-        """A line that reaches this router, also where nobody finds it by multicast."""
-        if not self._options or line.startswith("sql"):
-            return line
-        return f"{line} -e {shlex.quote(self._places[0])}"
 
-    def watch(self) -> None:
-        """Wait until somebody interrupts, or one of the programs ends."""
-        pause = threading.Event()
-        while all(child.running() for child in self._children):
-            pause.wait(LOOK)
-        for child in self._children:
-            if not child.running():
-                raise child.failure()
-        raise ChildFailed("a program ended")  # not reached: one of them did
+@contextmanager
+def _folder(data: Path) -> Iterator[Any]:
+    """The data folder, made and taken; what stands against it is told in words."""
+    from zenlake.supervise.presence import Presence
+
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        presence = Presence(data)
+    except OSError as error:
+        raise _unwritable(data, error) from error
+    try:
+        yield presence
+    finally:
+        presence.release()
+
+
+def _unwritable(data: Path, error: OSError) -> Exception:
+    from zenlake.errors import ZError
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ZError(f"the disk of {data} is full: make room there, or choose another with --data")
+    return ZError(
+        f"cannot write to {data}: {error.strerror}; let this user write there, or choose another "
+        "folder with --data"
+    )
+
+
+# --------------------------------------------------------------------------------------- running
+
+
+def _run(plan: Plan, presence: Any, voice: Voice, place: tuple[str, int] | None) -> int:
+    """Run until a signal; gives its number."""
+    from zenlake.supervise.household import Household, NotStarted
+
+    began = time.monotonic()
+
+    def ready(part: str) -> None:
+        if part == "router" and not told:
+            told.append(part)
+            _tell_router(plan, household, voice, time.monotonic() - began)
+        elif not part:
+            seconds = time.monotonic() - began
+            voice.say(
+                f"Up after {seconds:.1f} s: everything runs. Ctrl-C stops it.",
+                {"ready": "all", "seconds": round(seconds, 1)},
+            )
+
+    told: list[str] = []
+    household = Household(plan, presence, voice.tell, voice.show, ready)
+    server = None if place is None else _serve(household, voice, *place)
+    try:
+        return household.run()
+    except NotStarted as error:
+        note(str(error))
+        raise typer.Exit(REFUSED if error.refused else FAILED) from None
+    finally:
+        if server is not None:
+            server.close()
+
+
+def _tell_router(plan: Plan, household: Household, voice: Voice, seconds: float) -> None:
+    """That the bus can be used, and what to try, to be copied."""
+    places = household.locators
+    command = os.environ.get("ZENLAKE_COMMAND", "zenlake")
+    lines = [f"{command} {line}" for line in _tries(plan, places)]
+    fact = {
+        "ready": "router",
+        "locators": places,
+        "data": plan.shown,
+        "http": household.http,
+        "try": lines,
+    }
+    found = (
+        "Programs on this machine find it by themselves; others connect to"
+        if _found_by_scouting(plan)
+        else "Programs connect to"
+    )
+    text = [f"The router is up after {seconds:.1f} s and records. {found}"]
+    text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
+    text.append(f"All it hears is kept in {plan.shown}. In another terminal, try:")
+    text += [f"  {line}" for line in lines]
+    if plan.lake is not None:
+        text.append("The lake starts; samples that come meanwhile wait for it in the journal.")
+    voice.say("\n".join(text), fact)
+
+
+def _tries(plan: Plan, places: list[str]) -> list[str]:
+    aim = "" if _found_by_scouting(plan) or not places else f" -e {shlex.quote(_near(places))}"
+    lines = [
+        f"put -k demo/hello -p 'hello from zenlake'{aim}",
+        f"get -s 'demo/**'{aim}",
+        f"get -s 'demo/**?_time=[now(-1m)..]'{aim}",
+        f"sub -k 'demo/**'{aim}",
+    ]
+    away = plan.shown != str(DATA)
+    if plan.lake is not None:
+        query = "SELECT key, time, cast(value AS string) FROM samples ORDER BY time DESC"
+        place = f" --lake {shlex.quote(str(Path(plan.shown) / 'lake'))}" if away else ""
+        lines.append(f'sql "{query} LIMIT 5"{place}')
+    return [*lines, "status" + (f" --data {shlex.quote(plan.shown)}" if away else "")]
+
+
+def _found_by_scouting(plan: Plan) -> bool:
+    """Whether programs on this machine find the router without being told where it is.
+
+    Options may have changed anything, so that only a router without them is sure to be found, and
+    only where there is an interface that multicast works on.
+    """
+    if len(plan.router) > 2:  # more than the journal
+        return False
+    from zenlake.links.interfaces import interfaces
+
+    return any(one.up and one.multicast and not one.loopback for one in interfaces())
+
+
+def _near(places: list[str]) -> str:
+    """The place that a program on this machine takes: loopback if the router listens there."""
+    return next(
+        (place for place in places if re.search(r"/(127\.|localhost|\[::1\])", place)), places[0]
+    )
+
+
+# ------------------------------------------------------------------------------------------ HTTP
+
+
+def _http_place(text: str) -> tuple[str, int] | None:
+    if text in ("none", "no", "off"):
+        return None
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("http://").strip("[]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65535:
+        raise typer.BadParameter(
+            f"'{text}' is no place; write one like 127.0.0.1:7780, or none", param_hint="--http"
+        )
+    return host, int(port)
+
+
+def _serve(household: Household, voice: Voice, host: str, port: int) -> Server | None:
+    """The HTTP server; on another port if this one is taken, or none, which is told."""
+    from zenlake.supervise.listening import Server
+    from zenlake.supervise.telling import Line
+
+    pages = _pages(household)
+    for attempt in (port, 0):
+        try:
+            server = Server(host, attempt, pages)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if error.errno != errno.EADDRINUSE or attempt == 0:
+                voice.tell(Line(time.time(), f"no metrics over HTTP: {host}:{attempt}: {reason}"))
+                return None
+        else:
+            household.http = server.url
+            if attempt != port:
+                words = f"port {port} is taken; metrics and status are at {server.url}"
+                voice.tell(Line(time.time(), words, bad=False))
+            return server
+    return None
+
+
+def _pages(household: Household) -> dict[str, Any]:
+    from zenlake.supervise.openmetrics import joined, openmetrics
+    from zenlake.supervise.requests import TEXT, Page
+    from zenlake.supervise.status import Health
+
+    kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+    def health() -> Page:
+        status = household.status
+        words = "; ".join(status.reasons) or "well"
+        return Page(200 if status.alive else 503, TEXT, f"{words}\n")
+
+    def ready() -> Page:
+        status = household.status
+        well = status.health is Health.WELL
+        words = "; ".join(status.reasons) or str(status.health)
+        return Page(200 if well else 503, TEXT, f"{words}\n")
+
+    return {
+        "/metrics": lambda: Page(
+            200, kind, joined(openmetrics(household.status), household.metrics())
+        ),
+        "/health": health,
+        "/ready": ready,
+        "/status": lambda: Page(200, "application/json", household.status.to_json() + "\n"),
+    }

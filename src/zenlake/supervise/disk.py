@@ -71,7 +71,7 @@ class Trend:
     """How fast a number grows, by what it was within the last hour."""
 
     def __init__(self, window: float = WINDOW, spacing: float = SPACING) -> None:
-        """Remembers at most `window / spacing` values."""
+        """Remembers at most two values for each `spacing` of the `window`."""
         self._window = window
         self._spacing = spacing
         self._seen: deque[tuple[float, float]] = deque()

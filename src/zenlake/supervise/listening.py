@@ -31,7 +31,7 @@ class Server:
         """Listen; raises `OSError` where that is not possible. Port 0 means any that is free."""
         self._pages = pages
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, port), family=family, backlog=CONNECTIONS)
+        self._socket = socket.create_server((host, port), family=family, backlog=4 * CONNECTIONS)
         self.port: int = self._socket.getsockname()[1]
         self._name = f"[{host}]" if ":" in host else host
         self._hosts = {self._name.lower(), *(LOCAL if _is_local(host) else ())}

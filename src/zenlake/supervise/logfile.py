@@ -1,4 +1,4 @@
-"""The log of a part: appended to a file that is put aside when it is large, and never a reason to stop."""
+"""The log of a part: a file of bounded size, whose failure stops nothing."""
 
 from __future__ import annotations
 

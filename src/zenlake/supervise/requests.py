@@ -1,4 +1,4 @@
-"""HTTP requests as bytes, and what is answered: pure, one request a connection, GET and HEAD only."""
+"""HTTP requests as bytes and what is answered: one request a connection, GET and HEAD only."""
 
 from __future__ import annotations
 

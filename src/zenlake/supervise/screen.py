@@ -116,6 +116,8 @@ def _part(part: PartStatus) -> str:
         told += f" {amount(part.memory_bytes)}"
     if part.reason and part.state != State.UP:
         told += f" {part.reason}"
+    elif part.doing and part.state == State.STARTING:
+        told += f" {part.doing}"
     return told.rstrip()
 
 
@@ -125,7 +127,7 @@ def _lake(status: Status) -> str:
     told = f"{lake.behind:,} rows behind"
     if lake.freshness is not None:
         told += f", fresh to {span(lake.freshness)}"
-    return f"{told}, {lake.quarantined:,} in quarantine"
+    return f"{told}, {lake.quarantine:,} in quarantine"
 
 
 def _drops(status: Status) -> str:

@@ -1,7 +1,7 @@
 """What is known of a running `zenlake up`, as one value that people, scripts and metrics are told.
 
-    status.health      WELL, STARTING, or UNWELL with status.reasons
-    status.to_json()   what `zenlake status --json` and GET /status give
+status.health      WELL, STARTING, or UNWELL with status.reasons
+status.to_json()   what `zenlake status --json` and GET /status give
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class PartStatus:
     restarts: int = 0
     #: Why it ended last.
     reason: str = ""
+    #: What it does while it starts, in its own words.
+    doing: str = ""
     #: Seconds until it is started again, while it rests.
     again_in: float | None = None
     #: Memory of its processes, Spark's Java included.
@@ -73,19 +75,24 @@ class Journal:
 class Lake:
     """How far the lake is."""
 
+    state: str = ""
+    #: Rows of the table `samples`.
     rows: int = 0
     #: Rows that are durable in the journal and not yet in the tables.
     behind: int = 0
-    #: How old the oldest row is that is not in the tables yet; 0 if all are.
+    #: How long ago all that was durable then was in the tables, in seconds.
     freshness: float | None = None
+    quarantine: int = 0
+    #: Samples that went there since the lake was started.
     quarantined: int = 0
     #: Rows that left the journal before the lake had read them.
     lost: int = 0
-    commits: int = 0
+    steps: int = 0
     failures: int = 0
-    step_seconds: float | None = None
+    files: int = 0
     size: int = 0
     error: str = ""
+    problems: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -134,6 +141,8 @@ class Status:
             found.append(f"nothing is recorded: {self.journal.failure}")
         if self.journal.disk_full:
             found.append("the disk is full: publishers are held up until there is room")
+        if self.lake is not None and self.lake.state == "retrying":
+            found.append(f"the lake does not get on: {self.lake.error}")
         return found
 
     @property
@@ -142,12 +151,14 @@ class Status:
         found = []
         if self.disk.full_in is not None and self.disk.full_in < SOON:
             found.append("the disk is full in less than a day")
-        if self.lake is not None and self.lake.quarantined:
-            found.append(f"{self.lake.quarantined} samples are in quarantine")
+        if self.lake is not None and self.lake.quarantine:
+            found.append(f"{self.lake.quarantine:,} samples are in quarantine")
         if self.lake is not None and self.lake.lost:
-            found.append(f"{self.lake.lost} rows left the journal before the lake read them")
+            found.append(f"{self.lake.lost:,} rows left the journal before the lake read them")
+        if self.lake is not None:
+            found += self.lake.problems
         if self.journal.dropped:
-            found.append(f"{self.journal.dropped} samples could not be kept")
+            found.append(f"{self.journal.dropped:,} samples could not be kept")
         return found
 
     @property

@@ -1,0 +1,126 @@
+"""`zenlake status`: how a running `zenlake up` is, from another terminal or a script."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zenlake.cli.connection import FAILED, NOBODY, ended_well, note
+from zenlake.cli.pages import examples
+from zenlake.cli.patience import Waiting
+
+if TYPE_CHECKING:
+    from zenlake.supervise.status import Status
+
+DATA = Path("zenlake-data")
+STARTING = 4
+LOOK = 0.25
+
+
+@examples(
+    "zenlake status",
+    "zenlake status --data /srv/zenlake --json",
+    "zenlake status --wait 120 --data fleet",
+    "zenlake status -e 127.0.0.1:7780",
+)
+def status(
+    data: Annotated[
+        Path, typer.Option("--data", metavar="DIR", help="The folder that it runs in.")
+    ] = DATA,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "-e",
+            "--http",
+            metavar="HOST:PORT",
+            help="Ask at this address instead of looking into the folder.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Wait so long until everything is up."
+        ),
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell how a running `zenlake up` is.
+
+    Parts and their restarts, rows, lake, disk and forecast, and what went wrong last. Ends with 0 if all is well, 1 if something is not (the reasons are printed), 3 if nobody runs
+    there, 4 while it starts for the first time.
+    """
+    from zenlake.supervise.screen import screen
+    from zenlake.supervise.status import Health
+
+    with ended_well():
+        found = _awaited(data, where, wait)
+        if found is None:
+            at = where or str(data)
+            note(f"no `zenlake up` runs at {at}; start one, or say where: --data DIR, -e HOST:PORT")
+            raise typer.Exit(NOBODY)
+        if as_json:
+            typer.echo(found.to_json())
+        else:
+            from rich.console import Console
+
+            width = Console().width if sys.stdout.isatty() else 200
+            typer.echo("\n".join(screen(found, width)))
+        for reason in found.reasons:
+            note(reason)
+        if found.health is Health.UNWELL:
+            raise typer.Exit(FAILED)
+        if found.health is Health.STARTING:
+            raise typer.Exit(STARTING)
+
+
+def _awaited(data: Path, where: str | None, wait: float) -> Status | None:
+    """The status; after waiting until it is well, if that is wanted."""
+    from zenlake.supervise.status import Health
+
+    deadline = time.monotonic() + wait
+    with Waiting("waiting until everything is up"):
+        while True:
+            found = _asked(data, where)
+            well = found is not None and found.health is Health.WELL
+            if well or time.monotonic() >= deadline:
+                return found
+            time.sleep(LOOK)
+
+
+def _asked(data: Path, where: str | None) -> Status | None:
+    """What the running one says, over HTTP or else what it wrote down last; None: nobody."""
+    from zenlake.errors import DecodeError
+    from zenlake.supervise.listening import fetch
+    from zenlake.supervise.presence import page_of, running
+    from zenlake.supervise.status import Status
+
+    page = None
+    place = where or ""
+    if where is None:
+        if not running(data):
+            return None
+        page = page_of(data)
+        place = "" if page is None else str(page.get("http", ""))
+    host, _, port = place.removeprefix("http://").rstrip("/").rpartition(":")
+    if port.isdecimal():
+        try:
+            code, text = fetch(host.strip("[]") or "127.0.0.1", int(port), "/status")
+            if code == 200:
+                found = Status.from_json(text)
+                if where is not None or page is None or found.pid == page.get("pid"):
+                    return found
+        except (OSError, ValueError, DecodeError) as error:
+            if where is not None:
+                note(f"{where}: {error}")
+    elif where is not None:
+        raise typer.BadParameter(f"'{where}' is no HOST:PORT", param_hint="-e")
+    if page is None:
+        return None
+    import json
+
+    return Status.from_json(json.dumps(page))

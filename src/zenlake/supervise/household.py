@@ -1,0 +1,471 @@
+"""`zenlake up` at work: starts the parts, hears them, starts them again, and knows how they are.
+
+main thread      the loop: processes are started and stopped here, and nowhere else, because
+                 the system ends a child when the thread that started it ends
+reader threads   one for each pipe of a child; they put what they read into one queue
+observer         disks and processes
+HTTP threads     read the last status, and ask the router for its metrics
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from zenlake import __version__
+from zenlake.errors import ZError
+from zenlake.supervise.child import Child
+from zenlake.supervise.noticing import Notices
+from zenlake.supervise.observing import Observer
+from zenlake.supervise.openmetrics import END
+from zenlake.supervise.parts import Order, Part, Policy, State
+from zenlake.supervise.presence import Presence
+from zenlake.supervise.status import Journal, Lake, PartStatus, Room, Status
+from zenlake.supervise.telling import Line, Telling
+
+__all__ = ["Household", "NotStarted", "Plan"]
+
+ROUTER, LAKE, RECORDER = "router", "lake", "recorder"
+
+POLICIES: Final = {
+    # The bus: back as fast as possible, and never long away.
+    ROUTER: Policy(patience=60.0, silence=30.0, pause=0.2, longest=5.0, steady=30.0),
+    # Spark takes half a minute to start and all cores meanwhile; it may compute for long.
+    LAKE: Policy(patience=300.0, silence=900.0, pause=1.0, longest=60.0, steady=120.0),
+}
+STOPPING: Final = {ROUTER: 20.0, LAKE: 30.0}
+"""How long each may take to stop in good order, in seconds; then it is killed."""
+
+LOOK: Final = 0.2
+EVERY: Final = 1.0
+PAGE_EVERY: Final = 5.0
+ASK: Final = 2.0
+LOGGED: Final = re.compile(r"\S+ \S+ (WARNING|ERROR|CRITICAL) (zenlake\S*): (.*)")
+NUMBERS: Final = re.compile(r"\d+")
+
+
+class NotStarted(ZError):
+    """The router could not be started at all; with its last words and its exit code."""
+
+    def __init__(self, words: str, refused: bool) -> None:
+        """`refused`: what it was told is wrong."""
+        super().__init__(words)
+        self.refused = refused
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is run, and where."""
+
+    #: The folder, absolute; and as it was called on the command line.
+    data: Path
+    shown: str
+    router: list[str]
+    #: Arguments of the lake; None: there is none.
+    lake: list[str] | None = None
+    #: Makes what the lake needs before it starts; may raise `OSError`.
+    prepare_lake: Callable[[], None] = lambda: None
+    budget: int | None = None
+    retain_age: float | None = None
+    #: What other machines and people ask for: set once the HTTP server listens.
+    http: str = ""
+
+
+@dataclass(slots=True)
+class _Rate:
+    """A count that starts again at zero now and then, as a rate."""
+
+    value: int = 0
+    at: float = 0.0
+    rate: float = 0.0
+
+    def take(self, now: float, value: int) -> None:
+        if now > self.at:
+            grown = value - self.value if value >= self.value else value
+            self.rate = grown / (now - self.at) if self.at else 0.0
+        self.value, self.at = value, now
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One question for metrics: whom it went to, and the answer."""
+
+    child: Child
+    answered: threading.Event = field(default_factory=threading.Event)
+    text: str = END
+
+
+class Household:
+    """The parts, and what is known of them."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        presence: Presence,
+        tell: Callable[[Line], None],
+        show: Callable[[Status], None],
+        ready: Callable[[str], None],
+    ) -> None:
+        """`tell` is given lines for people, `show` each status, `ready` the parts that are up.
+
+        None of them may wait for anybody.
+        """
+        self.plan = plan
+        self._presence = presence
+        self._tell = tell
+        self._show = show
+        self._ready = ready
+        self._began = time.monotonic()
+        names = [ROUTER] if plan.lake is None else [ROUTER, LAKE]
+        self._parts = {name: Part(name, POLICIES[name], self._began) for name in names}
+        self._children: dict[str, Child] = {}
+        self._doing: dict[str, str] = {}
+        self._events: queue.SimpleQueue[tuple[str, Child | None, Any]] = queue.SimpleQueue()
+        self._telling = Telling()
+        self._signal = 0
+        self._hurry = False
+        self._up = False
+        self._report: dict[str, Any] = {}
+        self._rows, self._bytes = _Rate(), _Rate()
+        self.locators: list[str] = []
+        self.http = plan.http
+        self._notices = Notices(self._telling)
+        self._last_error = ""
+        self._lake_written = 0.0
+        self._asking = threading.Lock()
+        self._asked: _Asked | None = None
+        self._observer: Observer | None = None
+        self.status = self._status()
+
+    # ------------------------------------------------------------------------------- the loop
+
+    def run(self) -> int:
+        """Run until a signal asks for the end; gives its number. Raises `NotStarted`."""
+        self._observer = Observer(self.plan.data, self.plan.budget, self._sessions)
+        try:
+            with self._signals():
+                looked = paged = 0.0
+                while not self._signal:
+                    self._hear()
+                    self._tend()
+                    now = time.monotonic()
+                    if now - looked >= EVERY:
+                        looked = now
+                        self._look(now)
+                    if now - paged >= PAGE_EVERY:
+                        paged = now
+                        self._write_page()
+                self._stop()
+        finally:
+            for child in self._children.values():
+                child.kill()
+                child.close()
+            self._observer.close()
+        return self._signal
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        def asked(number: int, frame: object) -> None:
+            self._hurry = bool(self._signal)
+            self._signal = self._signal or number
+            self._events.put(("signal", None, number))
+
+        before = {one: signal.signal(one, asked) for one in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _hear(self) -> None:
+        """Take what the children said; waits a moment if they said nothing."""
+        wait = LOOK
+        while True:
+            try:
+                kind, child, what = self._events.get(timeout=wait) if wait else self._next()
+            except queue.Empty:
+                return
+            wait = 0.0
+            if child is not None and self._children.get(child.name) is child:
+                self._take(kind, child, what)
+
+    def _next(self) -> tuple[str, Child | None, Any]:
+        return self._events.get_nowait()
+
+    def _take(self, kind: str, child: Child, what: Any) -> None:
+        part = self._parts[child.name]
+        now = time.monotonic()
+        if kind == "said":
+            self._said(child.name, part, str(what))
+            return
+        part.heard(now)
+        if part.state is State.STARTING and ("locators" in what or "ready" in what):
+            part.ready(now)
+            self._doing.pop(child.name, None)
+            if child.name == ROUTER:
+                self.locators = [str(place) for place in what.get("locators", ())]
+            if part.restarts:
+                self._line(
+                    f"{child.name} back",
+                    f"the {child.name} is up again",
+                    bad=False,
+                    always=True,
+                )
+            self._look(now)
+            self._ready(child.name)
+            if not self._up and all(one.state is State.UP for one in self._parts.values()):
+                self._up = True
+                self._ready("")
+        elif child.name == ROUTER and "report" in what:
+            self._report = what["report"]
+
+    def _said(self, name: str, part: Part, words: str) -> None:
+        if part.state is State.STARTING and words.startswith("zenlake: "):
+            self._doing[name] = words.removeprefix("zenlake: ")
+        logged = LOGGED.fullmatch(words)
+        if logged is not None and name == ROUTER:
+            subject = f"{logged[2]} {NUMBERS.sub('#', logged[3])[:120]}"
+            self._line(subject, f"the {name}: {logged[3]}")
+
+    def _tend(self) -> None:
+        for name, part in self._parts.items():
+            child = self._children.get(name)
+            if child is not None and not child.running():
+                self._ended(part, child)
+            order = part.tick(time.monotonic())
+            if order is Order.START:
+                self._start(part)
+            elif order is Order.KILL:
+                self._children[name].kill()
+                self._ended(part, self._children[name])
+
+    def _ended(self, part: Part, child: Child) -> None:
+        child.kill()  # what it started and left behind
+        why = child.why()
+        child.close()
+        del self._children[part.name]
+        self._doing.pop(part.name, None)
+        part.ended(time.monotonic(), why, refused=child.refused)
+        if part.name == ROUTER:
+            self._report = {}
+            if not part.was_up:
+                raise NotStarted(f"the router {part.reason}", child.refused)
+        self._failed(part)
+
+    def _failed(self, part: Part) -> None:
+        pause = max(0.0, part.again_at - time.monotonic())
+        self._last_error = f"the {part.name} {part.reason}"
+        self._line(
+            f"{part.name} {NUMBERS.sub('#', part.reason)[:120]}",
+            f"the {part.name} {part.reason}; it is started again in {pause:.1f} s",
+        )
+
+    def _start(self, part: Part) -> None:
+        if part.name == ROUTER:
+            mode = "patient" if part.was_up else "strict"
+            arguments = ["router", "--json", "--supervised", mode, *self.plan.router]
+        else:
+            arguments = self.plan.lake or []
+        try:
+            if part.name == LAKE:
+                self.plan.prepare_lake()
+            self._children[part.name] = Child(
+                part.name,
+                arguments,
+                self.plan.data / "log" / f"{part.name}.log",
+                self._child_told,
+                lambda child, words: self._events.put(("said", child, words)),
+            )
+        except OSError as error:
+            part.ended(time.monotonic(), f"cannot be started: {error}", refused=True)
+            if part.name == ROUTER and not part.was_up:
+                raise NotStarted(f"the router {part.reason}", False) from error
+            self._failed(part)
+
+    def _child_told(self, child: Child, fact: dict[str, Any]) -> None:
+        """On a reader's thread: metrics go straight to who asked, all else to the loop."""
+        if "metrics" in fact:
+            asked = self._asked
+            if asked is not None and asked.child is child:
+                asked.text = str(fact["metrics"])
+                asked.answered.set()
+            return
+        self._events.put(("fact", child, fact))
+
+    # --------------------------------------------------------------------------------- facts
+
+    def _line(self, subject: str, words: str, *, bad: bool = True, always: bool = False) -> None:
+        if always:
+            self._telling.over(subject)
+        line = self._telling.tell(time.time(), subject, words, bad=bad)
+        if line is not None:
+            self._tell(line)
+
+    def _look(self, now: float) -> None:
+        observer = self._observer
+        if observer is None:
+            return
+        lake = observer.lake
+        if lake is not None and lake.written > self._lake_written and LAKE in self._parts:
+            self._lake_written = lake.written
+            self._parts[LAKE].heard(now)
+        self.status = self._status()
+        for line in self._notices.look(self.status, self._report, time.time() - now):
+            self._tell(line)
+        self._show(self.status)
+
+    def _status(self) -> Status:
+        now = time.monotonic()
+        journal = self._journal(now)
+        observer = self._observer
+        status = Status(
+            version=__version__,
+            pid=os.getpid(),
+            data=self.plan.shown,
+            at=time.time(),
+            uptime=now - self._began,
+            parts=self._part_statuses(now),
+            locators=self.locators,
+            http=self.http,
+            sessions=int(self._report.get("sessions", 0)),
+            drops=dict(self._report.get("drops", {})),
+            journal=journal,
+            told=[str(line) for line in self._telling.lines],
+            last_error=self._last_error,
+        )
+        if observer is not None:
+            disk = observer.disk
+            status.disk = Room(disk.total, disk.free, observer.full_in)
+            journal.size = disk.journal
+        if LAKE in self._parts:
+            status.lake = self._lake()
+        return status
+
+    def _part_statuses(self, now: float) -> list[PartStatus]:
+        found = []
+        for name, part in self._parts.items():
+            child = self._children.get(name)
+            used = None if self._observer is None else self._observer.usage.get(name)
+            found.append(
+                PartStatus(
+                    name,
+                    str(part.state),
+                    now - part.since,
+                    None if child is None else child.pid,
+                    part.restarts,
+                    part.reason,
+                    self._doing.get(name, ""),
+                    part.again_at - now if part.state is State.RESTING else None,
+                    None if used is None else used[0],
+                    None if used is None else used[1],
+                )
+            )
+            if name == ROUTER:
+                found += [
+                    PartStatus(
+                        RECORDER,
+                        str(one["state"]),
+                        found[0].seconds,
+                        None,
+                        int(one["restarts"]),
+                        str(one["reason"]),
+                    )
+                    for one in self._own_journal()
+                ]
+        return found
+
+    def _own_journal(self) -> list[dict[str, Any]]:
+        """The report about the journal in the data folder, if there is one."""
+        mine = str(self.plan.data / "journal")
+        return [one for one in self._report.get("journals", ()) if one["dir"] == mine]
+
+    def _journal(self, now: float) -> Journal:
+        found = Journal(budget=self.plan.budget, retain_age=self.plan.retain_age)
+        for one in self._own_journal():
+            if "rows" in one:
+                self._rows.take(now, int(one["rows"]))
+                self._bytes.take(now, int(one["bytes"]))
+                found.rows, found.bytes = self._rows.value, self._bytes.value
+                found.rows_per_s, found.bytes_per_s = self._rows.rate, self._bytes.rate
+                found.durable = int(one["durable"])
+                found.queued_bytes = int(one["queued_bytes"])
+                found.dropped = int(one["dropped"])
+                found.missing, found.healed = int(one["missing"]), int(one["healed"])
+                found.disk_full = bool(one["disk_full"])
+            else:
+                found.failure = str(one["reason"]) or "it is being opened"
+        return found
+
+    def _lake(self) -> Lake:
+        seen = None if self._observer is None else self._observer.lake
+        part = self._parts[LAKE]
+        if seen is None:
+            return Lake(state="starting")
+        state = seen.state if part.state is State.UP else str(part.state)
+        age = max(0.0, time.time() - seen.written)
+        return Lake(
+            state=state,
+            rows=seen.rows,
+            behind=seen.lag,
+            freshness=seen.freshness + (age if age > 3 else 0.0),
+            quarantine=seen.quarantine,
+            quarantined=seen.quarantined,
+            lost=seen.lost,
+            steps=seen.steps,
+            failures=seen.failures,
+            files=seen.files,
+            size=seen.bytes_total,
+            error=seen.error or "",
+            problems=list(seen.problems),
+        )
+
+    def _sessions(self) -> dict[str, int]:
+        return {name: child.pid for name, child in list(self._children.items())}
+
+    def _write_page(self) -> None:
+        with contextlib.suppress(OSError):
+            self._presence.tell(self.status.to_json())
+
+    def metrics(self) -> str:
+        """The router's metrics, on an HTTP thread; only an end if it does not answer."""
+        child = self._children.get(ROUTER)
+        if child is None:
+            return END
+        with self._asking:
+            asked = self._asked
+            # What was not answered is not asked again: the pipe to a router that hangs is short.
+            if asked is None or asked.child is not child or asked.answered.is_set():
+                asked = self._asked = _Asked(child)
+                child.ask("metrics")
+        asked.answered.wait(ASK)
+        return asked.text
+
+    # ------------------------------------------------------------------------------ stopping
+
+    def _stop(self) -> None:
+        """Stop everything: the last that was started first, so that nothing is cut off."""
+        for name in reversed(list(self._parts)):
+            part, child = self._parts[name], self._children.get(name)
+            part.stop(time.monotonic())
+            if child is None:
+                continue
+            child.terminate()
+            deadline = time.monotonic() + STOPPING[name]
+            while child.running() and time.monotonic() < deadline and not self._hurry:
+                self._hear()
+                self.status = self._status()
+                self._show(self.status)
+            if child.running():
+                what = "at once" if self._hurry else f"after {STOPPING[name]:g} s"
+                self._line(f"{name} killed", f"the {name} was killed {what}; see {child.log}")
+            child.kill()

@@ -1,0 +1,133 @@
+"""Metrics and health over HTTP: what is answered, and what strangers cannot do."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.supervise.test_telling import status
+from zenlake.supervise import listening, openmetrics
+from zenlake.supervise.listening import CONNECTIONS, Server, fetch
+from zenlake.supervise.requests import MOST, Page, Refusal, Request, answer, parse, reply
+
+PAGES = {"/health": lambda: Page(200, "text/plain", "well\n")}
+HOSTS = {"localhost", "127.0.0.1", "[::1]"}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def asked(text: str) -> int:
+    request = parse(text.encode())
+    assert request is not None
+    return answer(request, PAGES, HOSTS).code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("GET /health HTTP/1.1\r\nHost: localhost:7780\r\n\r\n", 200),
+        ("GET /health?a=b HTTP/1.0\r\nhost: [::1]:7780\r\n\r\n", 200),
+        ("HEAD /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 200),
+        ("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("POST /health HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        ("GET /health HTTP/1.1\r\nHost: evil.example:7780\r\n\r\n", 403),
+    ],
+)
+def test_a_request_gets_its_page_or_a_reason(text: str, code: int) -> None:
+    assert asked(text) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("\r\n\r\n", 400),
+        ("GET /health HTTP/1.1\r\n\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n", 400),
+        ("GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        ("GET /health HTTP/2\r\nHost: localhost\r\n\r\n", 400),
+        ("GET /health HTTP/1.1\r\n Host: localhost\r\n\r\n", 400),
+        ("x" * MOST, 431),
+    ],
+)
+def test_what_is_no_request_is_refused(text: str, code: int) -> None:
+    with pytest.raises(Refusal) as refused:
+        parse(text.encode())
+    assert refused.value.code == code
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_anything_but_wait_or_be_refused(data: bytes) -> None:
+    try:
+        found = parse(data)
+    except Refusal:
+        return
+    assert found is None or isinstance(found, Request)
+
+
+def test_an_answer_is_whole_and_a_head_has_no_body() -> None:
+    page = Page(503, "text/plain", "the lake is resting\n")
+    whole = reply(page)
+    assert whole.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b"Content-Length: 20\r\n" in whole
+    assert whole.endswith(b"\r\n\r\nthe lake is resting\n")
+    assert reply(page, body=False) == whole.removesuffix(b"the lake is resting\n")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server("127.0.0.1", 0, PAGES)
+    yield found
+    found.close()
+
+
+def test_a_page_is_fetched(server: Server) -> None:
+    assert fetch("127.0.0.1", server.port, "/health") == (200, "well\n")
+    assert fetch("127.0.0.1", server.port, "/nothing")[0] == 404
+
+
+def test_connections_that_say_nothing_are_few_and_end(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "SECONDS", 0.5)
+    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CONNECTIONS + 5)]
+    try:
+        for link in silent:
+            link.settimeout(10)
+            assert link.recv(1) == b"", "it was closed"
+    finally:
+        for link in silent:
+            link.close()
+    assert server.refused >= 1
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            assert fetch("127.0.0.1", server.port, "/health")[0] == 200
+            break
+        except (OSError, ValueError):
+            assert time.monotonic() < deadline
+
+
+def test_a_taken_port_is_an_error(server: Server) -> None:
+    with pytest.raises(OSError, match="in use"):
+        Server("127.0.0.1", server.port, PAGES)
+
+
+def test_metrics_are_openmetrics_text_with_one_end() -> None:
+    text = openmetrics.openmetrics(status())
+    assert 'zenlake_part_restarts_total{part="lake"} 1\n' in text
+    assert "zenlake_disk_full_in_seconds 259200\n" in text
+    both = openmetrics.joined(text, "# TYPE zenoh_uptime_seconds gauge\n# EOF\n")
+    assert both.count("# EOF") == 1
+    assert both.endswith("gauge\n# EOF\n")
+    described = [row.split()[2] for row in text.splitlines() if row.startswith("# TYPE")]
+    assert len(described) == len(set(described))
+
+
+def test_every_series_is_on_the_reference_page() -> None:
+    page = ROOT / "docs" / "reference" / "service-metrics.md"
+    assert page.read_text("utf-8") == openmetrics.render()

@@ -1,0 +1,141 @@
+"""What is told, how often, and how a status reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from zenlake.errors import DecodeError
+from zenlake.supervise.noticing import Notices
+from zenlake.supervise.screen import amount, line, screen, span
+from zenlake.supervise.status import Health, Journal, Lake, PartStatus, Room, Status
+from zenlake.supervise.telling import SUBJECTS, Telling
+
+NOW = 1_800_000_000.0
+
+
+def status(**more: object) -> Status:
+    found = Status("1.0", 7, "fleet", NOW, 3 * 86400.0)
+    found.parts = [
+        PartStatus("router", "up", 300.0, 11, memory_bytes=120_000_000),
+        PartStatus("recorder", "up", 300.0),
+        PartStatus("lake", "up", 60.0, 12, restarts=1, reason="was killed by SIGKILL"),
+    ]
+    found.lake = Lake(state="running", behind=120, freshness=1.2)
+    found.disk = Room(250_000_000_000, 70_000_000_000, 3 * 86400.0)
+    found.journal = Journal(rows=5, rows_per_s=1234.4, durable=12_345_678, budget=50_000_000_000)
+    for name, value in more.items():
+        setattr(found, name, value)
+    return found
+
+
+def test_a_problem_that_goes_on_is_told_seldom_and_counted_meanwhile() -> None:
+    telling = Telling(again=300)
+    first = telling.tell(NOW, "full", "the disk is full")
+    assert str(first) == "2027-01-15 08:00:00Z the disk is full"
+    assert [telling.tell(NOW + n, "full", "the disk is full") for n in range(1, 300)] == [
+        None
+    ] * 299
+    again = telling.tell(NOW + 300, "full", "the disk is full")
+    assert again is not None
+    assert again.words == "the disk is full (299 more since it was last told)"
+
+
+def test_a_problem_that_ended_is_told_at_once_when_it_comes_back() -> None:
+    telling = Telling()
+    assert telling.tell(NOW, "full", "full")
+    assert telling.over("full")
+    assert not telling.over("full")
+    assert telling.tell(NOW + 1, "full", "full")
+
+
+def test_problems_that_strangers_invent_do_not_fill_the_memory() -> None:
+    telling = Telling()
+    for number in range(10 * SUBJECTS):
+        telling.tell(NOW, f"peer {number}", "sent nonsense")
+    assert len(telling._told) == SUBJECTS
+
+
+def test_a_clock_set_back_is_not_silence() -> None:
+    telling = Telling()
+    telling.tell(NOW, "full", "full")
+    assert telling.tell(NOW - 3600, "full", "full") is not None
+
+
+def words(notices: Notices, now: Status, clock: float = 0.0, **report: int) -> str:
+    return "\n".join([one.words for one in notices.look(now, report, clock)])
+
+
+def test_an_operator_is_told_what_changed() -> None:
+    notices = Notices(Telling())
+    assert words(notices, status()) == ""
+    assert "set ahead by 3600 s" in words(notices, status(), 3600.0)
+    assert "ahead of this machine's clock" in words(notices, status(), 3600.0, future_replaced=3)
+    found = words(notices, status(lake=Lake(state="running", quarantine=8)), 3600.0)
+    assert "8 are in quarantine" in found
+    assert words(notices, status(lake=Lake(state="running", quarantine=8)), 3600.0) == ""
+    full = words(notices, status(journal=Journal(disk_full=True)), 3600.0)
+    assert "is full" in full
+    assert "--retain-size" in full
+    assert "has room again" in words(notices, status(), 3600.0)
+    assert "full in 1 h 40 min" in words(notices, status(disk=Room(10, 5, 6000.0)), 3600.0)
+    retrying = Lake(state="retrying", error="Read-only file system")
+    assert "Read-only file system" in words(notices, status(lake=retrying), 3600.0)
+
+
+def test_health_tells_a_start_from_a_failure() -> None:
+    assert status().health is Health.WELL
+    first = status()
+    first.parts[2] = PartStatus("lake", "starting")
+    assert first.health is Health.STARTING
+    assert first.alive
+    again = status()
+    again.parts[2] = PartStatus("lake", "starting", restarts=1, reason="was killed by SIGKILL")
+    assert again.health is Health.UNWELL
+    assert again.alive, "the bus carries without the lake"
+    assert again.reasons == ["lake is starting: was killed by SIGKILL"]
+    full = status(journal=Journal(disk_full=True))
+    assert full.health is Health.UNWELL
+    assert not full.alive
+
+
+def test_a_status_survives_its_json_and_nothing_else_is_one() -> None:
+    found = status()
+    page = json.loads(found.to_json())
+    assert page["health"] == "well"
+    assert Status.from_json(json.dumps(page | {"new": 1})) == found
+    for text in ("[]", "{}", "7", "no", '{"parts": 1}'):
+        with pytest.raises(DecodeError):
+            Status.from_json(text)
+
+
+def test_the_screen_fits_its_width_and_says_everything() -> None:
+    text = "\n".join(screen(status(told=["2027-01-15 08:00:00Z the lake is up again"])))
+    assert max(map(len, text.splitlines())) <= 80
+    for said in (
+        "fleet · for 3 days · well",
+        "router     up        5 min       120 MB",
+        "1 restart",
+        "1,234 rows/s",
+        "120 rows behind, fresh to 1.2 s, 0 in quarantine",
+        "70 GB of 250 GB free, full in 3 days",
+        "the lake is up again",
+    ):
+        assert said in text
+    assert line(status()).startswith("well; 1,234 rows/s; 12,345,678 durable; 120 rows behind")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.25, "250 ms"), (1.2, "1.2 s"), (42, "42 s"), (600, "10 min"), (11_400, "3 h 10 min"),
+     (7 * 86400, "7 days"), (1e9, "31 years")],
+)  # fmt: skip
+def test_times_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert span(seconds) == said
+
+
+def test_sizes_are_said_as_people_say_them() -> None:
+    assert [amount(size) for size in (0, 999, 1000, 1_234_567, 5e13)] == [
+        "0 B", "999 B", "1 kB", "1.23 MB", "50 TB"
+    ]  # fmt: skip
