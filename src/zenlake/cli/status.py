@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zenlake.cli.connection import FAILED, NOBODY, ended_well, note
+from zenlake.cli.ending import FAILED, NOBODY, ended_well, note
 from zenlake.cli.pages import examples
 from zenlake.cli.patience import Waiting
 
@@ -51,8 +51,9 @@ def status(
 ) -> None:
     """Tell how a running `zenlake up` is.
 
-    Parts and their restarts, rows, lake, disk and forecast, and what went wrong last. Ends with 0 if all is well, 1 if something is not (the reasons are printed), 3 if nobody runs
-    there, 4 while it starts for the first time.
+    Parts and their restarts, rows, lake, disk and forecast, and what went wrong last. Ends with
+    0 if all is well, 1 if something is not (the reasons are printed), 3 if nobody runs there, 4
+    while it starts for the first time.
     """
     from zenlake.supervise.screen import screen
     from zenlake.supervise.status import Health

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli import quantities
-from zenlake.cli.connection import FAILED, INTERRUPTED, REFUSED, ended_well, note
+from zenlake.cli.ending import FAILED, INTERRUPTED, REFUSED, ended_well, note
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:

@@ -12,13 +12,12 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from zenlake.errors import ZError
-from zenlake.journal.recorder import Recorder
-from zenlake.journal.service import options_of
 from zenlake.supervise.parts import Order, Part, Policy, State
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.config.model_services import JournalService
+    from zenlake.journal.recorder import Recorder
 
 __all__ = ["Recording"]
 
@@ -128,6 +127,10 @@ class Recording:
                     self._open(one, strict=False)
 
     def _open(self, one: _One, *, strict: bool) -> None:
+        # The extra `journal`: only who records needs it.
+        from zenlake.journal.recorder import Recorder
+        from zenlake.journal.service import options_of
+
         try:
             one.recorder = Recorder(self._session, options_of(one.service))
         except (ZError, OSError) as error:

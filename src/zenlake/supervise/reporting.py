@@ -41,7 +41,7 @@ def report_until(over: threading.Event, session: Session, recording: Recording |
 
 def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
     total = SessionCounts()
-    with runtime.turn() as node:
+    with runtime.locked() as node:
         total.add(node.past.total)
         for neighbour in node.neighbours:
             if neighbour.face is not None:
@@ -66,7 +66,7 @@ def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
 def _answer(runtime: Runtime, told: threading.Lock) -> None:
     for line in sys.stdin:
         if line.strip() == "metrics" and not runtime.closed:
-            with runtime.turn() as node:
+            with runtime.locked() as node:
                 text = openmetrics(node, Wanted(), version(), node.now - runtime.started)
             _say(told, {"metrics": text})
     os.kill(os.getpid(), signal.SIGTERM)
