@@ -1,0 +1,54 @@
+"""Which samples: one tree of predicates, for whoever filters by content.
+
+    >>> from zenlake.expr import parse
+    >>> tree = parse("luminosity > 0 AND room.name LIKE 'bed%'")
+    >>> tree.holds({"luminosity": 3, "room": {"name": "bedroom"}})
+    True
+    >>> tree.sql()
+    "luminosity > 0 AND room.name LIKE 'bed%'"
+
+The language is the filter subset of SQL92 that DDS has. It is parsed by hand: the grammar is a
+page, its parameters (`%0`) and numbers (`0x1f`) are not SQL's, and a broker for constrained
+devices is part of the base install, where a parser of all of SQL is not.
+
+tree    the nodes: what they mean for a value, and how they read as SQL
+parse   from text to tree
+record  fields of JSON objects, and of CDR with a declared type
+"""
+
+from __future__ import annotations
+
+from zenlake.expr.parse import parse
+from zenlake.expr.record import Type, field_of, json_record, parse_type
+from zenlake.expr.tree import (
+    And,
+    Between,
+    Comparison,
+    ExprError,
+    Field,
+    Literal,
+    Node,
+    Not,
+    Or,
+    Parameter,
+    Unsupported,
+)
+
+__all__ = [
+    "And",
+    "Between",
+    "Comparison",
+    "ExprError",
+    "Field",
+    "Literal",
+    "Node",
+    "Not",
+    "Or",
+    "Parameter",
+    "Type",
+    "Unsupported",
+    "field_of",
+    "json_record",
+    "parse",
+    "parse_type",
+]

@@ -1,0 +1,145 @@
+"""A conduit: two channels each way, and the slices that travel on them.
+
+Messages may move from one conduit to another. `Migrate` says up to which number they went over the
+old one; until the old one has delivered those, reliable messages of the new one that moved wait
+here, so that their order stays.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from zenlake.errors import DecodeError
+from zenlake.xrce.channel import (
+    BestEffortReceiver,
+    Numbered,
+    ReliableReceiver,
+    ReliableSender,
+    window_of,
+)
+from zenlake.xrce.codec import BatchedData, Migrate, Pull, StreamData
+from zenlake.xrce.fragments import Reassembly
+
+#: Messages that may wait for those of an old conduit.
+HELD_MAX: Final = 1024
+
+
+class Conduit:
+    """One conduit of a session."""
+
+    def __init__(
+        self, id: int, bits: int, window: int, lossless: bool, room: int, patient: bool = False
+    ) -> None:
+        """`lossless`: the link loses nothing. `room`: bytes of a payload that is put together."""
+        self.id = id
+        self.mask = (1 << bits) - 1
+        self.reliable_out = ReliableSender(bits, window_of(bits, window), keep=not lossless)
+        self.reliable_in = ReliableReceiver(bits, window_of(bits, window), patient)
+        self.best_in = BestEffortReceiver(bits)
+        self.best_out = 0
+        self.reliable_slices = Reassembly(bits, room)
+        self.best_slices = Reassembly(bits, room)
+        #: Reliable messages that wait for room in the window.
+        self.waiting: deque[Waiting] = deque()
+        self.waiting_bytes = 0
+        #: Where messages came from that moved here, and what waits for them.
+        self.moves: list[Move] = []
+        self.held: list[Numbered] = []
+        #: Best-effort messages behind these numbers have moved away: by id, or all (None).
+        self.left: dict[int | None, int] = {}
+
+    def best_number(self) -> int:
+        """The number of the next best-effort message."""
+        sn = self.best_out
+        self.best_out = (sn + 1) & self.mask
+        return sn
+
+    def receive(self, message: Numbered, reliable: bool) -> list[Numbered]:
+        """Take a message of one of the channels; gives what can be delivered, in order."""
+        if not reliable:
+            expected = self.best_in.next
+            if self.left and self._moved_away(message):
+                return []
+            if not self.best_in.receive(message.sn):
+                return []
+            if message.sn != expected:
+                self.best_slices.broken()
+            return self.best_slices.take(message)
+        ready: list[Numbered] = []
+        for one in self.reliable_in.receive(message):
+            ready += self.reliable_slices.take(one)
+        return ready
+
+    def _moved_away(self, message: Numbered) -> bool:
+        for id in (None, id_of(message)):
+            last = self.left.get(id)
+            if last is not None and 0 < ((message.sn - last) & self.mask) <= self.mask >> 1:
+                return True
+        return False
+
+    def past(self, last: int) -> bool:
+        """Whether all reliable messages up to a number were delivered."""
+        return 0 < ((self.reliable_in.next - last) & self.mask) <= self.mask >> 1
+
+    def hold(self, message: Numbered) -> bool:
+        """Keep a message that has to wait for an old conduit; False: it need not."""
+        if not self.moves:
+            return False
+        moved = id_of(message)
+        if not any(move.id is None or move.id == moved for move in self.moves):
+            return False
+        if len(self.held) >= HELD_MAX:
+            raise DecodeError(f"more than {HELD_MAX} messages wait for those of an old conduit")
+        self.held.append(message)
+        return True
+
+    def arrived(self, conduits: dict[int, Conduit]) -> list[Numbered]:
+        """What no longer has to wait, now that old conduits have gone on."""
+        still: list[Move] = []
+        for move in self.moves:
+            old = conduits.get(move.old)
+            if old is not None and not old.past(move.last):
+                still.append(move)
+        if len(still) == len(self.moves):
+            return []
+        self.moves = still
+        held, self.held = self.held, []
+        return [message for message in held if not self.hold(message)]
+
+
+@dataclass(slots=True)
+class Move:
+    """Messages that came here from another conduit."""
+
+    old: int
+    id: int | None
+    last: int
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A message without a number yet, and the series that it is a slice of."""
+
+    message: Numbered
+    size: int
+    series: Series | None = None
+
+
+@dataclass(slots=True)
+class Series:
+    """The slices of one payload, on their way out."""
+
+    count: int
+    base: int = -1
+
+
+def id_of(message: Numbered) -> int | None:
+    """The resource or selection that a message is about."""
+    return message.id if isinstance(message, StreamData | BatchedData | Pull) else None
+
+
+def move_of(told: Migrate) -> Move:
+    """What a Migrate announces."""
+    return Move(told.ocid, told.id, told.rch_last_sn)
