@@ -31,6 +31,31 @@ def test_a_fleet_is_heard_through_a_router() -> None:
     assert told["bytes"] > 10_000
 
 
+@pytest.mark.slow
+def test_a_fleet_goes_on_when_its_router_was_restarted() -> None:
+    where = endpoint()
+    listen = ("router", "-l", where, "--no-multicast-scouting")
+    with command(*listen) as first:
+        first.says("listens on")
+        options = ("--robots", "2", "--rate", "50", "--camera-bytes", "0", "--seed", "5", "--json")
+        fleet = command("demo", "fleet", "-m", "client", "-e", where, *options)
+        with fleet:
+            fleet.says("samples")
+            first.process.kill()
+            first.process.wait()
+            with command(*listen) as second:
+                second.says("listens on")
+                with command(
+                    "sub", "-k", "robot/*/pose", "-m", "client", "-e", where, "-n", "200"
+                ) as sub:
+                    sub.says("subscribed")
+                    assert sub.ends() == 0
+                assert fleet.process.poll() is None
+                assert fleet.interrupt() == 130
+    heard = {line.split(":")[0] for line in sub.lines if line.startswith("put ")}
+    assert heard == {"put robot/1/pose", "put robot/2/pose"}
+
+
 def test_without_a_router_the_fleet_says_what_it_tried() -> None:
     where = endpoint()
     code, said = run("demo", "fleet", "-m", "client", "-e", where, "--no-multicast-scouting")

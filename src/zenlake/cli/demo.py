@@ -27,6 +27,10 @@ LINE = 5.0
 """Seconds between two lines of progress."""
 
 
+AGAIN = 1.0
+"""Seconds between two attempts of a robot to find the router again."""
+
+
 class Show(StrEnum):
     """What can be shown."""
 
@@ -64,7 +68,8 @@ def demo(
     They publish poses, batteries, temperatures, pictures and faults. Each robot has a session of
     its own, a client of tcp/localhost:7447 unless the options say otherwise. It numbers what it
     says and keeps the last hundred of each kind, so that a recorder can prove what it heard and
-    heal what it did not. Now and then one is gone for some seconds, and comes back as new.
+    heal what it did not. Now and then one is gone for some seconds, and comes back as new. A
+    router that restarts is connected to again.
     """
     from zenlake.demo import Fleet
 
@@ -111,6 +116,9 @@ class _Stage:
         self._said = 0
         self._bytes = 0
         self._lost = 0
+        #: When robots that found no router try again, and whether that was told.
+        self._again: dict[str, float] = {}
+        self._away = False
 
     def open(self, robots: list[Robot]) -> None:
         from rich.progress import track
@@ -125,8 +133,9 @@ class _Stage:
                 self._publishers.pop(robot.name)
                 self._sessions.pop(robot.name).close()
             return
-        if robot.name not in self._sessions:
-            self._wake(robot)
+        if not self._awake(robot):
+            self._lost += len(said)
+            return
         publishers = self._publishers[robot.name]
         for one in said:
             publisher = publishers.get(one.key)
@@ -142,6 +151,28 @@ class _Stage:
     def close(self) -> None:
         for session in self._sessions.values():
             session.close()
+
+    def _awake(self, robot: Robot) -> bool:
+        """Whether a robot has a session; it tries to get one again, but not all the time."""
+        from zenlake.errors import ZError
+
+        if robot.name in self._sessions:
+            return True
+        now = time.monotonic()
+        if now < self._again.get(robot.name, 0.0):
+            return False
+        try:
+            self._wake(robot)
+        except ZError as error:
+            self._again[robot.name] = now + AGAIN
+            if not self._away:
+                self._away = True
+                note(f"{error}; robots try again every {AGAIN:g} s")
+            return False
+        if self._away:
+            self._away = False
+            note("the router is back")
+        return True
 
     def _wake(self, robot: Robot) -> None:
         import zenlake
