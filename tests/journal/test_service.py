@@ -24,6 +24,7 @@ def test_every_key_of_a_configured_journal_reaches_its_recorder() -> None:
         "segment_age": 2.0,
         "retain_bytes": 3,
         "retain_age": 4.0,
+        "hold_bytes": 12,
         "on_full": "drop",
         "answer": False,
         "answer_time": False,

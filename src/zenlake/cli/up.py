@@ -205,6 +205,7 @@ def _journal(
         "key_exprs": keys,
         "fsync": fsync,
         "retain_bytes": budget,
+        "hold_bytes": max(1, budget // 2),
         # Whole segments are let go, so a small budget needs small ones.
         "segment_bytes": max(1 << 16, min(128 << 20, budget // 16)),
     }

@@ -51,6 +51,12 @@ class JournalService:
     retain_age: Annotated[float, Real("seconds", 0.001)] | None = key(
         None, "How long it is kept; null means for ever.", honoured_by=_BY
     )
+    hold_bytes: Annotated[int, Whole("bytes", 1)] | None = key(
+        None,
+        "How much more is kept for a lake that has not read it yet (`readers.json` in the folder "
+        "says how far it is); null means nothing.",
+        honoured_by=_BY,
+    )
     on_full: Literal["block", "drop"] = key(
         "block",
         "On a full disk: hold publishers up, or drop samples and count them.",

@@ -25,6 +25,8 @@ class Options:
     segment_age: float = 3600.0
     retain_bytes: int | None = None
     retain_age: float | None = None
+    #: How much more is kept for readers that have not read it; None: nothing.
+    hold_bytes: int | None = None
     on_full: Literal["block", "drop"] = "block"
     #: Whether to answer for the keys that are recorded.
     answer: bool = True

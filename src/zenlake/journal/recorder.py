@@ -82,6 +82,7 @@ class Recorder:
             segment_age=options.segment_age,
             retain_bytes=options.retain_bytes,
             retain_age=options.retain_age,
+            hold_bytes=options.hold_bytes,
             on_full=options.on_full,
         )
         try:

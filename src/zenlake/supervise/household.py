@@ -16,7 +16,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from zenlake.supervise.observing import Observer
 from zenlake.supervise.openmetrics import END
 from zenlake.supervise.parts import Order, Part, Policy, State
 from zenlake.supervise.presence import Presence
+from zenlake.supervise.readers import write_readers
 from zenlake.supervise.status import Journal, Lake, PartStatus, Room, Status
 from zenlake.supervise.telling import Line, Telling
 
@@ -151,6 +152,7 @@ class Household:
 
     def run(self) -> int:
         """Run until a signal asks for the end; gives its number. Raises `NotStarted`."""
+        self._write_page()  # before a router lets go of what a lake has not read
         self._observer = Observer(self.plan.data, self.plan.budget, self._sessions)
         try:
             with self._signals():
@@ -435,6 +437,15 @@ class Household:
     def _write_page(self) -> None:
         with contextlib.suppress(OSError):
             self._presence.tell(self.status.to_json())
+        with contextlib.suppress(OSError):
+            write_readers(self.plan.data / "journal", self._committed())
+
+    def _committed(self) -> Mapping[str, Sequence[int]] | None:
+        """How far the lake is; nothing yet, if it never said, and None if there is no lake."""
+        if LAKE not in self._parts:
+            return None
+        lake = None if self._observer is None else self._observer.lake
+        return {} if lake is None else lake.committed
 
     def metrics(self) -> str:
         """The router's metrics, on an HTTP thread; only an end if it does not answer."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.journal.forgetful_disk import Disk
 from tests.journal.rows import rows, told
 from zenlake.errors import JournalGap, LocalError
 from zenlake.journal import Journal
+from zenlake.journal.disk.files import LocalFiles
 from zenlake.journal.writing.log import Limits, Log
+from zenlake.journal.writing.readers import READERS
 from zenlake.journal.writing.retention import Retention
+from zenlake.supervise.readers import write_readers
 
 
 class Clock:
@@ -62,6 +67,47 @@ def test_what_was_sealed_long_ago_is_let_go_whatever_its_rows_say() -> None:
     again = Log(disk.killed(), limits=limits, clock=clock)
     assert again.partitions[0].next == 3
     assert again.partitions[0].manifest.earliest == 3
+
+
+def sealed(log: Log, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        log.write(0, rows(["a"], start=number))
+        log.commit()
+        log.tend()
+
+
+def test_what_the_lake_has_not_read_is_kept_longer_up_to_a_bound(tmp_path: Path) -> None:
+    size = 14_000
+    limits = Limits(segment_bytes=1, retention=Retention(bytes=size, hold=2 * size))
+    log = Log(files := LocalFiles(tmp_path), limits=limits)
+    journal = Journal(files, "disk")
+    write_readers(tmp_path, {})
+    sealed(log, 5)
+    assert journal.earliest() == (0,), "the lake has read nothing"
+    write_readers(tmp_path, {log.info.id: [2]})
+    sealed(log, 1, 5)
+    assert journal.earliest() == (2,), "it is too much, and the lake has it"
+    sealed(log, 30, 6)
+    held = sum(segment.bytes for segment in journal.segments(0))
+    assert 2 * size < held <= 3 * size, "what nobody comes to read does not fill a disk"
+    (tmp_path / READERS).write_text("damaged")
+    before = journal.earliest()
+    sealed(log, 1, 36)
+    assert journal.earliest()[0] <= before[0] + 1
+    write_readers(tmp_path, None)
+    sealed(log, 1, 37)
+    assert sum(segment.bytes for segment in journal.segments(0)) <= size
+
+
+def test_age_waits_for_the_lake_too(tmp_path: Path) -> None:
+    clock = Clock()
+    limits = Limits(segment_bytes=1, retention=Retention(age=10.0, hold=1 << 30))
+    log = Log(files := LocalFiles(tmp_path), limits=limits, clock=clock)
+    write_readers(tmp_path, {log.info.id: [1]})
+    sealed(log, 3)
+    clock.now += 100
+    log.tend()
+    assert Journal(files, "disk").earliest() == (1,)
 
 
 def test_a_reader_that_began_before_a_segment_was_let_go_reads_on() -> None:

@@ -20,6 +20,7 @@ from zenlake.journal.disk.remote import is_uri
 from zenlake.journal.disk.watermark import WATERMARK, Watermark
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.writing.partition import Partition
+from zenlake.journal.writing.readers import read_by_all
 from zenlake.journal.writing.retention import Retention
 from zenlake.journal.writing.shipping import Shipper
 from zenlake.journal.writing.sources import SourceNumbers
@@ -182,7 +183,14 @@ class Log:
         if shipper is not None:
             self._relocate(shipper)
             wait = min(wait, 0.25)
-        self._limits.retention.apply(self.files, self.partitions, now, shipped=shipper is not None)
+        retention = self._limits.retention
+        retention.apply(
+            self.files,
+            self.partitions,
+            now,
+            shipped=shipper is not None,
+            read=None if retention.hold is None else read_by_all(self.files, self.info),
+        )
         if shipper is not None:
             shipper.offer(tuple(partition.manifest for partition in self.partitions))
         return wait

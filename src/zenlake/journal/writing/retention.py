@@ -20,12 +20,15 @@ _log = logging.getLogger("zenlake.journal")
 class Retention:
     """At most this many bytes in all partitions together, and none sealed longer ago than this.
 
-    The age of a segment is the time since it was sealed, by the clock of this machine: the times
-    in its rows were chosen by strangers.
+    What a reader has not read yet is kept beyond that, up to `hold` bytes more. The age of a
+    segment is the time since it was sealed, by the clock of this machine: the times in its rows
+    were chosen by strangers.
     """
 
     bytes: int | None = None
     age: float | None = None
+    #: None: nothing is kept for readers.
+    hold: int | None = None
 
     def __post_init__(self) -> None:
         if (self.bytes is not None and self.bytes <= 0) or (self.age is not None and self.age <= 0):
@@ -35,21 +38,33 @@ class Retention:
             )
 
     def apply(
-        self, files: Files, partitions: Sequence[Partition], now: float, *, shipped: bool = False
+        self,
+        files: Files,
+        partitions: Sequence[Partition],
+        now: float,
+        *,
+        shipped: bool = False,
+        read: Sequence[int] | None = None,
     ) -> None:
         """Let go of segments; readers that have one open keep it.
 
-        `shipped`: whether somebody else removes those that are on another filesystem.
+        `shipped`: whether somebody else removes those that are on another filesystem. `read`: of
+        each partition, the offset below which every reader has all; None if nobody reads.
         """
         drop = [0] * len(partitions)
+        if self.hold is None:
+            read = None
         if self.age is not None:
             for index, partition in enumerate(partitions):
                 for segment in partition.manifest.segments:
-                    if segment.closed + self.age > now:
+                    if segment.closed + self.age > now or _unread(read, index, segment.end):
                         break
                     drop[index] += 1
         if self.bytes is not None:
-            self._trim(partitions, drop, self.bytes)
+            self._trim(partitions, drop, self.bytes, read)
+        if read is not None and self.hold is not None:
+            # A reader that never comes back must not fill the disk.
+            self._trim(partitions, drop, (self.bytes or 0) + self.hold, None)
         for partition, count in zip(partitions, drop, strict=True):
             if count:
                 gone = partition.manifest.segments[:count]
@@ -59,20 +74,34 @@ class Retention:
                     if not (shipped and is_uri(segment.path)):
                         _remove(files, segment.path)
 
-    def _trim(self, partitions: Sequence[Partition], drop: list[int], most: int) -> None:
+    def _trim(
+        self,
+        partitions: Sequence[Partition],
+        drop: list[int],
+        most: int,
+        read: Sequence[int] | None,
+    ) -> None:
         total = sum(partition.bytes for partition in partitions)
         for partition, count in zip(partitions, drop, strict=True):
             total -= sum(segment.bytes for segment in partition.manifest.segments[:count])
         oldest = sorted(
-            (segment.closed, segment.first, index, segment.bytes)
+            (segment.closed, segment.first, index, segment.bytes, segment.end)
             for index, partition in enumerate(partitions)
             for segment in partition.manifest.segments[drop[index] :]
         )
-        for _, _, index, size in oldest:
+        kept: set[int] = set()
+        for _, _, index, size, end in oldest:
             if total <= most:
                 break
+            if index in kept or _unread(read, index, end):
+                kept.add(index)  # segments of a partition go in their order
+                continue
             drop[index] += 1
             total -= size
+
+
+def _unread(read: Sequence[int] | None, partition: int, end: int) -> bool:
+    return read is not None and end > (read[partition] if partition < len(read) else 0)
 
 
 def _remove(files: Files, path: str) -> None:

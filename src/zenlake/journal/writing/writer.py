@@ -120,6 +120,7 @@ class JournalWriter:
         segment_age: float = 3600.0,
         retain_bytes: int | None = None,
         retain_age: float | None = None,
+        hold_bytes: int | None = None,
         on_full: Literal["block", "drop"] = "block",
         sealed_to: str | None = None,
         queue_bytes: int = 64 << 20,
@@ -129,13 +130,14 @@ class JournalWriter:
 
         What a crash left half written is mended first. `fsync` is `"batch"`, `"never"` or a time
         like `"50ms"`. Segments are sealed at `segment_bytes` or after `segment_age` seconds, kept
-        while all have at most `retain_bytes` and for `retain_age` seconds, and moved to
+        while all have at most `retain_bytes` and for `retain_age` seconds (with `hold_bytes`, so
+        many bytes longer for readers in `readers.json` that have not read them), and moved to
         `sealed_to`, a URI that pyarrow knows. `partitions` is fixed when the journal is created.
         Raises `JournalLocked` when another process writes it, and `JournalCorrupt` when
         acknowledged rows are damaged.
         """
         interval, durable = interval_of(fsync)
-        limits = Limits(segment_bytes, segment_age, Retention(retain_bytes, retain_age))
+        limits = Limits(segment_bytes, segment_age, Retention(retain_bytes, retain_age, hold_bytes))
         place = files or LocalFiles(path)
         lock = place.lock()
         try:

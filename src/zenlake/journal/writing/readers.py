@@ -1,0 +1,37 @@
+"""Who reads a journal and how far: the page `readers.json` in its folder, for its retention.
+
+    {"lake": {"<id of the journal>": [<offset of partition 0>, …]}}
+
+Below these offsets the reader has everything safely. A reader that does not know the journal yet
+has read nothing. `zenlake up` writes the page for its lake (`supervise/readers`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from zenlake.journal.disk.files import Files
+from zenlake.journal.disk.layout import JournalInfo
+
+__all__ = ["READERS", "read_by_all"]
+
+READERS: Final = "readers.json"
+
+
+def read_by_all(files: Files, info: JournalInfo) -> tuple[int, ...] | None:
+    """Of each partition, the offset below which every reader has all; None if nobody reads.
+
+    A page that cannot be read means that nothing was read: rows are rather kept.
+    """
+    nothing = (0,) * info.partitions
+    try:
+        page = json.loads(files.read(READERS))
+        if not page:
+            return None
+        found = [one.get(info.id, nothing) for one in page.values()]
+        return tuple(min(int(one[n]) for one in found) for n in range(info.partitions))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, AttributeError, LookupError):
+        return nothing
