@@ -91,7 +91,10 @@ wheels: $(READY) ## both wheels and the source archive, in dist/
 	ZENLAKE_BUILD=compiled $(BIN)/python -m hatchling build -t wheel
 	ZENLAKE_BUILD=pure $(BIN)/python -m hatchling build -t wheel -t sdist
 
-soak: $(READY) build/compiled ## the suite with every property searched for hours, and more kills
+# A month in an hour first: `zenlake up` with every part killed, again and again.
+soak: $(READY) build/compiled ## a month of `up` in ZENLAKE_MINUTES, then the suite searched for hours
+	ZENLAKE_MINUTES=$(or $(ZENLAKE_MINUTES),60) $(COMPILED) $(BIN)/python -m pytest -q -n 0 -s \
+		tests/supervise/test_month.py
 	HYPOTHESIS_PROFILE=night ZENLAKE_ROUNDS=10 $(COMPILED) $(PYTEST) --timeout=0 $(ARGS)
 
 clean: ## forget everything but the sources

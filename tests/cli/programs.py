@@ -32,7 +32,11 @@ class Program:
     """A program that runs; what it prints is heard here, both of its streams in one."""
 
     def __init__(
-        self, *arguments: str, given: str | None = None, folder: Path | None = None
+        self,
+        *arguments: str,
+        given: str | None = None,
+        folder: Path | None = None,
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         """`arguments` for Python; `given` on the standard input, which then ends."""
         path = os.environ.get("PYTHONPATH", "")
@@ -41,7 +45,7 @@ class Program:
         self.process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=folder,
-            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+            stdin=stdin if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
