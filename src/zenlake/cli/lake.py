@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -152,7 +153,8 @@ def sparking(master: str, conf: list[str] | None) -> Iterator[SparkSession]:
 
 
 def _starting(words: str) -> None:
-    if sys.stderr.isatty():
+    # `zenlake up` shows what its lake says while it starts.
+    if sys.stderr.isatty() or "ZENLAKE_SUPERVISED" in os.environ:
         note(words)
 
 

@@ -63,7 +63,7 @@ class Child:
             stderr=subprocess.PIPE,
             start_new_session=True,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "ZENLAKE_SUPERVISED": "1"},
         )
         self.pid = self.process.pid
         assert self.process.stdout is not None

@@ -234,6 +234,8 @@ class Household:
     def _said(self, name: str, part: Part, words: str) -> None:
         if part.state is State.STARTING and words.startswith("zenlake: "):
             self._doing[name] = words.removeprefix("zenlake: ")
+            if name == LAKE:
+                self._line(f"doing {words}", f"the lake: {self._doing[name]}", bad=False)
         logged = LOGGED.fullmatch(words)
         if logged is not None and name == ROUTER:
             subject = f"{logged[2]} {NUMBERS.sub('#', logged[3])[:120]}"
@@ -373,18 +375,17 @@ class Household:
                 )
             )
             if name == ROUTER:
-                found += [
-                    PartStatus(
-                        RECORDER,
-                        str(one["state"]),
-                        found[0].seconds,
-                        None,
-                        int(one["restarts"]),
-                        str(one["reason"]),
-                    )
-                    for one in self._own_journal()
-                ]
+                found.append(self._recorder(part, now))
         return found
+
+    def _recorder(self, router: Part, now: float) -> PartStatus:
+        """The recorder within the router, by what the router reports of it."""
+        for one in self._own_journal():
+            restarts, reason = int(one["restarts"]), str(one["reason"])
+            since = now - router.since
+            return PartStatus(RECORDER, str(one["state"]), since, None, restarts, reason)
+        state = State.STARTING if router.state is State.UP else router.state
+        return PartStatus(RECORDER, str(state), now - router.since)
 
     def _own_journal(self) -> list[dict[str, Any]]:
         """The report about the journal in the data folder, if there is one."""

@@ -35,8 +35,10 @@ def report_until(over: threading.Event, session: Session, recording: Recording |
     threading.Thread(
         target=_answer, args=(runtime, told), name="zenlake answering", daemon=True
     ).start()
-    while not over.wait(EVERY):
+    while True:
         _say(told, {"report": _report(runtime, recording)})
+        if over.wait(EVERY):
+            return
 
 
 def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
