@@ -115,9 +115,8 @@ def _asked(data: Path, where: str | None) -> Status | None:
                 found = Status.from_json(text)
                 if where is not None or page is None or found.pid == page.get("pid"):
                     return found
-        except (OSError, ValueError, DecodeError) as error:
-            if where is not None:
-                note(f"{where}: {error}")
+        except (OSError, ValueError, DecodeError):
+            pass  # it has just ended, or hangs: what it wrote last says more
     elif where is not None:
         raise typer.BadParameter(f"'{where}' is no HOST:PORT", param_hint="-e")
     if page is None:

@@ -67,20 +67,22 @@ class Notices:
         journal = status.journal
         if self._grown("dropped", journal.dropped):
             self._tell("dropped", f"{journal.dropped:,} samples could not be kept so far")
-        self._lasting(
-            "full",
-            journal.disk_full,
-            f"the disk of {status.data} is full: publishers are held up until there is room; "
-            "delete something there, or give the journal less with --retain-size",
-            "the disk has room again, and recording goes on",
-        )
-        up = any(part.name == "router" and part.state == State.UP for part in status.parts)
-        self._lasting(
-            "recorder",
-            up and bool(journal.failure),
-            f"nothing is recorded: {journal.failure}; it is tried again",
-            "recording goes on",
-        )
+        state = {part.name: part.state for part in status.parts}
+        if state.get("recorder") == State.UP:  # else nobody knows how its disk is
+            self._lasting(
+                "full",
+                journal.disk_full,
+                f"the disk of {status.data} is full: publishers are held up until there is room; "
+                "delete something there, or give the journal less with --retain-size",
+                "the disk has room again, and recording goes on",
+            )
+        if state.get("router") == State.UP:
+            self._lasting(
+                "recorder",
+                bool(journal.failure),
+                f"nothing is recorded: {journal.failure}; it is tried again",
+                "recording goes on",
+            )
         full_in = status.disk.full_in
         if full_in is not None and full_in < SOON and not journal.disk_full:
             self._tell(

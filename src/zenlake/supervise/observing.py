@@ -90,5 +90,5 @@ class Observer:
             shrinks = -(self._free.rate or 0.0)
             other = max(self._lake.rate or 0.0, shrinks - growth)
             self.full_in = forecast(self.disk, self._budget, growth, other)
-        elif room.free * 50 <= room.total:
+        else:
             self.full_in = forecast(self.disk, self._budget, 0.0, 0.0)
