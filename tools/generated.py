@@ -25,6 +25,7 @@ GENERATORS = (
     "zenlake.wire.document",
     "zenlake.config.document",
     "zenlake.links.document",
+    "zenlake.xrce.conformance",
     "zenlake.admin.document",
     "zenlake.supervise.openmetrics",
 )

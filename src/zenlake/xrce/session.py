@@ -52,7 +52,7 @@ from zenlake.xrce.options import (
 from zenlake.xrce.outgoing import CLOSED, CLOSING, NEVER, OPEN, OPENING, Outgoing, written
 from zenlake.xrce.properties import AUTHENTICATION, CONDUITS, SN_LENGTH, number_of, value_of
 
-__all__ = ["CLOSED", "CLOSING", "OPEN", "OPENING", "STATES", "Session", "written"]
+__all__ = ["CLOSED", "CLOSING", "NEVER", "OPEN", "OPENING", "STATES", "Session", "written"]
 
 STATES: Final = ("closed", "opening", "open", "closing")
 
@@ -120,14 +120,18 @@ class Session(Outgoing):
         self.peer = told.pid
         self.peer_lease = told.lease
         self._agree(told.properties)
-        self._accept = written(
-            Accept(
+        properties = options.properties(told.properties)
+        while True:
+            message = Accept(
                 open_pid=told.pid,
                 accept_pid=options.pid,
                 lease=options.lease,
-                properties=options.properties(told.properties),
+                properties=properties,
             )
-        )
+            self._accept = written(message)
+            if len(self._accept) <= options.mtu or not properties:
+                break
+            properties = properties[1:]  # none of them is a must, and the last says most
         self._packing.add(self._accept)
         self._opened(now)
         return SUCCESS

@@ -1,0 +1,381 @@
+"""The broker: sessions on any number of links, and where a sample of one goes to among the others.
+
+It owns no socket and no clock. An edge tells it of links (`connected`, `received`, `lost`) and of
+time (`tick`), and sends what `flush` gives. What lies beyond, such as a Zenoh 1.x network, is an
+`Outside`: it is told what is published and wanted here, and gives samples in return.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, Final
+
+from zenlake.errors import DecodeError
+from zenlake.expr import Type
+from zenlake.wire.cursor import Reader
+from zenlake.xrce.codec import (
+    BatchedData,
+    Close,
+    Declare,
+    Hello,
+    KeepAlive,
+    Open,
+    Pull,
+    Scout,
+    StreamData,
+    WriteData,
+    read_message,
+)
+from zenlake.xrce.framing import Deframer, frame
+from zenlake.xrce.markers import XrceMessage, conduit_of, space_of
+from zenlake.xrce.member import Member
+from zenlake.xrce.names import parse_name
+from zenlake.xrce.options import BAD_PARAMETER, GENERIC, NO_ROOM, Habits, Options
+from zenlake.xrce.outside import BrokerOptions, Outside, Values
+from zenlake.xrce.routing import Routing, spaced
+from zenlake.xrce.session import CLOSED, NEVER, Session, written
+
+#: Bits of a scouting mask.
+BROKER, DURABILITY_BIT, PEER, CLIENT = 1, 2, 4, 8
+#: Frames to peers that read them in pieces are no larger.
+STREAM_MTU: Final = 1 << 22
+
+
+class Port:
+    """One link of a broker: an address, or a connection."""
+
+    __slots__ = ("closing", "deframer", "key", "member", "mtu", "out", "stream")
+
+    def __init__(self, key: Any, stream: bool, mtu: int) -> None:
+        """`key`: what the edge calls it."""
+        self.key = key
+        self.stream = stream
+        self.mtu = mtu
+        self.member: Member | None = None
+        self.deframer = Deframer() if stream else None
+        self.out: list[bytes] = []
+        #: It is of no use any more once `out` is sent.
+        self.closing = False
+
+
+class Broker(Routing):
+    """All sessions of a broker."""
+
+    def __init__(
+        self, options: BrokerOptions, outside: Outside | None = None, values: Values | None = None
+    ) -> None:
+        """`values`: where those of durable resources are kept; in memory if not said."""
+        super().__init__(options, outside, values)
+        self._ports: dict[bytes, Port] = {}
+        self._dirty: dict[Port, None] = {}
+        self._due: list[tuple[float, int, bytes]] = []
+        self._armed: dict[bytes, float] = {}
+        self._count = 0
+
+    # ---------------------------------------------------------------------------------- links
+
+    def connected(self, key: Any, stream: bool, mtu: int = 0) -> Port:
+        """A link that somebody may speak over."""
+        return Port(key, stream, mtu or (STREAM_MTU if stream else self.options.mtu))
+
+    def lost(self, port: Port) -> None:
+        """A connection broke: its session is over."""
+        if port.member is not None and port.stream:
+            self._leave(port.member, "the link was lost")
+
+    def received(self, port: Port, data: bytes, now: float) -> None:
+        """Bytes came over a link."""
+        self.now = now
+        if port.deframer is None:
+            self._packet(port, data, now)
+        else:
+            try:
+                for packet in port.deframer.feed(data):
+                    self._packet(port, packet, now)
+                    if port.closing:
+                        break
+            except DecodeError as error:
+                self._malformed(port, str(error))
+        self._dirty[port] = None
+
+    def _malformed(self, port: Port, why: str) -> None:
+        self.counters.malformed += 1
+        if port.member is not None:
+            port.member.session.fail(GENERIC, why)
+            self._after(port, port.member)
+        elif port.stream:
+            self._say(port, Close(pid=self.options.pid, reason=GENERIC))
+        port.closing = port.closing or port.stream
+
+    def _packet(self, port: Port, packet: bytes, now: float) -> None:
+        try:
+            r = Reader(packet)
+            messages: list[XrceMessage] = []
+            while r.pos < r.end:
+                messages.append(read_message(r))
+        except DecodeError as error:
+            self._malformed(port, str(error))
+            return
+        member = port.member
+        if member is None and messages:
+            messages = self._stranger(port, messages, now)
+            member = port.member
+        if member is None or not messages:
+            return
+        first = messages[0]
+        if isinstance(first, Open) and first.pid != member.session.peer:
+            self.counters.refused += 1
+            self._say(port, Close(pid=self.options.pid, reason=BAD_PARAMETER))
+            return
+        member.session.counters.received_bytes += len(packet)
+        for message in member.session.take(messages, now):
+            self._message(port, member, message, now)
+        self._after(port, member)
+
+    def _stranger(self, port: Port, messages: list[XrceMessage], now: float) -> list[XrceMessage]:
+        """Messages over a link without a session; gives those that a session is to see."""
+        for i, message in enumerate(messages):
+            if isinstance(message, Scout):
+                if message.mask & BROKER:
+                    self._say(port, Hello(mask=BROKER, locators=self.options.locators))
+            elif isinstance(message, Open):
+                return messages[i + 1 :] if self._open(port, message, now) else []
+            elif isinstance(message, KeepAlive | Close):
+                member = self.members.get(message.pid)
+                if member is None or port.stream:
+                    self.counters.strangers += 1
+                    if isinstance(message, KeepAlive):
+                        self._say(port, Close(pid=self.options.pid, reason=GENERIC))
+                    return []
+                self._move(port, member)
+                return messages[i:]
+            else:
+                self.counters.strangers += 1
+                return []
+        return []
+
+    def _move(self, port: Port, member: Member) -> None:
+        """A session goes on at another address."""
+        old = self._ports.get(member.session.peer)
+        if old is not None and old is not port:
+            old.member = None
+            old.closing = True
+            self._dirty[old] = None
+            self.counters.moved += 1
+        port.member = member
+        self._ports[member.session.peer] = port
+
+    def _open(self, port: Port, told: Open, now: float) -> bool:
+        if told.pid == self.options.pid:
+            return False
+        before = self.members.get(told.pid)
+        if before is not None:
+            if not port.stream and not before.session.options.lossless:
+                self._move(port, before)
+                before.session.take([told], now)
+                self._after(port, before)
+                return False
+            self._leave(before, "its owner opened another one")
+        options = self.options
+        if len(self.members) >= options.sessions:
+            return self._refuse(port, NO_ROOM)
+        session = Session(
+            Options(
+                options.pid,
+                lease=0 if port.stream else options.lease,
+                mtu=port.mtu,
+                lossless=port.stream,
+                queue=options.queue,
+                room=options.room,
+            ),
+            initiator=False,
+        )
+        habits = options.habits
+        session.habits = Habits(
+            habits.whole, habits.ocaml, habits.endless, habits.eager, habits.frame
+        )
+        try:
+            reason = session.accept(told, now, options.secret)
+        except DecodeError:
+            reason = BAD_PARAMETER
+        if reason:
+            return self._refuse(port, reason)
+        member = Member(self, session)
+        self.members[told.pid] = member
+        self._ports[told.pid] = port
+        port.member = member
+        self.counters.opened += 1
+        self.outside.came(told.pid)
+        self._after(port, member)
+        return True
+
+    def _refuse(self, port: Port, reason: int) -> bool:
+        self.counters.refused += 1
+        self._say(port, Close(pid=self.options.pid, reason=reason))
+        port.closing = True
+        return False
+
+    def _leave(self, member: Member, why: str = "") -> None:
+        pid = member.session.peer
+        if self.members.get(pid) is not member:
+            return
+        del self.members[pid]
+        port = self._ports.pop(pid, None)
+        member.session.why = member.session.why or why
+        member.session.state = CLOSED
+        self.counters.closed += 1
+        self.counters.congested += member.congested
+        member.leave()
+        if port is not None and port.member is member:
+            self._write(port, member)
+            port.member = None
+            port.closing = True
+            self._dirty[port] = None
+        self.outside.went(pid)
+
+    def _say(self, port: Port, message: Hello | Close) -> None:
+        data = written(message)
+        port.out.append(frame(data) if port.stream else data)
+        self._dirty[port] = None
+
+    def _after(self, port: Port, member: Member) -> None:
+        if member.session.state == CLOSED:
+            self._leave(member)
+        else:
+            self._dirty[port] = None
+
+    def _write(self, port: Port, member: Member) -> None:
+        packets = member.session.packets(self.now)
+        port.out += [frame(packet) for packet in packets] if port.stream else packets
+
+    def flush(self, now: float) -> list[Port]:
+        """The links with something to send (`out`), or to close."""
+        self.now = now
+        found: list[Port] = []
+        while self._dirty:
+            port, _ = self._dirty.popitem()
+            member = port.member
+            if member is not None:
+                self._write(port, member)
+                self._arm(member)
+            if port.out or port.closing:
+                found.append(port)
+        return found
+
+    # ----------------------------------------------------------------------------------- time
+
+    def _arm(self, member: Member) -> None:
+        member.now = self.now
+        at = member.deadline
+        pid = member.session.peer
+        if at < self._armed.get(pid, NEVER):
+            self._armed[pid] = at
+            self._count += 1
+            heapq.heappush(self._due, (at, self._count, pid))
+
+    @property
+    def deadline(self) -> float:
+        """When `tick` is to be called."""
+        return self._due[0][0] if self._due else NEVER
+
+    def tick(self, now: float) -> None:
+        """Do what the time demands."""
+        self.now = now
+        while self._due and self._due[0][0] <= now:
+            at, _, pid = heapq.heappop(self._due)
+            if self._armed.get(pid) == at:
+                del self._armed[pid]
+            member = self.members.get(pid)
+            if member is None:
+                continue
+            member.now = now
+            if member.deadline <= now:
+                member.tick(now)
+            if member.session.state == CLOSED:
+                self._leave(member)
+            else:
+                self._touch(member)
+
+    def _touch(self, member: Member) -> None:
+        port = self._ports.get(member.session.peer)
+        if port is not None:
+            self._dirty[port] = None
+
+    def close(self, now: float) -> None:
+        """Say goodbye to everybody."""
+        self.now = now
+        for member in list(self.members.values()):
+            member.session.close(now)
+            self._leave(member, "the broker stops")
+
+    # -------------------------------------------------------------------------------- messages
+
+    def _message(self, port: Port, member: Member, message: XrceMessage, now: float) -> None:
+        if isinstance(message, StreamData):
+            self._sample(member, message, message.id, message.prid, message.payload)
+        elif isinstance(message, WriteData):
+            self._write_data(member, message)
+        elif isinstance(message, Declare):
+            member.declare(message, now)
+        elif isinstance(message, Pull):
+            member.pull(message, now)
+        elif isinstance(message, BatchedData):
+            for payload in message.payloads:
+                self._sample(member, message, message.id, None, payload)
+            for sample in message.samples:
+                self._sample(member, message, message.id, sample.prid, sample.payload)
+        elif isinstance(message, Scout) and message.mask & BROKER:
+            self._say(port, Hello(mask=BROKER, locators=self.options.locators))
+
+    def _sample(
+        self, member: Member, message: StreamData | BatchedData, id: int, prid: int | None,
+        payload: bytes,
+    ) -> None:  # fmt: skip
+        space = space_of(message, member.habits.ocaml) if message.markers else 0
+        conduit = conduit_of(message) if message.markers else 0
+        tables = member.spaces.get(space)
+        known = tables.resources.get(prid if prid else id) if tables is not None else None
+        if known is None or not known.name.trivial:
+            self.route(member, space, None, id, payload, message.reliable, conduit, 0, None)
+            return
+        if known.name.meta:
+            self.counters.meta_writes += 1
+            return
+        durability = known.durability
+        if tables is not None and not durability:
+            publication = tables.publishers.get(id)
+            durability = publication.durability if publication is not None else 0
+        self._named(
+            member, space, known.name.path, payload, message.reliable, conduit, durability,
+            message.sn, known.type,
+        )  # fmt: skip
+
+    def _write_data(self, member: Member, message: WriteData) -> None:
+        try:
+            name = parse_name(message.resource)
+        except DecodeError:
+            self.counters.malformed += 1
+            return
+        if not member.styled:
+            member.style, member.styled = name.style, True
+        if name.meta or not name.trivial:
+            self.counters.meta_writes += 1
+            return
+        space = space_of(message, member.habits.ocaml)
+        self._named(
+            member, space, name.path, message.payload, message.reliable, conduit_of(message),
+            name.durability, message.sn, None,
+        )  # fmt: skip
+
+    def _named(
+        self, member: Member, space: int, path: str, payload: bytes, reliable: bool, conduit: int,
+        durability: int, sn: int, type: Type | None,
+    ) -> None:  # fmt: skip
+        if durability:
+            self.values.put(spaced(space, path), durability, payload)
+        self.route(member, space, path, 0, payload, reliable, conduit, durability, type)
+        if space != 1:
+            self.outside.published(
+                spaced(space, path), payload, reliable, conduit, durability,
+                member.session.peer, sn,
+            )  # fmt: skip

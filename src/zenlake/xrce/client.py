@@ -1,0 +1,323 @@
+"""The client: a session with a broker, and what a program declares and does over it.
+
+It owns no socket and no clock, as the broker: an edge feeds it packets and time, sends what
+`packets` gives, and waits on its behalf. Declarations of one call are one transaction; its result
+comes later, as do samples: `commits` and each subscription's `on_sample` tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zenlake.errors import LocalError
+from zenlake.wire.cursor import Writer
+from zenlake.xrce.codec import (
+    BatchedData,
+    Binding,
+    Commit,
+    Declare,
+    ForgetPublisher,
+    ForgetResource,
+    ForgetSelection,
+    ForgetSubscriber,
+    Hello,
+    Property,
+    Publisher,
+    Pull,
+    Resource,
+    Result,
+    Selection,
+    StreamData,
+    Subscriber,
+    WriteData,
+)
+from zenlake.xrce.declared import STATUS
+from zenlake.xrce.markers import XrceMessage
+from zenlake.xrce.names import Name, matches, parse_name
+from zenlake.xrce.options import Options
+from zenlake.xrce.properties import RELIABILITY, number
+from zenlake.xrce.selections import parse_selection
+from zenlake.xrce.session import CLOSED, Session
+from zenlake.xrce.tables import PARAMETERS, PULL, PUSH, TYPE, Declaration
+
+#: Gets the name of the resource a sample belongs to (empty if it has none), and the payload.
+OnSample = Callable[[str, bytes], None]
+
+
+class DeclarationRefused(LocalError):
+    """The other side refused a declaration."""
+
+
+@dataclass(slots=True, eq=False)
+class Written:
+    """A publisher of this client."""
+
+    id: int
+    name: str
+    reliable: bool
+    conduit: int = 0
+    #: Whether somebody listens; nothing is sent before.
+    matched: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Read:
+    """A subscription of this client."""
+
+    id: int
+    name: Name | None
+    mode: int
+    on_sample: OnSample
+    #: How often a pull came to its end.
+    ends: int = 0
+    samples: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A transaction whose result has not come."""
+
+    id: int
+    done: bool = False
+    status: int = 0
+    failed: int = 0
+
+    def check(self) -> None:
+        """Raise `DeclarationRefused` if it was refused."""
+        if self.status:
+            why = STATUS.get(self.status, str(self.status))
+            raise DeclarationRefused(
+                f"the broker refused the declaration of id {self.failed}: {why}"
+            )
+
+
+@dataclass(slots=True)
+class Client:
+    """One side of a session, with names and numbers for what it says."""
+
+    session: Session
+    space: int = 0
+    names: dict[int, Name] = field(default_factory=dict)
+    publishers: dict[int, Written] = field(default_factory=dict)
+    subscribers: dict[int, Read] = field(default_factory=dict)
+    commits: dict[int, Pending] = field(default_factory=dict)
+    hellos: list[Hello] = field(default_factory=list)
+    on_matching: Callable[[Written], None] | None = None
+    dropped: int = 0
+    _ids: dict[str, int] = field(default_factory=dict)
+    _aliases: dict[int, int] = field(default_factory=dict)
+    _next_rid: int = 2
+    _next_sid: int = 1
+    _next_commit: int = 0
+
+    @classmethod
+    def make(cls, options: Options, space: int = 0) -> Client:
+        """A client that has said nothing yet."""
+        return cls(Session(options, True), space)
+
+    # ---------------------------------------------------------------------------- declarations
+
+    def resource(
+        self, uri: str, rid: int = 0, properties: tuple[Property, ...] = (), type: str = ""
+    ) -> tuple[int, list[Declaration]]:
+        """The id of a resource, and what has to be declared for it."""
+        known = self._ids.get(uri)
+        if known is not None and rid in (0, known):
+            return known, []
+        if not rid:
+            rid, self._next_rid = self._next_rid, self._next_rid + 2
+        if type:
+            properties = (*properties, Property(id=TYPE, value=type.encode()))
+        self.names[rid] = parse_name(uri)
+        self._ids[uri] = rid
+        return rid, [Resource(rid=rid, uri=uri, properties=properties)]
+
+    def selection(
+        self, query: str, parameters: tuple[str, ...] = ()
+    ) -> tuple[int, list[Declaration]]:
+        """The id of a selection, and what has to be declared for it."""
+        sid, self._next_sid = self._next_sid, self._next_sid + 2
+        self.names[sid] = parse_selection(query).name
+        properties = (Property(id=PARAMETERS, value=_texts(parameters)),) if parameters else ()
+        return sid, [Selection(sid=sid, query=query, properties=properties)]
+
+    def publisher(
+        self, id: int, reliable: bool = True, conduit: int = 0
+    ) -> tuple[Written, list[Declaration]]:
+        """A publisher of a resource or selection, and what has to be declared for it."""
+        name = self.names.get(id)
+        made = Written(id, name.path if name is not None else "", reliable, conduit)
+        self.publishers[id] = made
+        return made, [Publisher(rid=id, properties=_reliability(reliable))]
+
+    def subscriber(
+        self, id: int, on_sample: OnSample, mode: int = PUSH, reliable: bool = True,
+        window: tuple[int, int, int] = (0, 0, 0),
+    ) -> tuple[Read, list[Declaration]]:  # fmt: skip
+        """A subscription; `window`: origin, period and duration in milliseconds."""
+        made = Read(id, self.names.get(id), mode, on_sample)
+        self.subscribers[id] = made
+        origin, period, duration = window
+        declaration = Subscriber(
+            id=id, mode=mode, origin=origin, period=period, duration=duration,
+            properties=_reliability(reliable),
+        )  # fmt: skip
+        return made, [declaration]
+
+    def commit(self, declarations: list[Declaration]) -> Pending:
+        """Send declarations as one transaction, in as many messages as it takes."""
+        made = Pending(self._next_commit)
+        self._next_commit = (self._next_commit + 1) & 0xFF
+        self.commits[made.id] = made
+        last: list[Declaration] = [Commit(commit_id=made.id)]
+        mtu = self.session.options.mtu
+        group: list[Declaration] = []
+        size = 0
+        for declaration in [*declarations, *last]:
+            w = Writer()
+            declaration.write(w)
+            more = len(w.getvalue())
+            if group and size + more + 8 > mtu:
+                self._declare(group)
+                group, size = [], 0
+            group.append(declaration)
+            size += more
+        self._declare(group)
+        return made
+
+    def _declare(self, declarations: list[Declaration]) -> None:
+        message = Declare(sn=0, declarations=tuple(declarations))
+        if not self.session.send(message, True, space=self.space):
+            raise LocalError(
+                "the session takes no declarations now: it is closed, or its queue full"
+            )
+
+    def forget(self, thing: Written | Read) -> list[Declaration]:
+        """What has to be declared so that a publisher or subscription is no more."""
+        if isinstance(thing, Written):
+            self.publishers.pop(thing.id, None)
+            return [ForgetPublisher(id=thing.id)]
+        self.subscribers.pop(thing.id, None)
+        told: list[Declaration] = [ForgetSubscriber(id=thing.id)]
+        if thing.id % 2:
+            told.append(ForgetSelection(sid=thing.id))
+        return told
+
+    def forget_resource(self, uri: str) -> list[Declaration]:
+        """What has to be declared so that a resource has no number any more."""
+        rid = self._ids.pop(uri, None)
+        if rid is None:
+            return []
+        self.names.pop(rid, None)
+        return [ForgetResource(rid=rid)]
+
+    # --------------------------------------------------------------------------------- samples
+
+    def put(self, publisher: Written, payload: bytes, always: bool = False) -> bool:
+        """Publish a sample if somebody listens; False: nobody does, or there is no room."""
+        if not publisher.matched and not always:
+            return False
+        message = StreamData(reliable=publisher.reliable, sn=0, id=publisher.id, payload=payload)
+        return self.session.send(message, publisher.reliable, publisher.conduit, self.space)
+
+    def put_batch(self, publisher: Written, payloads: list[bytes]) -> bool:
+        """Publish several samples in one message."""
+        if not publisher.matched:
+            return False
+        message = BatchedData(
+            reliable=publisher.reliable, sn=0, id=publisher.id, payloads=tuple(payloads)
+        )
+        return self.session.send(message, publisher.reliable, publisher.conduit, self.space)
+
+    def write(self, name: str, payload: bytes, reliable: bool = True, conduit: int = 0) -> bool:
+        """Write a sample by name, without having declared anything."""
+        parse_name(name)
+        message = WriteData(reliable=reliable, sn=0, resource=name, payload=payload)
+        return self.session.send(message, reliable, conduit, self.space)
+
+    def pull(self, one: Read, most: int | None = None, final: bool = False) -> bool:
+        """Ask for what was kept."""
+        message = Pull(final=final, sn=0, id=one.id, max_samples=most)
+        return self.session.send(message, True, space=self.space)
+
+    # ------------------------------------------------------------------------------- receiving
+
+    def receive(self, packet: bytes, now: float) -> None:
+        """Take a packet from the other side."""
+        for message in self.session.receive(packet, now):
+            self._message(message)
+
+    def _message(self, message: XrceMessage) -> None:
+        if isinstance(message, StreamData):
+            self._sample(message.id, message.prid, message.payload)
+        elif isinstance(message, BatchedData):
+            for payload in message.payloads:
+                self._sample(message.id, None, payload)
+            for sample in message.samples:
+                self._sample(message.id, sample.prid, sample.payload)
+        elif isinstance(message, WriteData):
+            self._write(message)
+        elif isinstance(message, Declare):
+            for declaration in message.declarations:
+                self._declaration(declaration)
+        elif isinstance(message, Hello):
+            self.hellos.append(message)
+
+    def _sample(self, id: int, prid: int | None, payload: bytes) -> None:
+        one = self.subscribers.get(self._aliases.get(id, id))
+        if one is None:
+            self.dropped += 1
+        elif prid == 0:
+            one.ends += 1
+        else:
+            name = self.names.get(id if prid is None else prid)
+            one.samples += 1
+            one.on_sample(name.path if name is not None else "", payload)
+
+    def _write(self, message: WriteData) -> None:
+        path = parse_name(message.resource).path
+        for one in self.subscribers.values():
+            if one.name is not None and matches(one.name.path, path):
+                one.samples += 1
+                one.on_sample(path, message.payload)
+                return
+        self.dropped += 1
+
+    def _declaration(self, told: Declaration) -> None:
+        if isinstance(told, Result):
+            pending = self.commits.pop(told.commit_id, None)
+            if pending is not None:
+                pending.status, pending.failed, pending.done = told.status, told.id, True
+        elif isinstance(told, Subscriber | ForgetSubscriber):
+            publisher = self.publishers.get(told.id)
+            if publisher is not None:
+                publisher.matched = isinstance(told, Subscriber)
+                if self.on_matching is not None:
+                    self.on_matching(publisher)
+        elif isinstance(told, Binding):
+            self._aliases[told.new_id] = self._aliases.get(told.old_id, told.old_id)
+        elif isinstance(told, Resource):
+            self.names.setdefault(told.rid, parse_name(told.uri))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session is over."""
+        return self.session.state == CLOSED
+
+
+def _reliability(reliable: bool) -> tuple[Property, ...]:
+    return () if reliable else (number(RELIABILITY, 0),)
+
+
+def _texts(texts: tuple[str, ...]) -> bytes:
+    w = Writer()
+    w.nat(len(texts))
+    for text in texts:
+        data = text.encode()
+        w.nat(len(data))
+        w.raw(data)
+    return w.getvalue()
+
+
+__all__ = ["PULL", "PUSH", "Client", "DeclarationRefused", "OnSample", "Pending", "Read", "Written"]

@@ -1,0 +1,315 @@
+"""A session as the broker sees it: what it declared, what waits for it, how it is spoken to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from zenlake.errors import EncodeError
+from zenlake.xrce.codec import (
+    BatchedData,
+    Commit,
+    Declare,
+    ForgetSubscriber,
+    Pull,
+    Result,
+    StreamData,
+    Subscriber,
+    WriteData,
+)
+from zenlake.xrce.markers import space_of
+from zenlake.xrce.options import BAD_DECLARATION, Habits
+from zenlake.xrce.session import OPEN, Session
+from zenlake.xrce.stores import Store, Stored, inside, next_window
+from zenlake.xrce.tables import (
+    OK,
+    PERIODIC_PULL,
+    PERIODIC_PUSH,
+    PULL,
+    PUSH,
+    TOO_LARGE,
+    Declaration,
+    Publication,
+    Refused,
+    Subscription,
+    Tables,
+)
+
+if TYPE_CHECKING:
+    from zenlake.xrce.routing import Routing
+
+#: Declarations of one transaction.
+TRANSACTION_MAX: Final = 1024
+#: Resource spaces that one session may use.
+SPACES_MAX: Final = 16
+#: Samples that one BatchedData carries.
+BATCH_MAX: Final = 127
+
+
+class Member:
+    """One session of a broker."""
+
+    def __init__(self, broker: Routing, session: Session) -> None:
+        """It has just opened."""
+        self.broker = broker
+        self.session = session
+        self.spaces: dict[int, Tables] = {}
+        self.pending: dict[int, list[Declaration]] = {}
+        self.pending_count = 0
+        self.stores: dict[Subscription, Store] = {}
+        #: Pulls that wait for a window: how many samples are wanted.
+        self.held: dict[Subscription, int | None] = {}
+        #: Pull sessions of selections in which the outside was asked already.
+        self.asked: set[Subscription] = set()
+        self.style = "/"
+        self.styled = False
+        self.congested = 0
+
+    @property
+    def habits(self) -> Habits:
+        """What its peer does otherwise than the paper says."""
+        return self.session.habits
+
+    def tables(self, space: int) -> Tables:
+        """Its declarations in a space."""
+        found = self.spaces.get(space)
+        if found is None:
+            found = Tables(space, self.broker.options.declarations, self.habits.ocaml)
+            self.spaces[space] = found
+        return found
+
+    # ---------------------------------------------------------------------------- declarations
+
+    def declare(self, message: Declare, now: float) -> None:
+        """Take declarations, at once or as part of a transaction."""
+        space = space_of(message, self.habits.ocaml)
+        if space not in self.spaces and len(self.spaces) >= SPACES_MAX:
+            self.session.fail(3, f"more than {SPACES_MAX} resource spaces")
+            return
+        at_once: list[Declaration] = []
+        for declaration in message.declarations:
+            if isinstance(declaration, Commit):
+                self._commit(declaration, now)
+            elif isinstance(declaration, Result):
+                continue
+            elif message.committed or self.habits.eager:
+                at_once.append(declaration)
+            elif self.pending_count <= TRANSACTION_MAX:
+                self.pending.setdefault(space, []).append(declaration)
+                self.pending_count += 1
+        if not at_once:
+            return
+        try:
+            self._replace(self.tables(space).apply_all(at_once, now), now)
+        except Refused as error:
+            if message.committed:
+                self.session.fail(BAD_DECLARATION, str(error))
+
+    def _commit(self, told: Commit, now: float) -> None:
+        pending, self.pending = self.pending, {}
+        count, self.pending_count = self.pending_count, 0
+        status, id = OK, 0
+        if count > TRANSACTION_MAX:
+            status, id = TOO_LARGE, 1
+        else:
+            try:
+                made = [
+                    self.tables(space).apply_all(declarations, now)
+                    for space, declarations in pending.items()
+                ]
+                self.broker.allow(self, made)
+                for tables in made:
+                    self._replace(tables, now)
+            except Refused as error:
+                status, id = error.status, error.id
+                self.broker.counters.refused_declarations += 1
+        result = Result(commit_id=told.commit_id, status=status, id=id)
+        self.tell((result,))
+
+    def _replace(self, made: Tables, now: float) -> None:
+        """Put tables into force, and tell the broker what changed."""
+        before = self.spaces.get(made.space, Tables(made.space))
+        self.spaces[made.space] = made
+        if not self.styled:
+            for known in made.resources.values():
+                self.style, self.styled = known.name.style, True
+                break
+        for id, gone in before.subscribers.items():
+            if made.subscribers.get(id) is not gone:
+                self._drop(gone)
+        for id, publication in before.publishers.items():
+            if made.publishers.get(id) is not publication:
+                self.broker.unpublished(self, publication)
+        for id, publication in made.publishers.items():
+            if before.publishers.get(id) is not publication:
+                self.broker.publishing(self, publication)
+        for id, one in made.subscribers.items():
+            if before.subscribers.get(id) is not one:
+                if one.mode != PUSH:
+                    options = self.broker.options
+                    self.stores[one] = Store(options.store_depth, options.store_bytes)
+                self.broker.subscribed(self, one, now)
+
+    def _drop(self, gone: Subscription) -> None:
+        self.stores.pop(gone, None)
+        self.held.pop(gone, None)
+        self.asked.discard(gone)
+        self.broker.unsubscribed(self, gone)
+
+    def leave(self) -> None:
+        """Forget all that it declared."""
+        for tables in self.spaces.values():
+            for one in tables.subscribers.values():
+                self._drop(one)
+            for publication in tables.publishers.values():
+                self.broker.unpublished(self, publication)
+        self.spaces.clear()
+
+    def tell(self, declarations: tuple[Declaration, ...], space: int = 0) -> None:
+        """Send declarations that are in force."""
+        try:
+            self.session.send(
+                Declare(committed=True, sn=0, declarations=declarations), True, space=space
+            )
+        except EncodeError:
+            self.congested += 1
+
+    def match(self, publication: Publication, matched: bool) -> None:
+        """Tell a publisher whether somebody listens, by a subscriber on its own id."""
+        if publication.matched == matched:
+            return
+        publication.matched = matched
+        told: Declaration = (
+            Subscriber(id=publication.id, mode=PUSH)
+            if matched
+            else ForgetSubscriber(id=publication.id)
+        )
+        self.tell((told,), publication.space)
+
+    # ------------------------------------------------------------------------------- samples
+
+    def give(
+        self, one: Subscription, path: str | None, payload: bytes, reliable: bool, conduit: int
+    ) -> None:
+        """A sample for a subscription: sent now, or kept."""
+        if one.mode == PUSH:
+            self.push(one, path, payload, reliable and one.reliable, conduit)
+        else:
+            store = self.stores.get(one)
+            if store is not None:
+                store.put(path, payload, conduit)
+
+    def push(
+        self, one: Subscription, path: str | None, payload: bytes, reliable: bool, conduit: int
+    ) -> None:
+        """Send a sample: by the subscriber's id if it can be, else by name."""
+        session = self.session
+        way = conduit if conduit < session.usable else 0
+        message: StreamData | WriteData
+        if one.exact or path is None:
+            message = StreamData(reliable=reliable, sn=0, id=one.id, payload=payload)
+        else:
+            known = self.spaces[one.space].ids.get(path)
+            if known is None:
+                name = self.style + path
+                message = WriteData(reliable=reliable, sn=0, resource=name, payload=payload)
+            else:
+                message = StreamData(
+                    reliable=reliable, sn=0, id=one.id, prid=known, payload=payload
+                )
+        try:
+            sent = session.send(message, reliable, way, one.space)
+        except EncodeError:
+            sent = False
+        if not sent:
+            self.congested += 1
+
+    def pull(self, message: Pull, now: float) -> None:
+        """Somebody awake wants what was kept."""
+        space = space_of(message, self.habits.ocaml)
+        tables = self.spaces.get(space)
+        one = tables.subscribers.get(message.id) if tables is not None else None
+        if one is None or one.mode not in (PULL, PERIODIC_PULL):
+            self.session.counters.ignored += 1
+            return
+        if message.final and message.max_samples is None:
+            self.asked.discard(one)
+            self.held.pop(one, None)
+            return
+        if one.mode == PERIODIC_PULL and not inside(one, now):
+            self.held[one] = message.max_samples
+        else:
+            self.answer(one, message.max_samples)
+        if message.final:
+            self.asked.discard(one)
+
+    def answer(self, one: Subscription, most: int | None) -> None:
+        """Send what was kept for a subscription, then say whether that was all."""
+        store = self.stores[one]
+        if one not in self.asked and most != 0:
+            self.asked.add(one)
+            if self.broker.ask(self, one, most):
+                return  # the answer goes on when the outside has answered
+        self.drain(one, store.take(most))
+        if not store.count:
+            self.finish(one)
+
+    def finish(self, one: Subscription) -> None:
+        """Say that there is no more; the next pull begins anew."""
+        self.session.send(
+            StreamData(reliable=True, sn=0, id=one.id, prid=0, payload=b""), True, space=one.space
+        )
+
+    def drain(self, one: Subscription, stored: list[Stored]) -> None:
+        """Send samples that were kept, several in one message where that is understood."""
+        batch: list[bytes] = []
+        size = 0
+        conduit = 0
+        room = self.session.options.mtu - 24
+        batching = one.mode == PERIODIC_PUSH and one.exact and self.habits.whole
+        for item in stored:
+            if not batching or len(item.payload) + 4 > room:
+                self.push(one, item.path, item.payload, one.reliable, item.conduit)
+                continue
+            if batch and (size + len(item.payload) + 2 > room or len(batch) >= BATCH_MAX):
+                self._send_batch(one, batch, conduit)
+                batch, size = [], 0
+            batch.append(item.payload)
+            size += len(item.payload) + 2
+            conduit = item.conduit
+        if batch:
+            self._send_batch(one, batch, conduit)
+
+    def _send_batch(self, one: Subscription, batch: list[bytes], conduit: int) -> None:
+        if len(batch) == 1:
+            self.push(one, None, batch[0], one.reliable, conduit)
+            return
+        message = BatchedData(reliable=one.reliable, sn=0, id=one.id, payloads=tuple(batch))
+        way = conduit if conduit < self.session.usable else 0
+        if not self.session.send(message, one.reliable, way, one.space):
+            self.congested += len(batch)
+
+    # ---------------------------------------------------------------------------------- time
+
+    @property
+    def deadline(self) -> float:
+        """When `tick` is to be called."""
+        at = self.session.deadline
+        for one, store in self.stores.items():
+            waits = one.mode == PERIODIC_PUSH and store.count
+            if waits or one in self.held:
+                at = min(at, self.now if inside(one, self.now) else next_window(one, self.now))
+        return at
+
+    now = 0.0
+
+    def tick(self, now: float) -> None:
+        """Do what the time demands: sessions, and windows that are open."""
+        self.now = now
+        self.session.tick(now)
+        if self.session.state != OPEN:
+            return
+        for one, store in list(self.stores.items()):
+            if one.mode == PERIODIC_PUSH and store.count and inside(one, now):
+                self.drain(one, store.take())
+            elif one in self.held and inside(one, now):
+                self.answer(one, self.held.pop(one))

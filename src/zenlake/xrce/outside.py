@@ -1,0 +1,115 @@
+"""What surrounds a broker: options, counters, values that last, and whatever lies beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from zenlake.xrce.names import Name, matches
+from zenlake.xrce.options import Habits
+
+if TYPE_CHECKING:
+    from zenlake.xrce.member import Member
+    from zenlake.xrce.tables import Subscription
+
+
+class Outside:
+    """What lies beyond the broker; this one is empty."""
+
+    def published(
+        self, path: str, payload: bytes, reliable: bool, conduit: int, durability: int,
+        source: bytes, sn: int,
+    ) -> None:  # fmt: skip
+        """A session published a sample."""
+
+    def wanted(self, path: str, wanted: bool) -> None:
+        """The first session wants what a path names, or the last one no longer does."""
+
+    def publishing(self, path: str, publishing: bool) -> bool:
+        """The first session publishes a path, or the last one stops; whether somebody listens."""
+        return False
+
+    def ask(self, member: Member, one: Subscription, most: int | None) -> bool:
+        """A selection is pulled: whether the outside is asked, and `Broker.answered` comes."""
+        return False
+
+    def came(self, pid: bytes) -> None:
+        """A session opened."""
+
+    def went(self, pid: bytes) -> None:
+        """A session closed."""
+
+    def allows(self, name: Name) -> bool:
+        """Whether a resource of that name can be known outside."""
+        return True
+
+
+class Values(Protocol):
+    """Where the last values of durable resources are kept."""
+
+    def put(self, path: str, durability: int, payload: bytes) -> None:
+        """Keep the newest value of a path."""
+
+    def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
+        """The values at paths that match: path, durability, payload."""
+
+
+class Memory:
+    """The last values of durable resources, for as long as the broker lives."""
+
+    def __init__(self, limit: int = 65536) -> None:
+        """`limit`: how many paths."""
+        self._limit = limit
+        self._values: dict[str, tuple[int, bytes]] = {}
+        self.refused = 0
+
+    def put(self, path: str, durability: int, payload: bytes) -> None:
+        """Keep the newest value of a path; new paths are refused when there are too many."""
+        if path not in self._values and len(self._values) >= self._limit:
+            self.refused += 1
+            return
+        self._values[path] = (durability, payload)
+
+    def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
+        """The values at paths that match."""
+        return [
+            (at, durability, payload)
+            for at, (durability, payload) in self._values.items()
+            if matches(path, at)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """How a broker behaves; what a stranger can fill has a bound here."""
+
+    pid: bytes
+    lease: int = 100
+    mtu: int = 1400
+    locators: tuple[str, ...] = ()
+    secret: bytes = b""
+    sessions: int = 4096
+    declarations: int = 4096
+    queue: int = 1 << 20
+    room: int = 1 << 22
+    store_depth: int = 16
+    store_bytes: int = 1 << 20
+    habits: Habits = field(default_factory=Habits)
+
+
+@dataclass(slots=True)
+class BrokerCounters:
+    """What happened in a broker."""
+
+    opened: int = 0
+    closed: int = 0
+    refused: int = 0
+    strangers: int = 0
+    malformed: int = 0
+    moved: int = 0
+    samples_in: int = 0
+    samples_out: int = 0
+    refused_declarations: int = 0
+    congested: int = 0
+    meta_writes: int = 0

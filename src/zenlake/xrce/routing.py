@@ -1,0 +1,332 @@
+"""Where a sample goes among the sessions of a broker, and who is told that somebody listens.
+
+The way of a sample is found once for each name and remembered until a subscription comes or goes.
+A session gets a sample once, however many of its pushed subscriptions want it, and never its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Final
+
+from zenlake.expr import Type, json_record
+from zenlake.wire.cursor import Writer
+from zenlake.xrce.member import Member
+from zenlake.xrce.names import Name, matches, meets
+from zenlake.xrce.outside import BrokerCounters, BrokerOptions, Memory, Outside, Values
+from zenlake.xrce.session import CLOSED
+from zenlake.xrce.tables import INVALID, PUSH, Publication, Refused, Subscription, Tables
+
+#: Names whose way is remembered.
+ROUTES_MAX: Final = 65536
+
+
+class Routing(ABC):
+    """The sessions of a broker and what they declared."""
+
+    def __init__(
+        self, options: BrokerOptions, outside: Outside | None = None, values: Values | None = None
+    ) -> None:
+        """`values`: where those of durable resources are kept; in memory if not said."""
+        self.options = options
+        self.outside = outside or Outside()
+        self.values: Values = values if values is not None else Memory()
+        self.counters = BrokerCounters()
+        self.members: dict[bytes, Member] = {}
+        self.now = 0.0
+        self._exact: dict[tuple[int, str | int], dict[Subscription, Member]] = {}
+        self._wild: dict[Subscription, Member] = {}
+        self._routes: dict[tuple[int, str | int], list[tuple[Member, Subscription]]] = {}
+        self._publications: dict[Publication, Member] = {}
+        self._publishing: dict[str, int] = {}
+        self._wanted: dict[str, int] = {}
+        self._listened: set[str] = set()
+
+    @abstractmethod
+    def _touch(self, member: Member) -> None:
+        """A session has something to send."""
+
+    # --------------------------------------------------------------------------------- routing
+
+    def route(
+        self, source: Member | None, space: int, path: str | None, id: int, payload: bytes,
+        reliable: bool, conduit: int, durability: int, type: Type | None,
+    ) -> None:  # fmt: skip
+        """Give a sample to every session that wants it, once, but not to its source."""
+        self.counters.samples_in += 1
+        key: tuple[int, str | int] = (space, id if path is None else path)
+        targets = self._routes.get(key)
+        if targets is None:
+            targets = self._find(space, path, id)
+            if len(self._routes) > ROUTES_MAX:
+                self._routes.clear()
+            self._routes[key] = targets
+        pushed: Member | None = None
+        record: dict[str, Any] | None = None
+        judged = False
+        for member, one in targets:
+            if member is source or (one.mode == PUSH and member is pushed):
+                continue
+            tagged = one.name is not None and one.name.tags and path is not None
+            if tagged and not meets(one.name, path, durability):  # type: ignore[arg-type]
+                continue
+            if one.chosen is not None and one.chosen.tree is not None:
+                if not judged:
+                    record = type.record(payload) if type is not None else json_record(payload)
+                    judged = True
+                if record is None or not one.chosen.tree.holds(record, one.chosen.parameters):
+                    continue
+            if one.mode == PUSH:
+                pushed = member
+            member.give(one, path, payload, reliable, conduit)
+            self.counters.samples_out += 1
+            self._touch(member)
+
+    def _find(self, space: int, path: str | None, id: int) -> list[tuple[Member, Subscription]]:
+        """Who wants a path; of the subscriptions of one session, exact ones come first."""
+        found = [
+            (member, one)
+            for one, member in self._exact.get((space, id if path is None else path), {}).items()
+        ]
+        if path is not None:
+            for one, member in self._wild.items():
+                if one.space == space and one.name is not None and matches(one.name.path, path):
+                    found.append((member, one))
+        order = {member: i for i, (member, _) in reversed(list(enumerate(found)))}
+        found.sort(key=lambda pair: order[pair[0]])
+        return found
+
+    def inject(self, path: str, payload: bytes, reliable: bool, conduit: int, now: float) -> None:
+        """A sample from outside."""
+        self.now = now
+        space, inner = unspaced(path)
+        self.route(None, space, inner, 0, payload, reliable, conduit, 0, None)
+
+    # ---------------------------------------------------------------------------- declarations
+
+    def allow(self, member: Member, made: list[Tables]) -> None:
+        """Refuse what the outside could not know; raises `Refused`."""
+        for tables in made:
+            before = member.spaces.get(tables.space)
+            for rid, known in tables.resources.items():
+                new = before is None or rid not in before.resources
+                if new and not self.outside.allows(known.name):
+                    raise Refused(INVALID, rid, f"'{known.uri}' cannot be a key outside")
+
+    def subscribed(self, member: Member, one: Subscription, now: float) -> None:
+        """A session subscribed."""
+        self._routes.clear()
+        if one.name is None:
+            self._exact.setdefault((one.space, one.id), {})[one] = member
+        elif one.name.meta:
+            self._tell_meta(member, one)
+            return
+        elif one.name.trivial:
+            self._exact.setdefault((one.space, one.name.path), {})[one] = member
+        else:
+            self._wild[one] = member
+        if one.name is not None and one.space != 1:
+            self._count_up(self._wanted, spaced(one.space, one.name.path), self.outside.wanted)
+        self._late(member, one)
+        self._rematch()
+
+    def unsubscribed(self, member: Member, one: Subscription) -> None:
+        """A session unsubscribed."""
+        self._routes.clear()
+        if one.name is not None and one.name.meta:
+            return
+        key = (one.space, one.id if one.name is None else one.name.path)
+        table = self._exact.get(key)
+        if table is not None:
+            table.pop(one, None)
+            if not table:
+                del self._exact[key]
+        self._wild.pop(one, None)
+        if one.name is not None and one.space != 1:
+            self._count_down(self._wanted, spaced(one.space, one.name.path), self.outside.wanted)
+        self._rematch()
+
+    def _late(self, member: Member, one: Subscription) -> None:
+        """Give a late subscriber the last values that its tags ask for."""
+        if one.name is None or not one.name.tags:
+            return
+        for path, durability, payload in self.values.matching(spaced(one.space, one.name.path)):
+            space, inner = unspaced(path)
+            if space == one.space and meets(one.name, inner, durability):
+                member.give(one, inner, payload, True, 0)
+
+    def publishing(self, member: Member, publication: Publication) -> None:
+        """A session publishes."""
+        self._publications[publication] = member
+        if publication.name is not None and publication.space != 1:
+            path = spaced(publication.space, publication.name.path)
+            count = self._publishing.get(path, 0)
+            self._publishing[path] = count + 1
+            if not count and self.outside.publishing(path, True):
+                self._listened.add(path)
+        member.match(publication, self._interested(member, publication))
+
+    def unpublished(self, member: Member, publication: Publication) -> None:
+        """A session publishes no longer."""
+        self._publications.pop(publication, None)
+        if publication.name is not None and publication.space != 1:
+            path = spaced(publication.space, publication.name.path)
+            count = self._publishing.get(path, 0) - 1
+            if count > 0:
+                self._publishing[path] = count
+            else:
+                self._publishing.pop(path, None)
+                self._listened.discard(path)
+                self.outside.publishing(path, False)
+
+    def listened(self, path: str, listened: bool) -> None:
+        """Somebody outside listens to a path that is published here, or nobody does any more."""
+        if listened:
+            self._listened.add(path)
+        else:
+            self._listened.discard(path)
+        self._rematch()
+
+    def _interested(self, owner: Member, publication: Publication) -> bool:
+        name, space = publication.name, publication.space
+        if name is None:
+            return any(
+                member is not owner
+                for member in self._exact.get((space, publication.id), {}).values()
+            )
+        if spaced(space, name.path) in self._listened or publication.durability:
+            return True
+        if name.trivial:
+            table = self._exact.get((space, name.path))
+            if table and any(member is not owner for member in table.values()):
+                return True
+        else:
+            for (at, path), table in self._exact.items():
+                same = at == space and isinstance(path, str) and matches(name.path, path)
+                if same and any(member is not owner for member in table.values()):
+                    return True
+        return any(
+            member is not owner and one.space == space and one.name is not None
+            and matches(one.name.path, name.path)
+            for one, member in self._wild.items()
+        )  # fmt: skip
+
+    def _rematch(self) -> None:
+        for publication, member in self._publications.items():
+            matched = self._interested(member, publication)
+            if matched != publication.matched:
+                member.match(publication, matched)
+                self._touch(member)
+
+    @staticmethod
+    def _count_up(table: dict[str, int], path: str, told: Callable[[str, bool], None]) -> None:
+        count = table.get(path, 0)
+        table[path] = count + 1
+        if not count:
+            told(path, True)
+
+    @staticmethod
+    def _count_down(table: dict[str, int], path: str, told: Callable[[str, bool], None]) -> None:
+        count = table.get(path, 1) - 1
+        if count:
+            table[path] = count
+        else:
+            table.pop(path, None)
+            told(path, False)
+
+    # ------------------------------------------------------------------------- meta, questions
+
+    def ask(self, member: Member, one: Subscription, most: int | None) -> bool:
+        """A subscription is pulled for the first time: ask what is known elsewhere."""
+        if one.name is None:
+            return False
+        if one.name.meta:
+            payload = self.meta(one.name, one.space)
+            member.stores[one].put(None, payload)
+            member.asked.discard(one)
+            return False
+        if one.chosen is None:
+            return False
+        return self.outside.ask(member, one, most)
+
+    def answered(
+        self, member: Member, one: Subscription, found: list[tuple[str, bytes]], most: int | None,
+        now: float,
+    ) -> None:  # fmt: skip
+        """The outside has answered: what it knows of names that nothing was kept of is older."""
+        self.now = now
+        store = member.stores.get(one)
+        if store is None or member.session.state == CLOSED:
+            return
+        kept = store.take()
+        paths = {stored.path for stored in kept}
+        tree = one.chosen.tree if one.chosen is not None else None
+        for path, payload in found:
+            _, inner = unspaced(path)
+            if inner in paths or one.name is None or not matches(one.name.path, inner):
+                continue
+            if tree is not None and one.chosen is not None:
+                record = json_record(payload)
+                if record is None or not tree.holds(record, one.chosen.parameters):
+                    continue
+            store.put(inner, payload)
+        for stored in kept:
+            store.put(stored.path, stored.payload, stored.conduit)
+        member.answer(one, most)
+        self._touch(member)
+
+    def _tell_meta(self, member: Member, one: Subscription) -> None:
+        if one.mode == PUSH and one.name is not None:
+            member.push(one, None, self.meta(one.name, one.space), True, 0)
+
+    def meta(self, name: Name, space: int) -> bytes:
+        """What a meta resource says, in the protocol's own encoding."""
+        w = Writer()
+        if name.meta == "s":
+            children = sorted(self._children(name.path, space))
+            w.nat(len(children))
+            for child in children:
+                data = child.encode()
+                w.nat(len(data))
+                w.raw(data)
+            return w.getvalue()
+        for member in self.members.values():
+            tables = member.spaces.get(space)
+            rid = tables.ids.get(name.path) if tables is not None else None
+            if tables is None or rid is None:
+                continue
+            if name.meta == "id":
+                w.nat(rid)
+                return w.getvalue()
+            properties = tables.resources[rid].properties
+            if properties:
+                w.nat(len(properties))
+                for item in properties:
+                    item.write(w)
+                return w.getvalue()
+        w.nat(0)
+        return w.getvalue()
+
+    def _children(self, path: str, space: int) -> set[str]:
+        found: set[str] = set()
+        for member in self.members.values():
+            tables = member.spaces.get(space)
+            for known in tables.ids if tables is not None else ():
+                if known.startswith(path + "/"):
+                    found.add(known[len(path) + 1 :].split("/")[0])
+        return found
+
+
+def spaced(space: int, path: str) -> str:
+    """The path of a resource of any space among those of space 0."""
+    return f"z18/space/{space}/{path}" if space else path
+
+
+def unspaced(path: str) -> tuple[int, str]:
+    """The space of such a path, and the path in it."""
+    if path.startswith("z18/space/"):
+        number, _, inner = path[len("z18/space/") :].partition("/")
+        if number.isdigit() and inner:
+            return int(number), inner
+    return 0, path

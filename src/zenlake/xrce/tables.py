@@ -1,0 +1,329 @@
+"""What one side of a session has declared: resources, publishers, subscribers, selections.
+
+Declarations are applied all or none: a transaction works on a copy, which replaces the tables if
+nothing in it failed. Ids of resources are even, those of selections odd; an id that was never
+declared may still be published and subscribed to, and is then matched by its number alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from zenlake.errors import DecodeError
+from zenlake.expr import ExprError, Node, Type, Unsupported, parse, parse_type
+from zenlake.wire.cursor import Reader
+from zenlake.xrce.codec import (
+    Binding,
+    Commit,
+    ForgetPublisher,
+    ForgetResource,
+    ForgetSelection,
+    ForgetSubscriber,
+    Property,
+    Publisher,
+    Resource,
+    Result,
+    Selection,
+    Subscriber,
+)
+from zenlake.xrce.names import Name, parse_name
+from zenlake.xrce.properties import DURABILITY, RELIABILITY, number_of, value_of
+from zenlake.xrce.selections import parse_selection
+
+Declaration = (
+    Resource | Publisher | Subscriber | Selection | Binding | Commit | Result | ForgetResource
+    | ForgetPublisher | ForgetSubscriber | ForgetSelection
+)  # fmt: skip
+
+#: What a Result says.
+OK, NO_SPACE, CONFLICT, TOO_LARGE, TRY_AGAIN, INVALID, UNSUPPORTED, OTHER = range(8)
+
+PUSH, PULL, PERIODIC_PUSH, PERIODIC_PULL = range(1, 5)
+ID_MAX: Final = (1 << 63) - 1
+#: Vendor properties: parameters of a predicate (a list of texts), type of a resource (in IDL).
+PARAMETERS: Final = 1
+TYPE: Final = 25
+
+
+class Refused(Exception):
+    """A declaration that cannot be; `status` says why, `id` which."""
+
+    def __init__(self, status: int, id: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.id = id
+
+
+@dataclass(slots=True, eq=False)
+class Known:
+    """A declared resource."""
+
+    rid: int
+    uri: str
+    name: Name
+    properties: tuple[Property, ...] = ()
+    type: Type | None = None
+
+    @property
+    def durability(self) -> int:
+        """0 volatile, 1 transient, 2 persistent."""
+        return self.name.durability or number_of(self.properties, DURABILITY)
+
+    @property
+    def reliable(self) -> bool:
+        """Whether samples of it are reliable unless somebody says otherwise."""
+        return number_of(self.properties, RELIABILITY) != 0
+
+
+@dataclass(slots=True, eq=False)
+class Chosen:
+    """A declared selection; it may have several ids."""
+
+    text: str
+    name: Name
+    tree: Node | None
+    parameters: tuple[str, ...] = ()
+    properties: tuple[Property, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Publication:
+    """A declared publisher; without a name it is matched by its number."""
+
+    id: int
+    space: int
+    name: Name | None
+    durability: int = 0
+    reliable: bool = True
+    #: Whether its owner was told that somebody listens.
+    matched: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """A declared subscriber; without a name it is matched by its number."""
+
+    id: int
+    space: int
+    mode: int
+    name: Name | None
+    chosen: Chosen | None = None
+    origin: int = 0
+    period: int = 0
+    duration: int = 0
+    reliable: bool = True
+    #: When it was declared: its windows are counted from then on.
+    since: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether every sample for it is of the one resource that it names."""
+        return self.chosen is None and (self.name is None or self.name.trivial)
+
+    def same(self, other: Subscription) -> bool:
+        """Whether it was declared in the same words."""
+        return (self.mode, self.origin, self.period, self.duration) == (
+            other.mode, other.origin, other.period, other.duration,
+        )  # fmt: skip
+
+
+class Tables:
+    """The declarations of a session in one resource space."""
+
+    def __init__(self, space: int = 0, limit: int = 4096, any_parity: bool = False) -> None:
+        """`limit`: how many entries there may be of each kind."""
+        self.space = space
+        self.limit = limit
+        self.any_parity = any_parity
+        self.resources: dict[int, Known] = {}
+        self.publishers: dict[int, Publication] = {}
+        self.subscribers: dict[int, Subscription] = {}
+        self.selections: dict[int, Chosen] = {}
+        #: The ids of resources that name one path.
+        self.ids: dict[str, int] = {}
+        #: Resources that their owner has forgotten while they are still in use.
+        self.forgotten: set[int] = set()
+
+    def copy(self) -> Tables:
+        """The same, to try declarations on."""
+        made = Tables(self.space, self.limit, self.any_parity)
+        made.resources = dict(self.resources)
+        made.publishers = dict(self.publishers)
+        made.subscribers = dict(self.subscribers)
+        made.selections = dict(self.selections)
+        made.ids = dict(self.ids)
+        made.forgotten = set(self.forgotten)
+        return made
+
+    def apply_all(self, declarations: Iterable[Declaration], now: float) -> Tables:
+        """The tables with all of these; raises `Refused`, and nothing has changed."""
+        made = self.copy()
+        for declaration in declarations:
+            made.apply(declaration, now)
+        return made
+
+    def apply(self, declaration: Declaration, now: float) -> None:
+        """Take one declaration; raises `Refused`."""
+        match declaration:
+            case Resource():
+                self._resource(declaration)
+            case Publisher():
+                self._publisher(declaration)
+            case Subscriber():
+                self._subscriber(declaration, now)
+            case Selection():
+                self._selection(declaration)
+            case Binding():
+                self._binding(declaration)
+            case ForgetResource():
+                self.forgotten.add(declaration.rid)
+                self._sweep(declaration.rid)
+            case ForgetPublisher():
+                self.publishers.pop(declaration.id, None)
+                self._sweep(declaration.id)
+            case ForgetSubscriber():
+                self.subscribers.pop(declaration.id, None)
+                self._sweep(declaration.id)
+            case ForgetSelection():
+                self._forget_selection(declaration.sid)
+
+    def _room(self, table: dict[int, object] | dict[int, Known], id: int) -> None:
+        if not 1 <= id <= ID_MAX:
+            raise Refused(INVALID, id, f"the id {id} is out of range: 1 to 2^63 - 1")
+        if len(table) >= self.limit:
+            raise Refused(NO_SPACE, id, f"more than {self.limit} declarations of one kind")
+
+    def _resource(self, told: Resource) -> None:
+        if told.rid % 2 and not self.any_parity:
+            raise Refused(INVALID, told.rid, f"resource {told.rid}: resources have even ids")
+        self._room(self.resources, told.rid)
+        known = self.resources.get(told.rid)
+        if known is not None:
+            if known.uri != told.uri:
+                raise Refused(
+                    CONFLICT, told.rid, f"resource {told.rid} is '{known.uri}', not '{told.uri}'"
+                )
+            self.forgotten.discard(told.rid)
+            return
+        try:
+            name = parse_name(told.uri)
+            durable = number_of(told.properties, DURABILITY)
+            number_of(told.properties, RELIABILITY)
+            text = value_of(told.properties, TYPE)
+            type = parse_type(text.decode()) if text else None
+        except (DecodeError, ValueError) as error:
+            raise Refused(INVALID, told.rid, str(error)) from error
+        if name.tags and durable and durable != name.durability:
+            raise Refused(
+                CONFLICT, told.rid, f"'{told.uri}' says another durability than its property 8"
+            )
+        self.resources[told.rid] = Known(told.rid, told.uri, name, told.properties, type)
+        if name.trivial and not name.meta:
+            self.ids.setdefault(name.path, told.rid)
+
+    def _publisher(self, told: Publisher) -> None:
+        self._room(self.publishers, told.rid)  # type: ignore[arg-type]
+        if told.rid in self.publishers:
+            return
+        known, chosen = self.resources.get(told.rid), self.selections.get(told.rid)
+        name = known.name if known else chosen.name if chosen else None
+        durable = known.durability if known else 0
+        self.publishers[told.rid] = Publication(
+            told.rid,
+            self.space,
+            name,
+            max(durable, number_of(told.properties, DURABILITY)),
+            _reliable(told.properties, known),
+        )
+
+    def _subscriber(self, told: Subscriber, now: float) -> None:
+        self._room(self.subscribers, told.id)  # type: ignore[arg-type]
+        if told.mode in (PERIODIC_PUSH, PERIODIC_PULL) and told.duration >= told.period:
+            raise Refused(INVALID, told.id, "a window must be shorter than its period")
+        known, chosen = self.resources.get(told.id), self.selections.get(told.id)
+        name = known.name if known else chosen.name if chosen else None
+        made = Subscription(
+            told.id, self.space, told.mode, name, chosen, told.origin, told.period,
+            told.duration, _reliable(told.properties, known), now,
+        )  # fmt: skip
+        before = self.subscribers.get(told.id)
+        if before is None:
+            self.subscribers[told.id] = made
+        elif not before.same(made):
+            raise Refused(CONFLICT, told.id, f"{told.id} is subscribed to in another mode")
+
+    def _selection(self, told: Selection) -> None:
+        if told.sid % 2 == 0 and not self.any_parity:
+            raise Refused(INVALID, told.sid, f"selection {told.sid}: selections have odd ids")
+        self._room(self.selections, told.sid)  # type: ignore[arg-type]
+        chosen = self.selections.get(told.sid)
+        if chosen is not None:
+            if chosen.text != told.query:
+                raise Refused(
+                    CONFLICT, told.sid, f"selection {told.sid} is '{chosen.text}' already"
+                )
+            return
+        try:
+            selected = parse_selection(told.query)
+            tree = parse(selected.predicate) if selected.predicate else None
+            parameters = _texts(value_of(told.properties, PARAMETERS))
+            if tree is not None:
+                tree.holds({}, parameters)
+        except Unsupported as error:
+            raise Refused(UNSUPPORTED, told.sid, str(error)) from error
+        except (ExprError, DecodeError) as error:
+            raise Refused(INVALID, told.sid, str(error)) from error
+        self.selections[told.sid] = Chosen(
+            told.query, selected.name, tree, parameters, told.properties
+        )
+
+    def _binding(self, told: Binding) -> None:
+        chosen = self.selections.get(told.old_id)
+        if chosen is None or told.old_id % 2 == 0 or told.new_id % 2 == 0:
+            raise Refused(INVALID, told.old_id, "a binding names a known selection and an odd id")
+        self._room(self.selections, told.new_id)  # type: ignore[arg-type]
+        if self.selections.get(told.new_id, chosen) is not chosen:
+            raise Refused(CONFLICT, told.new_id, f"{told.new_id} is another selection")
+        self.selections[told.new_id] = chosen
+
+    def _forget_selection(self, sid: int) -> None:
+        chosen = self.selections.pop(sid, None)
+        if chosen is None:
+            return
+        if not any(other is chosen for other in self.selections.values()):
+            for id, one in list(self.subscribers.items()):
+                if one.chosen is chosen:
+                    del self.subscribers[id]
+        self.publishers.pop(sid, None)
+
+    def _sweep(self, rid: int) -> None:
+        """Let go of a forgotten resource that nobody uses."""
+        if rid not in self.forgotten:
+            return
+        known = self.resources.get(rid)
+        if known is None:
+            self.forgotten.discard(rid)
+        elif rid not in self.publishers and rid not in self.subscribers:
+            del self.resources[rid]
+            self.forgotten.discard(rid)
+            if self.ids.get(known.name.path) == rid:
+                del self.ids[known.name.path]
+
+
+def _reliable(properties: tuple[Property, ...], known: Known | None) -> bool:
+    if value_of(properties, RELIABILITY) is None and known is not None:
+        return known.reliable
+    return number_of(properties, RELIABILITY) != 0
+
+
+def _texts(value: bytes | None) -> tuple[str, ...]:
+    """A list of texts in the protocol's own encoding."""
+    if value is None:
+        return ()
+    r = Reader(value)
+    count = r.nat()
+    if count > 100:
+        raise DecodeError(f"{count} parameters: at most 100")
+    return tuple(r.take(r.nat()).decode("utf-8", "replace") for _ in range(count))
