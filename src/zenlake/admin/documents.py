@@ -59,14 +59,14 @@ def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator
     if intersects(asked, above):
         metadata = json.loads(facts.config.shown_json("metadata"))
         stats = _flag(wanted, "_stats", False)
-        yield _json(above, view.summary(node, facts.version, metadata, stats))
+        yield json_document(above, view.summary(node, facts.version, metadata, stats))
     if intersects(asked, f"{above}/metrics"):
         yield _metrics(node, f"{above}/metrics", wanted, facts)
     for kind in view.ENTITIES:
         below = f"{above}/{kind}"
         if intersects(asked, f"{below}/**"):
             for entity in view.entities(node, kind, view.meets(asked, below)):
-                yield _json(f"{below}/{entity.key}", entity.sources())
+                yield json_document(f"{below}/{entity.key}", entity.sources())
     if intersects(asked, f"{above}/linkstate/*"):
         for region, graph in view.graphs(node).items():
             if intersects(asked, f"{above}/linkstate/{region}"):
@@ -75,7 +75,7 @@ def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator
         for source, destination, hop in view.successors(node):
             key = f"{above}/route/successor/src/{source}/dst/{destination}"
             if intersects(asked, key):
-                yield _json(key, hop)
+                yield json_document(key, hop)
     names = asked.split("/")
     if "config" in names:
         yield from _config(above, asked, facts.config)
@@ -90,7 +90,8 @@ def _flag(parameters: Parameters, name: str, default: bool) -> bool:
     return default if value is None else value.lower() != "false"
 
 
-def _json(key: str, content: object) -> Document:
+def json_document(key: str, content: object) -> Document:
+    """A record that is JSON."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return Document(key, JSON, text.encode())
 
@@ -135,7 +136,7 @@ def _traffic(node: Node, key: str, parameters: Parameters) -> Document:
     rows = parameters.get("rows") or ""
     limit = min(int(rows), MOST_ROWS) if rows.isdecimal() else ROWS
     among = parameters.get("key") or "**"
-    return _json(key, view.traffic(node, lambda other: intersects(among, other), limit))
+    return json_document(key, view.traffic(node, lambda other: intersects(among, other), limit))
 
 
 def _why(node: Node, above: str, asked: str) -> Iterator[Document]:
@@ -143,4 +144,4 @@ def _why(node: Node, above: str, asked: str) -> Iterator[Document]:
     before, found, key = asked.partition("/why/")
     if not found or not intersects(f"{before}/why", f"{above}/why"):
         return
-    yield _json(f"{above}/why/{key}", why(node, key))
+    yield json_document(f"{above}/why/{key}", why(node, key))

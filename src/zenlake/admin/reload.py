@@ -18,6 +18,7 @@ from zenlake.config import Config
 from zenlake.config.load import segments
 from zenlake.config.model import Settings
 from zenlake.config.problem import ConfigWarning
+from zenlake.engine.services import SESSION_SERVICES, change_services
 from zenlake.engine.settings import connect_endpoints
 from zenlake.errors import ConfigError, LocalError, ZError
 from zenlake.routing.policy import Policy
@@ -42,11 +43,18 @@ def change(runtime: Runtime, path: str, text: str | None) -> None:
     node would have to be started anew.
     """
     where = "/".join(segments(path))
+    if any(where == path or where.startswith(f"{path}/") for path in SERVED):
+        config = _changed(runtime.config, where, text)
+        with runtime.lock:
+            runtime.config = config
+            runtime.settings = config.resolved
+        change_services(runtime, where, config)
+        return
     apply = _way_of(where)
     if apply is None:
         raise Fixed(
             f"'{where}' cannot be changed while the node runs: change its file and start it "
-            f"again. What can be changed: {', '.join(CHANGES)}"
+            f"again. What can be changed: {', '.join((*CHANGES, *SERVED))}"
         )
     config = _changed(runtime.config, where, text)
     settings = config.resolved
@@ -61,8 +69,9 @@ def _changed(config: Config, where: str, text: str | None) -> Config:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConfigWarning)
         if text is None:
-            text = Config().get_json(where)
-        changed.insert_json5(where, text)
+            changed.remove(where)
+        else:
+            changed.insert_json5(where, text)
     return changed
 
 
@@ -115,6 +124,9 @@ CHANGES: dict[str, Callable[[Runtime, Settings], None]] = {
     "metadata": _shown_only,
 }
 """What can be changed, by the beginning of its path."""
+
+SERVED = tuple(path for path, _ in SESSION_SERVICES.values())
+"""What services obey, at any time."""
 
 
 def try_change(runtime: Runtime, path: str, text: str | None) -> str:

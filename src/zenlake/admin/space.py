@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from zenlake.admin.documents import Document, Facts, documents
+from zenlake.admin.documents import Document, Facts, documents, json_document
 from zenlake.admin.loopback import stays_within
 from zenlake.admin.reload import try_change
 from zenlake.api.options import encoding_parts
@@ -142,6 +142,10 @@ class AdminSpace:
                     question.key,
                     RECORDS,
                 )
+            # Services have locks of their own, and are asked without the node's.
+            for service in list(runtime.services.values()):
+                for key, content in service.documents(self._above, question.key):
+                    found.append(json_document(key, content))
             for document in found:
                 self._reply(question, document)
         finally:

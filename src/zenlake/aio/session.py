@@ -15,6 +15,7 @@ from zenlake.aio.publish import Publisher, Sending
 from zenlake.aio.query import Querier, Replies, ask
 from zenlake.aio.queryable import Query, Queryable
 from zenlake.aio.subscribe import Subscriber
+from zenlake.api.acknowledge import Acknowledgement
 from zenlake.api.entity import receiver_of
 from zenlake.api.options import IntoEncoding, StampCallback, delete_message, locality, qos_byte
 from zenlake.api.publish import PutOutcome
@@ -384,6 +385,33 @@ class Session:
             )
 
         return ask(self, handler, cancellation_token, asking)
+
+    async def put_acknowledged(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        timeout: float = 10.0,
+    ) -> Timestamp:
+        """Publish a value through a storage of its key, and wait until that has it for good.
+
+        The arguments and errors are those of `zenlake.Session.put_acknowledged`.
+        """
+        acknowledgement = Acknowledgement(key_expr)
+        async for reply in self.get(
+            acknowledgement.selector,
+            payload=payload,
+            encoding=encoding,
+            attachment=attachment,
+            timeout=timeout,
+        ):
+            stamp = acknowledgement.hear(reply)
+            if stamp is not None:
+                return stamp
+        raise acknowledgement.failure()
 
     def declare_querier(
         self,

@@ -7,6 +7,7 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
+from zenlake.api.acknowledge import Acknowledgement
 from zenlake.api.asking import PlainQuestions
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
 from zenlake.api.info import SessionInfo
@@ -88,7 +89,16 @@ class Session(Putting):
         self._channels: set[Channel] = set()
         self._declared_keys: dict[str, int] = {}
         self._questions = PlainQuestions(runtime.node.settings.query_timeout)
+        self._owner = True
         _sessions.add(self)
+
+    @classmethod
+    def beside(cls, runtime: Runtime) -> Session:
+        """Another session on a running node, for a service of it: the node outlives it."""
+        session = cls(runtime)
+        session._owner = False
+        _sessions.discard(session)
+        return session
 
     # ---------------------------------------------------------------------------------- life
 
@@ -125,7 +135,7 @@ class Session(Putting):
     def __del__(self) -> None:
         """Closed with its last reference."""
         runtime = getattr(self, "_runtime", None)
-        if runtime is not None and not runtime.closed:
+        if runtime is not None and not runtime.closed and self._owner:
             later(self.close)
 
     def __repr__(self) -> str:
@@ -412,6 +422,44 @@ class Session(Putting):
             cancellation_token,
             timestamp_instrumentation,
         )
+
+    def put_acknowledged(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        timeout: float = 10.0,
+    ) -> Timestamp:
+        """Publish a value through a storage of its key, and wait until that has it for good.
+
+        Args:
+            key_expr: One key, without wildcards.
+            payload: The value.
+            encoding: What the value is.
+            attachment: What goes along with it.
+            timeout: How long to wait, in seconds.
+
+        Returns:
+            The timestamp that the value was published with.
+
+        Raises:
+            LocalError: No storage answers for the key, or it says why it does not store it.
+        """
+        acknowledgement = Acknowledgement(key_expr)
+        for reply in self.get(
+            acknowledgement.selector,
+            payload=payload,
+            encoding=encoding,
+            attachment=attachment,
+            timeout=timeout,
+        ):
+            stamp = acknowledgement.hear(reply)
+            if stamp is not None:
+                return stamp
+        raise acknowledgement.failure()
 
     def declare_querier(
         self,

@@ -32,6 +32,7 @@ COMMANDS = (
     "info",
     "ping",
     "pong",
+    "storage",
     "record",
     "journal",
     "ledger",

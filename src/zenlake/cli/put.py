@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from zenlake.cli.connection import NOBODY, Connection, networked
@@ -24,6 +26,7 @@ from zenlake.cli.pages import examples
     "zenlake put -k demo/hello -p 'hello world'",
     "zenlake put -k robot/7/battery -p '{\"percent\": 87}' \\",
     "    --encoding application/json",
+    "zenlake put -k robot/7/name -p Ada --ack",
 )
 @networked
 def put(
@@ -35,16 +38,31 @@ def put(
     priority: Urgency = Priority.DATA,
     congestion: WhenFull = Congestion.BLOCK,
     express: Express = False,
+    ack: Annotated[
+        bool,
+        typer.Option("--ack", help="Wait until a storage has it; its timestamp is printed."),
+    ] = False,
 ) -> None:
     """Publish one value under a key.
 
     Waits until there is a subscriber, at most as long as --wait says, and then publishes. Ends
-    with 3 if there was none.
+    with 3 if there was none. With --ack it ends well only when a storage has the value.
     """
     from zenlake.cli.patience import matched
     from zenlake.cli.show import print_json
 
     value = payload_of(payload)
+    if ack:
+        with connection.session() as session:
+            querier = session.declare_querier(key)
+            if not matched(querier, session, connection):
+                raise typer.Exit(NOBODY)
+            stamp = session.put_acknowledged(key, value, encoding=encoding, attachment=attach)
+        if connection.as_json:
+            print_json({"key": key, "kind": "put", "size": len(value), "timestamp": str(stamp)})
+        else:
+            typer.echo(str(stamp))
+        return
     with connection.session() as session:
         publisher = session.declare_publisher(
             key,

@@ -13,7 +13,16 @@ from typing import ClassVar, cast
 from zenlake.config.declare import Section, section_of
 from zenlake.config.environment import CONFIG_VARIABLE, configured_file, decode, read_file
 from zenlake.config.json5 import Plain
-from zenlake.config.load import Tree, changed, default_tree, insert, look_up, read_tree
+from zenlake.config.load import (
+    Tree,
+    changed,
+    default_tree,
+    insert,
+    is_honoured,
+    look_up,
+    read_tree,
+    remove,
+)
 from zenlake.config.model import Settings
 from zenlake.config.problem import ConfigWarning
 from zenlake.config.shape import Mode
@@ -102,6 +111,10 @@ class Config:
         self._tree = insert(self._tree, key, value)
         self._warn(stacklevel=3)
 
+    def remove(self, key: str) -> None:
+        """Take the value at a path away: it has its default again, and a free member is gone."""
+        self._tree = remove(self._tree, key)
+
     @property
     def mode(self) -> Mode:
         """What the node is: router, peer or client."""
@@ -118,7 +131,7 @@ class Config:
 
     def not_honoured(self) -> tuple[str, ...]:
         """The keys that were given a value which has no effect yet."""
-        return tuple(path for path, key in changed(self._tree) if key.honoured_by is None)
+        return tuple(path for path, key in changed(self._tree) if not is_honoured(path, key))
 
     def _warn(self, stacklevel: int) -> None:
         idle = [path for path in self.not_honoured() if path not in self._warned]

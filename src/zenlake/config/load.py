@@ -7,6 +7,7 @@ that may be written by mode, a path may go on with the mode: `listen/endpoints/r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
@@ -19,7 +20,17 @@ from zenlake.config.problem import InvalidConfig, Problem, Report
 from zenlake.config.shape import MODES, FreeForm, Path
 from zenlake.config.yaml_text import read_yaml
 
-__all__ = ["all_keys", "changed", "default_tree", "insert", "look_up", "read_tree", "segments"]
+__all__ = [
+    "all_keys",
+    "changed",
+    "default_tree",
+    "insert",
+    "is_honoured",
+    "look_up",
+    "read_tree",
+    "remove",
+    "segments",
+]
 
 Tree = dict[str, Plain]
 
@@ -82,7 +93,44 @@ def insert(tree: Tree, path: str, text: str) -> Tree:
     report.close()
     changed_tree = deepcopy(tree)
     _put(changed_tree, where, len(where) - len(rest), key, value)
+    if rest and isinstance(key.shape, FreeForm) and key.shape.known:
+        _check_known(changed_tree, key, where[: len(where) - len(rest)])
     return changed_tree
+
+
+def remove(tree: Tree, path: str) -> Tree:
+    """The tree without what was written at `path`: the default, or no such free member."""
+    where = segments(path)
+    key, rest = _resolve(where)
+    if not (rest and isinstance(key.shape, FreeForm)):
+        return insert(tree, path, json.dumps(look_up(default_tree(), path)))
+    changed_tree = deepcopy(tree)
+    at: Plain = changed_tree
+    for name in where[:-1]:
+        at = at.get(name) if isinstance(at, dict) else None
+    if not isinstance(at, dict) or where[-1] not in at:
+        raise InvalidConfig((Problem("/".join(where), "nothing is written there"),))
+    del at[where[-1]]
+    if key.shape.known:
+        _check_known(changed_tree, key, where[: len(where) - len(rest)])
+    return changed_tree
+
+
+def is_honoured(path: str, key: Key) -> bool:
+    """Whether something obeys what was written at a path."""
+    if key.honoured_by is not None:
+        return True
+    return isinstance(key.shape, FreeForm) and path.rpartition("/")[2] in key.shape.known
+
+
+def _check_known(tree: Tree, key: Key, where: Path) -> None:
+    """Check a value as a whole after a change somewhere inside it, and make it complete."""
+    report = Report(paths=_paths())
+    node = read_json5(json.dumps(look_up(tree, "/".join(where))))
+    value = key.read(node, where, report)
+    report.problems = [Problem(problem.path, problem.message) for problem in report.problems]
+    report.close()
+    _put(tree, where, len(where), key, value)
 
 
 def look_up(tree: Tree, path: str) -> Plain:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from zenlake.config.declare import REQUIRED, ByMode, key, section
+from zenlake.config.declare import REQUIRED, ByMode, key, section, section_of
 from zenlake.config.grammar import KeyText, Namespace, RegionName, Zid
 from zenlake.config.json5 import Plain
 from zenlake.config.model_connect import Connect, Listen, Open
@@ -20,6 +20,7 @@ from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPa
 from zenlake.config.model_routing import Gateway, Routing
 from zenlake.config.model_scouting import Scouting
 from zenlake.config.model_services import JournalService
+from zenlake.config.model_storages import StorageManager
 from zenlake.config.model_transport import Milliseconds, Transport
 from zenlake.config.shape import FreeForm, Mode, Whole
 
@@ -209,6 +210,6 @@ class Settings:
         honoured_by="zenlake.journal.service.recording",
     )
     plugins_loading: PluginsLoading = key(PluginsLoading, "Where plugins are found.")
-    plugins: Annotated[Plain, FreeForm(members=True)] = key(
-        {}, "A member for each plugin or service of the node, with its own settings."
-    )
+    plugins: Annotated[
+        Plain, FreeForm(members=True, known={"storage_manager": section_of(StorageManager)})
+    ] = key({}, "A member for each plugin or service of the node, with its own settings.")

@@ -1,4 +1,4 @@
-"""Plugins that a configuration insists on: zenlake has none, and says so instead of starting."""
+"""Plugins that a configuration insists on, and that zenlake has nothing for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from zenlake.config.problem import Problem
 __all__ = ["required_plugins"]
 
 REQUIRED = "__required__"
+#: What zenlake does itself, and Eclipse's router by plugins.
+OURS = ("storage_manager", *(f"storage_manager/volumes/{it}" for it in ("memory", "fs", "sqlite")))
 
 
 def required_plugins(plugins: Plain) -> list[Problem]:
@@ -27,7 +29,7 @@ def required_plugins(plugins: Plain) -> list[Problem]:
 def _insisted(value: Plain, path: str, depth: int) -> Iterator[str]:
     if not isinstance(value, Mapping) or not depth:
         return
-    if path and value.get(REQUIRED) is True:
+    if path and path not in OURS and value.get(REQUIRED) is True:
         yield path
     for name, inner in value.items():
         yield from _insisted(inner, f"{path}/{name}" if path else str(name), depth - 1)

@@ -5,14 +5,14 @@ value what the node will use; and says in words what it expects. The words appea
 error messages and on the reference page.
 
     Flag · Whole · Real · Text · Choice       one value
-    Sequence · Either · FreeForm              values of values
+    Sequence · Members · Either · FreeForm    values of values
     Section (in `declare`)                    named keys
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
@@ -25,6 +25,7 @@ __all__ = [
     "Either",
     "Flag",
     "FreeForm",
+    "Members",
     "Mode",
     "Path",
     "Real",
@@ -282,11 +283,12 @@ class Either:
 
 
 class FreeForm:
-    """Anything JSON can write; whoever uses the value looks into it."""
+    """Anything JSON can write; whatever uses the value looks into it."""
 
-    def __init__(self, members: bool = False) -> None:
-        """With `members`, an object and nothing else."""
+    def __init__(self, members: bool = False, known: Mapping[str, Shape] | None = None) -> None:
+        """With `members`, an object and nothing else; those that are `known` have a shape."""
         self.members = members
+        self.known = dict(known or {})
 
     @property
     def words(self) -> str:
@@ -298,14 +300,72 @@ class FreeForm:
         return isinstance(value, dict) or not self.members
 
     def read(self, node: Located, path: Path, report: Report) -> Plain:
-        """The value as it stands."""
-        if self.takes(node.value):
-            return node.plain()
-        return refuse(self, node, path, report)
+        """The value as it stands; known members are checked, and complete."""
+        if not self.takes(node.value):
+            return refuse(self, node, path, report)
+        plain = node.plain()
+        if not self.known or not isinstance(node.value, dict) or not isinstance(plain, dict):
+            return plain
+        for name, shape in self.known.items():
+            member = node.value.get(name)
+            if member is not None and isinstance(member.value, dict):
+                plain[name] = _read_plugin(shape, member, (*path, name), report)
+        return plain
 
     def build(self, plain: Plain, mode: Mode) -> object:
         """The value, with lists and objects that cannot be changed."""
         return _frozen(plain)
+
+
+def _read_plugin(shape: Shape, node: Located, path: Path, report: Report) -> Plain:
+    """A member with a shape; keys like `__path__` are for Eclipse's loader of plugins."""
+    assert isinstance(node.value, dict)
+    loader = {name: member for name, member in node.value.items() if name.startswith("__")}
+    rest = {name: member for name, member in node.value.items() if name not in loader}
+    plain = shape.read(Located(rest, node.at, node.name_at), path, report)
+    if isinstance(plain, dict):
+        plain |= {name: member.plain() for name, member in loader.items()}
+    return plain
+
+
+class Members:
+    """An object whose members have any names, and all the same shape."""
+
+    def __init__(self, refused: Callable[[str], str], item: Shape) -> None:
+        """`refused` says what is wrong with a name, or nothing."""
+        self.refused = refused
+        self.item = item
+
+    @property
+    def words(self) -> str:
+        """What its members are."""
+        return f"an object, each member {self.item.words}"
+
+    def takes(self, value: object) -> bool:
+        """Objects."""
+        return isinstance(value, dict)
+
+    def read(self, node: Located, path: Path, report: Report) -> Plain:
+        """Every member, complete."""
+        if not isinstance(node.value, dict):
+            return refuse(self, node, path, report)
+        plain: dict[str, Plain] = {}
+        for name, member in node.value.items():
+            why = self.refused(name)
+            if why:
+                report.add((*path, name), why, member.name_at)
+            elif self.item.takes(member.value):
+                plain[name] = self.item.read(member, (*path, name), report)
+            else:
+                refuse(self.item, member, (*path, name), report)
+        return plain
+
+    def build(self, plain: Plain, mode: Mode) -> object:
+        """The members as the node uses them."""
+        members = plain if isinstance(plain, dict) else {}
+        return MappingProxyType(
+            {name: self.item.build(member, mode) for name, member in members.items()}
+        )
 
 
 def _frozen(plain: Plain) -> object:

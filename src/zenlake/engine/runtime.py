@@ -24,7 +24,12 @@ from zenlake.engine.opening import Opening, named
 from zenlake.engine.polling import SocketPoller, is_supported
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import NodeScouting, StandaloneScout
-from zenlake.engine.services import start_services
+from zenlake.engine.services import (
+    Service,
+    refuse_session_services,
+    start_services,
+    start_session_services,
+)
 from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
 from zenlake.engine.tasks import CallerLoop, join_tasks
@@ -68,6 +73,8 @@ class Runtime:
         self.node: Node
         self.pumps: list[Pump] = []
         self.closed = False
+        #: Services that need an open node, by the name of their room.
+        self.services: dict[str, Service] = {}
         self.started = time.monotonic()
         self._marked: list[ChannelSink] = []
         self._groups: list[MulticastPump] = []
@@ -105,6 +112,7 @@ class Runtime:
             runtime.loop.run(runtime._start())
             runtime._wait_until_open()
             runtime.opening = False
+            start_session_services(runtime)
         except BaseException:
             runtime.close()
             raise
@@ -115,6 +123,7 @@ class Runtime:
         """The same on the loop of the caller: no thread is started, and no thread waits."""
         runtime = cls(CallerLoop(), config)
         try:
+            refuse_session_services(runtime)
             await runtime._start()
             await runtime._until_open()
             runtime.opening = False
@@ -431,6 +440,7 @@ class Runtime:
 
     def close(self) -> None:
         """Stop: say goodbye, write the last words, close every link. Never hangs."""
+        self._end_services()
         if not self._leave() or not self.loop.alive:
             return
         if self.loop.is_current():
@@ -440,6 +450,11 @@ class Runtime:
             self.loop.run(self._stop(), LAST_WORDS * 2)
         except TimeoutError:
             log.warning("the loop did not stop a node in time")
+
+    def _end_services(self) -> None:
+        while self.services:
+            _, service = self.services.popitem()
+            service.close()
 
     async def close_async(self) -> None:
         """The same on the loop; who is cancelled meanwhile closes every link at once."""

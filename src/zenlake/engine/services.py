@@ -1,27 +1,56 @@
-"""What lives with a node because its configuration asks for it.
+"""Services that live with a node because its configuration asks for them.
 
 The rooms of services lie above the engine, which must not know them: it knows their names, and
-fetches those that are wanted when a node starts.
+imports those that are wanted when a node starts.
+
+A room of SERVICES has `start(runtime)`, called on the loop before the node connects. A room of
+SESSION_SERVICES has `start(runtime)` too, called where waiting is allowed, when the node is
+open; what it returns is a `Service`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from zenlake.config.model import Settings
+from zenlake.errors import LocalError
 
 if TYPE_CHECKING:
+    from zenlake.config import Config
     from zenlake.engine.runtime import Runtime
+
+
+class Service(Protocol):
+    """A service of a running node."""
+
+    def change(self, config: Config) -> None:
+        """Obey another configuration; raises `ZError` if it cannot."""
+
+    def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
+        """Its records below the admin space of the node that answer a query: key, JSON value."""
+
+    def close(self) -> None:
+        """End it; the node is open still."""
 
 
 def _admin_space(settings: Settings) -> bool:
     return settings.adminspace.enabled
 
 
+def _storages(settings: Settings) -> bool:
+    return "storage_manager" in settings.plugins  # type: ignore[operator]
+
+
 SERVICES: dict[str, Callable[[Settings], bool]] = {"zenlake.admin": _admin_space}
-"""The rooms of services, and whether a configuration wants each. A room has `start(runtime)`."""
+"""Rooms that are started with the node, and whether a configuration wants each."""
+
+SESSION_SERVICES: dict[str, tuple[str, Callable[[Settings], bool]]] = {
+    "zenlake.storages": ("plugins/storage_manager", _storages)
+}
+"""Rooms that are started when the node is open: what of the configuration they obey, and whether
+it wants them."""
 
 
 def start_services(runtime: Runtime) -> None:
@@ -29,3 +58,32 @@ def start_services(runtime: Runtime) -> None:
     for room, wanted in SERVICES.items():
         if wanted(runtime.settings):
             import_module(room).start(runtime)
+
+
+def start_session_services(runtime: Runtime) -> None:
+    """Start what needs an open node; may wait for disks, so never on the loop."""
+    for room, (_, wanted) in SESSION_SERVICES.items():
+        if wanted(runtime.settings):
+            runtime.services[room] = import_module(room).start(runtime)
+
+
+def refuse_session_services(runtime: Runtime) -> None:
+    """Refuse a configuration that asks for what cannot live on a program's own loop."""
+    for obeyed, wanted in SESSION_SERVICES.values():
+        if wanted(runtime.settings):
+            raise LocalError(
+                f"'{obeyed}' needs threads that wait for disks, and a session on your own loop has "
+                "none: open it with zenlake.open(config), or run `zenlake router`"
+            )
+
+
+def change_services(runtime: Runtime, path: str, config: Config) -> bool:
+    """Let a service obey a change at `path` of the configuration; False if no service does."""
+    for room, (obeyed, _) in SESSION_SERVICES.items():
+        if path == obeyed or path.startswith(f"{obeyed}/"):
+            service = runtime.services.get(room)
+            if service is None:
+                service = runtime.services[room] = import_module(room).start(runtime)
+            service.change(config)
+            return True
+    return False

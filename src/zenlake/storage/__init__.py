@@ -1,7 +1,14 @@
-"""What a storage remembers: the newest value of each key, whatever order the news came in."""
+"""What a storage remembers: the newest value of each key, whatever order the samples came in.
+
+newest      the rule: which value a key has, with late samples, deletions and wildcards
+value       a value, and the records that a volume keeps of it
+contents    the index of one storage, and what its volume has still to write
+"""
 
 from __future__ import annotations
 
+from zenlake.storage.contents import Contents
 from zenlake.storage.newest import Held, Newest
+from zenlake.storage.value import Batch, Entry, Value, WideUpdate
 
-__all__ = ["Held", "Newest"]
+__all__ = ["Batch", "Contents", "Entry", "Held", "Newest", "Value", "WideUpdate"]

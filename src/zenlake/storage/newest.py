@@ -127,6 +127,17 @@ class Newest(Generic[V]):
         """What is known of each key, deleted ones too; it changes as more is heard."""
         return list(self._held.values())
 
+    def known(self, key: str) -> Held[V] | None:
+        """What is known of one key, deleted or not."""
+        return self._held.get(key)
+
+    def update_of_many(self, expr: str) -> tuple[int, bytes, V | None, int, bytes] | None:
+        """The newest put (time, id, value) and deletion (time, id) of an expression."""
+        wide = self._wide.get(expr)
+        if wide is None:
+            return None
+        return wide.put, wide.put_id, wide.value, wide.deleted, wide.deleted_id
+
     def puts_of_many(self) -> list[tuple[str, int, bytes, V, int]]:
         """The newest put of each expression with wildcards: when, by whom, what, of what size."""
         found: list[tuple[str, int, bytes, V, int]] = []
@@ -208,26 +219,45 @@ class Newest(Generic[V]):
         return [key] if changed else []
 
     def collect(self, before: int) -> int:
-        """Forget tombstones and updates of many keys older than `before`; tells how many."""
-        old = [
+        """Forget tombstones and updates of many keys older than `before`; gives how many."""
+        keys, exprs = self.forget(before)
+        return len(keys) + len(exprs)
+
+    def forget(self, before: int) -> tuple[list[str], list[str]]:
+        """Forget what is older than `before`: gives tombstones' keys, and expressions of many.
+
+        An expression stands there once for its put and once for its deletion.
+        """
+        keys = [
             held.key for held in self._held.values() if held.value is None and held.time < before
         ]
-        for key in old:
+        for key in keys:
             self._drop(key)
-        count = len(old)
+        exprs: list[str] = []
         for entry in self._wide.entries():
             wide = entry.value
             if wide.put_id and wide.put < before:
                 wide.value = None
                 wide.size = 0
                 wide.put_id = b""
-                count += 1
+                exprs.append(entry.key)
             if wide.deleted_id and wide.deleted < before:
                 wide.deleted_id = b""
-                count += 1
+                exprs.append(entry.key)
             if not wide.put_id and not wide.deleted_id:
                 self._wide.remove(entry.key)
-        return count
+        return keys, exprs
+
+    def expire(self, before: int) -> list[str]:
+        """Forget values older than `before`, with no tombstone: gives their keys."""
+        keys = [
+            held.key
+            for held in self._held.values()
+            if held.value is not None and held.time < before
+        ]
+        for key in keys:
+            self._drop(key)
+        return keys
 
     # --------------------------------------------------------------------------- many at once
 

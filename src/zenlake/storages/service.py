@@ -1,0 +1,235 @@
+"""The storages of a node, as its configuration names them, at its start and while it runs.
+
+    plugins/storage_manager/volumes/<name>      options of a volume; `memory` needs none
+    plugins/storage_manager/storages/<name>     a storage
+
+A storage that cannot be opened is reported and left out; the others run. In the admin space
+`status/plugins/storage_manager/{version, volumes/<name>, storages/<name>}` shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from zenlake.config.model_storages import StorageManager, StorageSettings, storage_manager
+from zenlake.config.nearest import nearest
+from zenlake.errors import ConfigError, ZError
+from zenlake.keys import intersects
+from zenlake.storages.storage import Storage
+from zenlake.volumes import Option, Volume, VolumeError, volume_class
+from zenlake.volumes.place import root_of
+from zenlake.volumes.stripped import Stripped
+
+if TYPE_CHECKING:
+    from zenlake.config import Config
+    from zenlake.engine.runtime import Runtime
+
+__all__ = ["PATH", "Storages", "start"]
+
+log = logging.getLogger("zenlake.storages")
+
+PATH: Final = "plugins/storage_manager"
+#: Keys of a volume's configuration that say which volume it is.
+NAMING: Final = ("id", "backend", "private", "__path__", "__required__")
+
+
+def start(runtime: Runtime) -> Storages:
+    """Open the storages that the configuration of a node names."""
+    storages = Storages(runtime)
+    storages.change(runtime.config)
+    return storages
+
+
+class Storages:
+    """All storages of one node."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """None yet."""
+        from zenlake.api.session import Session
+
+        self._session = Session.beside(runtime)
+        self._lock = threading.Lock()
+        self._settings = StorageManager()
+        self._running: dict[str, Storage] = {}
+        self._refused: dict[str, str] = {}
+
+    @property
+    def running(self) -> Mapping[str, Storage]:
+        """The storages that are open, by name."""
+        return dict(self._running)
+
+    # -------------------------------------------------------------------------- configuration
+
+    def change(self, config: Config) -> None:
+        """Make the storages those of a configuration: close, open, and leave alone."""
+        plugins = json.loads(config.get_json("plugins"))
+        wanted = storage_manager(plugins, config.mode) or StorageManager()
+        settings = wanted.storages
+        with self._lock:
+            before = self._settings.storages
+            for name in list(self._running):
+                same_volume = _volume_of(wanted, settings.get(name)) == _volume_of(
+                    self._settings, before.get(name)
+                )
+                if settings.get(name) != before.get(name) or not same_volume:
+                    self._running.pop(name).close()
+                    log.info("storage '%s' is closed", name)
+            self._settings = wanted
+            self._refused = {}
+            for name, storage in settings.items():
+                if name not in self._running:
+                    self._open(name, storage)
+
+    def _open(self, name: str, settings: StorageSettings) -> None:
+        try:
+            kind, options = _volume_of(self._settings, settings)
+            made = volume_class(kind)
+            chosen = checked_options(kind, made, options)
+            if settings.history == "all" and made.CAPABILITY.history != "all":
+                raise VolumeError(
+                    f"the volume '{kind}' keeps no history: write history: \"latest\", or choose "
+                    "sqlite or memory"
+                )
+            volume: Volume | None = None
+            if kind != "memory" or settings.history == "all":
+                volume = made(name, chosen)
+                if settings.strip_prefix is not None:
+                    volume = Stripped(volume, str(settings.strip_prefix))
+            self._running[name] = Storage(
+                self._session,
+                name,
+                settings,
+                volume,
+                read_only=bool(chosen.get("read_only", False)),
+            )
+        except (ZError, OSError) as error:
+            self._refused[name] = str(error)
+            log.error("storage '%s' is not open: %s", name, error)
+        else:
+            log.info("storage '%s' stores %s in %s", name, settings.key_expr, kind)
+
+    # -------------------------------------------------------------------------- what is shown
+
+    def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
+        """The records below a node's admin space `root` that answer a query, as JSON values."""
+        below = f"{root}/status/plugins/storage_manager"
+        if not intersects(asked, f"{below}/**"):
+            return
+        from zenlake import __version__
+
+        with self._lock:
+            found: dict[str, object] = {f"{below}/version": __version__}
+            for name, kind in self._volumes().items():
+                found[f"{below}/volumes/{name}"] = _about_volume(kind)
+            for name, storage in self._running.items():
+                found[f"{below}/storages/{name}"] = storage.status()
+            for name, why in self._refused.items():
+                found[f"{below}/storages/{name}"] = {"failure": why}
+        for key, content in found.items():
+            if intersects(asked, key):
+                yield key, content
+
+    def _volumes(self) -> dict[str, str]:
+        """The volumes that are configured or used, by name, with their kind."""
+        volumes = {"memory": "memory"}
+        configured = self._settings.volumes
+        if isinstance(configured, Mapping):
+            for name, options in configured.items():
+                backend = options.get("backend") if isinstance(options, Mapping) else None
+                volumes[name] = backend if isinstance(backend, str) else name
+        for storage in self._settings.storages.values():
+            name = _volume_name(storage)
+            volumes.setdefault(name, name)
+        return volumes
+
+    def close(self) -> None:
+        """Close all of them; what they heard is written."""
+        with self._lock:
+            for storage in self._running.values():
+                storage.close()
+            self._running.clear()
+
+
+# ------------------------------------------------------------------------------------ options
+
+
+def _volume_name(storage: StorageSettings) -> str:
+    volume = storage.volume
+    return str(volume["id"]) if isinstance(volume, Mapping) else str(volume)
+
+
+def _volume_of(
+    settings: StorageManager, storage: StorageSettings | None
+) -> tuple[str, dict[str, object]]:
+    """The kind of a storage's volume, and its options: those of the volume, then its own."""
+    if storage is None:
+        return "", {}
+    name = _volume_name(storage)
+    configured = settings.volumes.get(name) if isinstance(settings.volumes, Mapping) else None
+    options: dict[str, object] = {}
+    kind = name
+    for part in (configured, storage.volume):
+        if not isinstance(part, Mapping):
+            continue
+        backend = part.get("backend")
+        if isinstance(backend, str):
+            kind = backend
+        private = part.get("private")
+        for more in (part, private if isinstance(private, Mapping) else {}):
+            options |= {key: value for key, value in more.items() if key not in NAMING}
+    return kind, options
+
+
+def checked_options(
+    kind: str, made: type[Volume], options: Mapping[str, object]
+) -> dict[str, object]:
+    """The options of a volume, complete; raises `ConfigError` for those it does not know."""
+    for name, value in options.items():
+        option = made.OPTIONS.get(name)
+        if option is None:
+            hint = nearest(name, made.OPTIONS)
+            meant = f"; did you mean '{hint}'?" if hint else ""
+            known = ", ".join(made.OPTIONS) or "none"
+            raise ConfigError(
+                f"the volume '{kind}' has no option '{name}'{meant} (it has: {known})"
+            )
+        if not _fits(option, value):
+            shown = "…" if option.secret else json.dumps(value, default=str)
+            raise ConfigError(
+                f"option '{name}' of the volume '{kind}' is {shown}: write a "
+                f"{option.kind.__name__}; {option.doc}"
+            )
+    for name, option in made.OPTIONS.items():
+        if option.required and name not in options:
+            raise ConfigError(f"the volume '{kind}' needs the option '{name}': {option.doc}")
+    folder = options.get("dir")
+    if isinstance(folder, str) and ".." in folder.split("/"):
+        raise ConfigError(f"dir '{folder}' leaves its root {root_of(kind)}: write it without '..'")
+    defaults = {name: option.default for name, option in made.OPTIONS.items()}
+    return defaults | dict(options)
+
+
+def _fits(option: Option, value: object) -> bool:
+    if option.kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if option.kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, option.kind)
+
+
+def _about_volume(kind: str) -> dict[str, object]:
+    try:
+        made = volume_class(kind)
+    except VolumeError as error:
+        return {"kind": kind, "failure": str(error)}
+    capability = made.CAPABILITY
+    return {
+        "kind": kind,
+        "persistence": capability.persistence,
+        "history": capability.history,
+        "options": {name: option.doc for name, option in made.OPTIONS.items()},
+    }

@@ -1,0 +1,522 @@
+"""One storage: a subscriber, a queryable, and the thread that writes its volume.
+
+    samples ──► contents (in memory, under one lock) ──► writer thread ──► volume
+    queries ──► contents ──► payloads from memory, or from the volume on a thread of the pool
+
+The subscriber never waits for the volume. When the volume fails, batches are kept and written
+again later, and the storage says so; what does not fit into memory meanwhile is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from zenlake.clock import NTP64, Timestamp
+from zenlake.errors import LocalError, SelectorError, Timeout, ZError
+from zenlake.keys import includes, intersects, is_wild
+from zenlake.storage import Contents, Entry, Value
+from zenlake.values import Encoding, SampleKind
+from zenlake.volumes.contract import Volume
+
+if TYPE_CHECKING:
+    from zenlake.api.queryable import Query
+    from zenlake.api.session import Session
+    from zenlake.config.model_storages import StorageSettings
+    from zenlake.node.sample import Sample
+
+__all__ = ["Storage"]
+
+log = logging.getLogger("zenlake.storages")
+
+JSON: Final = "application/json"
+ACK_PUT: Final = "_ack_put"
+LIMIT: Final = "_limit"
+#: How long changes are gathered for one transaction, in seconds.
+GATHER: Final = 0.01
+#: After a failure of the volume: seconds until the next try, doubled each time up to the last.
+RETRY: Final = (0.1, 10.0)
+#: How many entries are read from a volume at a time.
+CHUNK: Final = 500
+#: Queries that may wait for the volume; more are refused.
+MOST_QUERIES: Final = 256
+WORKERS: Final = 4
+#: How long an acknowledged put waits for the volume, in seconds.
+ACK_TIME: Final = 10.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened since the storage was opened."""
+
+    puts: int = 0
+    deletes: int = 0
+    queries: int = 0
+    replies: int = 0
+    refused: int = 0
+    """Queries that were answered with an error."""
+    outside: int = 0
+    """Samples that were not stored: their key is not below `strip_prefix`."""
+    written: int = 0
+    """Entries and samples that the volume has taken."""
+    failures: int = 0
+    """Writes that the volume refused; they are tried again."""
+
+
+class Storage:
+    """Stores and answers until it is closed."""
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        settings: StorageSettings,
+        volume: Volume | None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        """Take up what the volume holds, then begin to hear and to answer.
+
+        Without a volume everything lies in memory.
+        """
+        self.name = name
+        self.settings = settings
+        self.counts = Counts()
+        self._session = session
+        self._volume = volume
+        self._expr = str(settings.key_expr)
+        self._prefix = None if settings.strip_prefix is None else str(settings.strip_prefix)
+        self._history = settings.history == "all"
+        self._contents = Contents(keeps=volume is not None, history=self._history)
+        self._lock = threading.Lock()
+        #: Told of changes for the volume, of batches that it has taken, and of the end.
+        self._changed = threading.Condition(self._lock)
+        self._closed = False
+        #: Whether the writer sleeps, and how many acknowledged puts wait to be heard.
+        self._idle = False
+        self._acknowledging = 0
+        self._failure = ""
+        self._read_only = read_only
+        if volume is not None:
+            self._contents.load(volume.entries(), volume.wide())
+        self._next_collection = time.monotonic() + settings.garbage_collection.period
+        self._slots = threading.BoundedSemaphore(MOST_QUERIES)
+        self._pool = ThreadPoolExecutor(WORKERS, f"zenlake storage {name}")
+        self._writer = threading.Thread(
+            target=self._write_on, name=f"zenlake storage {name}", daemon=True
+        )
+        self._writer.start()
+        self._subscriber = (
+            None if read_only else session.declare_subscriber(self._expr, self._heard)
+        )
+        self._queryable = session.declare_queryable(
+            self._expr, self._asked, complete=settings.complete
+        )
+
+    # ---------------------------------------------------------------------------------- facts
+
+    def status(self) -> dict[str, object]:
+        """What an operator sees of it."""
+        with self._lock:
+            contents = self._contents
+            return {
+                "key_expr": self._expr,
+                "strip_prefix": self._prefix,
+                "complete": self.settings.complete,
+                "history": self.settings.history,
+                "ttl": self.settings.ttl,
+                "keys": len(contents),
+                "tombstones": contents.tombstones,
+                "waiting": contents.dirty,
+                "waiting_bytes": contents.waiting,
+                "dropped": contents.dropped,
+                "late": contents.late,
+                "overflowed": contents.overflowed,
+                "puts": self.counts.puts,
+                "deletes": self.counts.deletes,
+                "queries": self.counts.queries,
+                "replies": self.counts.replies,
+                "refused": self.counts.refused,
+                "outside": self.counts.outside,
+                "written": self.counts.written,
+                "failures": self.counts.failures,
+                "failure": self._failure or None,
+            }
+
+    @property
+    def key_expr(self) -> str:
+        """What it stores and answers for."""
+        return self._expr
+
+    def __len__(self) -> int:
+        """How many keys have a value."""
+        with self._lock:
+            return len(self._contents)
+
+    # -------------------------------------------------------------------------------- samples
+
+    def _heard(self, sample: Sample) -> None:
+        self.update(sample)
+
+    def update(self, sample: Sample) -> int:
+        """Store a sample; gives the number of the update, or 0 if it was not stored."""
+        stamp = sample.timestamp
+        if stamp is None:
+            stamp = self._session.new_timestamp()
+        key = str(sample.key_expr)
+        if self._prefix is not None and not self._below_prefix(key):
+            self.counts.outside += 1
+            return 0
+        moment = stamp.seconds << 32 | stamp.fraction
+        if sample.kind is SampleKind.PUT:
+            encoding = sample.encoding
+            attachment = sample.attachment
+            value = Value(
+                sample.payload.to_bytes(),
+                encoding.id,
+                encoding.schema or b"",
+                None if attachment is None else attachment.to_bytes(),
+            )
+            with self._changed:
+                self.counts.puts += 1
+                number = self._contents.put(key, moment, stamp.id_bytes, value)
+                self._tell()
+        else:
+            with self._changed:
+                self.counts.deletes += 1
+                number = self._contents.delete(key, moment, stamp.id_bytes)
+                self._tell()
+        return number
+
+    def _tell(self) -> None:
+        """Wake the writer if it sleeps, and acknowledged puts; the lock is held."""
+        if self._idle or self._acknowledging:
+            self._idle = False
+            self._changed.notify_all()
+
+    def _below_prefix(self, key: str) -> bool:
+        """Whether the volume can hold a key; updates with wildcards are no matter of prefixes."""
+        prefix = self._prefix
+        return prefix is None or key == prefix or key.startswith(f"{prefix}/") or is_wild(key)
+
+    # ------------------------------------------------------------------------------- the volume
+
+    def _write_on(self) -> None:
+        """Write what changed until the storage is closed and everything is written."""
+        pause = RETRY[0]
+        while True:
+            with self._changed:
+                while not self._closed and not self._contents.dirty:
+                    left = self._next_collection - time.monotonic()
+                    if left <= 0:
+                        break
+                    self._idle = True
+                    self._changed.wait(left)
+                self._idle = False
+                if self._closed and (not self._contents.dirty or self._failure):
+                    return
+                gather = not self._closed and self._contents.dirty > 0
+            if gather:
+                time.sleep(GATHER)
+            with self._lock:
+                batch = self._contents.take()
+            if self._volume is not None and not batch.empty:
+                try:
+                    self._volume.write(batch)
+                except (OSError, ZError) as error:
+                    self._failed(error)
+                    self._rest(pause)
+                    pause = min(pause * 2, RETRY[1])
+                    continue
+                pause = RETRY[0]
+                with self._changed:
+                    if self._failure:
+                        log.warning("storage '%s' writes again", self.name)
+                        self._failure = ""
+                    self._contents.written(batch)
+                    self.counts.written += len(batch.entries) + len(batch.samples)
+                    self._changed.notify_all()
+            if time.monotonic() >= self._next_collection:
+                self._collect()
+
+    def _failed(self, error: Exception) -> None:
+        with self._changed:
+            self.counts.failures += 1
+            if str(error) != self._failure:
+                self._failure = str(error)
+                log.warning("storage '%s' cannot write, and goes on trying: %s", self.name, error)
+
+    def _rest(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        with self._changed:
+            while not self._closed:
+                left = end - time.monotonic()
+                if left <= 0:
+                    return
+                self._changed.wait(left)
+
+    def _collect(self) -> None:
+        """Forget deletions and values that are too old; runs on the writer's thread."""
+        settings = self.settings
+        now = time.time()
+        with self._changed:
+            self._next_collection = time.monotonic() + settings.garbage_collection.period
+            self._contents.collect(_ntp64(now - settings.garbage_collection.lifespan))
+            if settings.ttl is not None:
+                self._contents.expire(_ntp64(now - settings.ttl))
+        if self._history and self._volume is not None:
+            age = settings.history_age
+            try:
+                self._volume.trim(
+                    None if age is None else _ntp64(now - age),
+                    settings.history_count,
+                    settings.history_bytes,
+                )
+            except (OSError, ZError) as error:
+                self._failed(error)
+
+    def wait_durable(self, number: int, timeout: float = ACK_TIME) -> None:
+        """Wait until the volume has all updates up to a number."""
+        end = time.monotonic() + timeout
+        with self._changed:
+            while self._contents.durable < number:
+                left = end - time.monotonic()
+                if left <= 0 or self._closed:
+                    why = f": {self._failure}" if self._failure else ""
+                    raise Timeout(f"storage '{self.name}' has not written it in time{why}")
+                self._changed.wait(left)
+
+    def flush(self, timeout: float = ACK_TIME) -> None:
+        """Wait until the volume has all that was heard up to now."""
+        with self._lock:
+            number = self._contents.number
+        self.wait_durable(number, timeout)
+
+    # -------------------------------------------------------------------------------- queries
+
+    def _asked(self, query: Query) -> None:
+        self.counts.queries += 1
+        try:
+            if query.parameters.flag(ACK_PUT):
+                self._later(query, self._acknowledge)
+            elif self._volume is None:
+                self._answer(query)
+            else:
+                self._later(query, self._answer)
+        except ZError as error:
+            self._refuse(query, error)
+
+    def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
+        """Answer on a thread of the pool: a volume may be slow."""
+        if not self._slots.acquire(blocking=False):
+            self._refuse(query, LocalError(f"{MOST_QUERIES} queries wait already; ask again"))
+            return
+
+        def run() -> None:
+            try:
+                with query:
+                    try:
+                        answer(query)
+                    except (ZError, OSError) as error:
+                        self._refuse(query, error)
+            except ZError as error:
+                log.debug("storage '%s': a reply was lost: %s", self.name, error)
+            finally:
+                self._slots.release()
+
+        try:
+            self._pool.submit(run)
+        except RuntimeError:  # closing
+            self._slots.release()
+
+    def _refuse(self, query: Query, error: Exception) -> None:
+        self.counts.refused += 1
+        try:
+            query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
+        except ZError as again:
+            log.debug("storage '%s': a query was not answered: %s", self.name, again)
+
+    def _answer(self, query: Query) -> None:
+        parameters = query.parameters
+        asked = parameters.time_range()
+        limit = _limit(parameters.interpreted(LIMIT))
+        expr = str(query.key_expr)
+        if asked is None:
+            for entry in self.entries(expr, limit=limit):
+                self._reply(query, entry)
+            return
+        range = asked.resolve(time.time_ns())
+        if self._history:
+            for entry in self.samples(expr, range.contains, limit):
+                self._reply(query, entry)
+            return
+        for entry in self.entries(expr, range.contains, limit):
+            self._reply(query, entry)
+
+    def entries(
+        self,
+        expr: str,
+        wanted: Callable[[int], bool] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Entry]:
+        """The values of the keys that `expr` stands for, with payloads, some at a time.
+
+        `wanted` decides by the time in nanoseconds since 1970.
+        """
+        with self._lock:
+            # Only references: a million keys are some megabytes.
+            keys = self._contents.keys(expr)
+        ttl = self.settings.ttl
+        oldest = 0 if ttl is None else _ntp64(time.time() - ttl)
+        given = 0
+        for first in range(0, len(keys), CHUNK):
+            for entry in self._read(keys[first : first + CHUNK]):
+                if entry.time < oldest or (wanted is not None and not wanted(_nanos(entry.time))):
+                    continue
+                if limit is not None and given >= limit:
+                    return
+                given += 1
+                yield entry
+
+    def _read(self, keys: Sequence[str]) -> Iterator[Entry]:
+        with self._lock:
+            found = [entry for key in keys if (entry := self._contents.get(key)) is not None]
+        away = [
+            entry.key for entry in found if entry.value is not None and entry.value.payload is None
+        ]
+        fetched: dict[str, Entry | None] = {}
+        if away and self._volume is not None:
+            fetched = dict(zip(away, self._volume.read(away), strict=True))
+        for entry in found:
+            if entry.key in fetched:
+                stored = fetched[entry.key]
+                # Changed since it was looked up: what is there now is as good, or it is gone.
+                if stored is not None and stored.value is not None:
+                    yield stored
+            else:
+                yield entry
+
+    def samples(
+        self, expr: str, wanted: Callable[[int], bool], limit: int | None = None
+    ) -> list[Entry]:
+        """Every sample in a range of time, in the order of time; with a limit the newest."""
+        assert self._volume is not None
+        self.flush()
+        keys = [
+            key for key in self._volume.history_keys() if not is_wild(key) and intersects(expr, key)
+        ]
+        found = [
+            sample
+            for sample in self._volume.history(keys, None, None, None)
+            if wanted(_nanos(sample.time))
+        ]
+        found.sort(key=lambda entry: (entry.time, entry.id))
+        return found if limit is None else found[max(0, len(found) - limit) :]
+
+    def _reply(self, query: Query, entry: Entry) -> None:
+        stamp = Timestamp(entry.time >> 32, entry.id, entry.time & 0xFFFFFFFF)
+        value = entry.value
+        if value is None:
+            query.reply_del(entry.key, timestamp=stamp)
+        else:
+            query.reply(
+                entry.key,
+                value.payload or b"",
+                encoding=Encoding.from_wire(value.encoding_id, value.schema or None),
+                attachment=value.attachment,
+                timestamp=stamp,
+            )
+        self.counts.replies += 1
+
+    # ---------------------------------------------------------------------- acknowledged puts
+
+    def _acknowledge(self, query: Query) -> None:
+        """Put the payload of a query under its key, and reply when the volume has it."""
+        key = str(query.key_expr)
+        if is_wild(key):
+            raise SelectorError(f"'{key}' has wildcards: an acknowledged put is for one key")
+        if self._read_only:
+            raise LocalError(f"storage '{self.name}' is read_only")
+        if not includes(self._expr, key):
+            raise LocalError(f"storage '{self.name}' stores '{self._expr}', not '{key}'")
+        payload = query.payload
+        stamp = self._session.new_timestamp()
+        self._session.put(
+            key,
+            b"" if payload is None else payload,
+            encoding=query.encoding,
+            attachment=query.attachment,
+            timestamp=stamp,
+        )
+        self._await(key, stamp)
+        query.reply(
+            key,
+            json.dumps({"storage": self.name, "timestamp": str(stamp)}),
+            encoding=JSON,
+            timestamp=stamp,
+        )
+
+    def _await(self, key: str, stamp: Timestamp, timeout: float = ACK_TIME) -> None:
+        """Wait until a put is stored, or a newer value of its key, and written."""
+        moment = (stamp.seconds << 32 | stamp.fraction, stamp.id_bytes)
+        end = time.monotonic() + timeout
+        with self._changed:
+            self._acknowledging += 1
+            try:
+                while True:
+                    entry = self._contents.get(key)
+                    if entry is not None and (entry.time, entry.id) >= moment:
+                        number = self._contents.number
+                        break
+                    left = end - time.monotonic()
+                    if left <= 0:
+                        raise Timeout(f"storage '{self.name}' has not heard it in time")
+                    self._changed.wait(left)
+            finally:
+                self._acknowledging -= 1
+        self.wait_durable(number, max(0.0, end - time.monotonic()))
+
+    # ------------------------------------------------------------------------------------ end
+
+    def close(self) -> None:
+        """Hear and answer no more, and write what is still to be written."""
+        if not self._session.is_closed():
+            if self._subscriber is not None:
+                self._subscriber.undeclare()
+            self._queryable.undeclare()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._writer.join()
+        if self._contents.dirty:
+            log.error(
+                "storage '%s': %d changes were not written: %s",
+                self.name,
+                self._contents.dirty,
+                self._failure,
+            )
+        if self._volume is not None:
+            self._volume.close()
+
+
+def _limit(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise SelectorError(f"{LIMIT}={text!r}: write a number of samples")
+    return int(text)
+
+
+def _ntp64(seconds: float) -> int:
+    return int(NTP64.from_nanos(max(0, int(seconds * 1e9))))
+
+
+def _nanos(time: int) -> int:
+    return (time >> 32) * 1_000_000_000 + ((time & 0xFFFFFFFF) * 1_000_000_000 >> 32)

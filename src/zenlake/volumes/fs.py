@@ -1,0 +1,277 @@
+"""A volume of files: the value of a key is a file that other programs can read.
+
+    <dir>/robot/7/pose          the payload, nothing else
+    <dir>/.zenlake.sqlite       timestamps, encodings, tombstones, updates with wildcards
+    <dir>/.zenlake.new/         files on their way to their names
+
+A batch is written in three steps: new files beside the old ones, records in one transaction that
+names those files, then renames. A crash before the transaction leaves the old state; after it,
+the next start renames what is left. Files that other programs put there, or changed, are found
+at the start and count as put when they were changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+
+from zenlake.clock import NTP64
+from zenlake.errors import KeyExprError
+from zenlake.keys import is_wild
+from zenlake.keys.matching import check
+from zenlake.storage import Batch, Entry, Value, WideUpdate
+from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
+from zenlake.volumes.file_names import BESIDE, is_digest, key_of, path_of
+from zenlake.volumes.place import folder_of
+from zenlake.volumes.sqlite import SqliteFile
+
+__all__ = ["Files"]
+
+RECORDS: Final = ".zenlake.sqlite"
+NEW: Final = ".zenlake.new"
+#: The id of the clock that told when another program changed a file.
+FILE_CLOCK: Final = b"\x01"
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS files (
+    key TEXT PRIMARY KEY, changed INTEGER NOT NULL, size INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS moves (key TEXT PRIMARY KEY, new TEXT);
+"""
+
+
+class Files(Volume):
+    """Keeps each value in a file of its own below one folder."""
+
+    CAPABILITY: ClassVar[Capability] = Capability("durable", "latest")
+    OPTIONS: ClassVar[Mapping[str, Option]] = {
+        "dir": Option(str, "The folder; a relative one lies in the volumes' root.", required=True),
+        "read_only": Option(bool, "Whether the storage only answers, and never writes.", False),
+        "fsync": Option(bool, "Whether a written batch survives a loss of power.", True),
+    }
+
+    def __init__(self, storage: str, options: Mapping[str, object]) -> None:
+        """Open or create the folder, and finish what a crash interrupted."""
+        super().__init__(storage, options)
+        self.folder = folder_of("fs", options["dir"])
+        self._fsync = bool(options.get("fsync", True))
+        try:
+            (self.folder / NEW).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise VolumeError(f"{self.folder} cannot be written: {error.strerror}") from error
+        self._records = SqliteFile(self.folder / RECORDS, self._fsync)
+        with self._records.connection() as connection:
+            connection.executescript(_TABLES)
+        self._number = 0
+        self._finish()
+        self._take_in()
+
+    # ----------------------------------------------------------------------------------- read
+
+    def entries(self) -> Iterable[Entry]:
+        """The entry of every key, without payloads."""
+        return self._records.entries()
+
+    def wide(self) -> Iterable[WideUpdate]:
+        """The updates of key expressions with wildcards."""
+        return self._records.wide()
+
+    def read(self, keys: Sequence[str]) -> list[Entry | None]:
+        """The entries of some keys, with what their files hold."""
+        found: list[Entry | None] = []
+        for entry in self._records.read(keys):
+            if entry is None or entry.value is None:
+                found.append(entry)
+                continue
+            payload = self._payload(entry.key)
+            if payload is None:  # another program removed it
+                found.append(None)
+                continue
+            value = entry.value
+            found.append(
+                entry._replace(
+                    value=Value(payload, value.encoding_id, value.schema, value.attachment)
+                )
+            )
+        return found
+
+    def count(self) -> int:
+        """How many keys have a value."""
+        return self._records.count()
+
+    def _payload(self, key: str) -> bytes | None:
+        for path in self._places(key):
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return path.read_bytes()
+        return None
+
+    def _places(self, key: str) -> tuple[Path, Path]:
+        """Where a key's file may lie: under its name, or beside the folder of that name."""
+        path = path_of(key)
+        return self.folder / path, self.folder / f"{path}{BESIDE}"
+
+    def check(self) -> Iterator[str]:
+        """Keys whose file is missing, and what SQLite finds wrong."""
+        yield from self._records.check()
+        for entry in self._records.entries():
+            if entry.value is not None and self._payload(entry.key) is None:
+                yield f"{entry.key}: its file {self._places(entry.key)[0]} is missing"
+
+    # ---------------------------------------------------------------------------------- write
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch: files first, then records, then names."""
+        new: dict[str, str | None] = {}
+        try:
+            for entry in batch.entries:
+                value = entry.value
+                if value is None:
+                    new[entry.key] = None
+                elif value.payload is not None:
+                    new[entry.key] = self._write_new(value.payload)
+            for key in batch.removed:
+                new[key] = None
+            if self._fsync:
+                _sync_folder(self.folder / NEW)
+            with self._records.connection() as connection:
+                self._records.write_in(connection, batch, False)
+                connection.executemany("INSERT OR REPLACE INTO moves VALUES (?, ?)", new.items())
+        except sqlite3.DatabaseError as error:
+            raise VolumeError(f"{self.folder / RECORDS}: {error}") from error
+        self._finish()
+
+    def _write_new(self, payload: bytes) -> str:
+        self._number += 1
+        name = f"{os.getpid()}-{self._number}"
+        with (self.folder / NEW / name).open("wb") as file:
+            file.write(payload)
+            if self._fsync:
+                file.flush()
+                os.fsync(file.fileno())
+        return name
+
+    def _finish(self) -> None:
+        """Give files the names that committed records say, and forget that it was to be done."""
+        connection = self._records.connection()
+        moves = connection.execute("SELECT key, new FROM moves").fetchall()
+        folders: set[Path] = set()
+        for key, new in moves:
+            folders.add(self._remove(key) if new is None else self._move(key, new))
+        if self._fsync:
+            for folder in folders:
+                if folder.is_dir():
+                    _sync_folder(folder)
+        with connection:
+            for key, new in moves:
+                if new is None:
+                    connection.execute("DELETE FROM files WHERE key = ?", (key,))
+                else:
+                    self._remember(connection, key)
+            connection.execute("DELETE FROM moves")
+        for left in (self.folder / NEW).iterdir():
+            left.unlink()
+
+    def _move(self, key: str, new: str) -> Path:
+        source = self.folder / NEW / new
+        plain, beside = self._places(key)
+        target = beside if plain.is_dir() else plain
+        if source.exists():  # else it was moved before a crash
+            self._make_folders(target.parent)
+            source.replace(target)
+        return target.parent
+
+    def _make_folders(self, folder: Path) -> None:
+        """Make the folders of a file; a value that has the name of one steps beside it."""
+        missing: list[Path] = []
+        at = folder
+        while at != self.folder and not at.is_dir():
+            missing.append(at)
+            at = at.parent
+        for each in reversed(missing):
+            if each.is_file():
+                each.rename(each.with_name(each.name + BESIDE))
+            each.mkdir()
+
+    def _remove(self, key: str) -> Path:
+        plain, beside = self._places(key)
+        for path in (beside, plain):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                if not path.is_dir():
+                    path.unlink()
+        folder = plain.parent
+        with contextlib.suppress(OSError):  # until one is not empty
+            while folder != self.folder:
+                folder.rmdir()
+                folder = folder.parent
+        return folder
+
+    # -------------------------------------------------------------- what other programs wrote
+
+    def _remember(self, connection: sqlite3.Connection, key: str) -> None:
+        for path in self._places(key):
+            with contextlib.suppress(OSError):
+                if path.is_file():
+                    facts = path.stat()
+                    connection.execute(
+                        "INSERT OR REPLACE INTO files VALUES (?, ?, ?)",
+                        (key, facts.st_mtime_ns, facts.st_size),
+                    )
+
+    def _take_in(self) -> None:
+        """Find files that other programs added, changed or removed since the last time."""
+        connection = self._records.connection()
+        known = {
+            key: (changed, size)
+            for key, changed, size in connection.execute("SELECT key, changed, size FROM files")
+        }
+        seen: set[str] = set()
+        changed: list[Entry] = []
+        for path, facts in self._walk():
+            key = key_of(path)
+            if key is None or not _is_key(key):
+                continue
+            seen.add(key)
+            if known.get(key) == (facts.st_mtime_ns, facts.st_size):
+                continue
+            time = NTP64.from_nanos(facts.st_mtime_ns)
+            changed.append(Entry(key, int(time), FILE_CLOCK, int(time), FILE_CLOCK, Value(None)))
+        gone = [key for key in known if key not in seen and not is_digest(path_of(key))]
+        with connection:
+            self._records.write_in(connection, Batch(changed, gone, [], [], []), False)
+            connection.executemany("DELETE FROM files WHERE key = ?", ((key,) for key in gone))
+            for entry in changed:
+                self._remember(connection, entry.key)
+
+    def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
+        for folder, folders, files in os.walk(self.folder):
+            if Path(folder) == self.folder:
+                folders[:] = [name for name in folders if name != NEW]
+                files = [name for name in files if not name.startswith(RECORDS)]
+            for name in files:
+                path = Path(folder, name)
+                with contextlib.suppress(FileNotFoundError):
+                    yield path.relative_to(self.folder).as_posix(), path.stat()
+
+    def close(self) -> None:
+        """Close the records."""
+        self._records.close()
+
+
+def _is_key(text: str) -> bool:
+    """Whether a file of another program has a name that a key can have."""
+    try:
+        check(text)
+    except KeyExprError:
+        return False
+    return not is_wild(text)
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,51 @@
+"""`zenlake storage`, beside a router in this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.api.sessions import listening, where
+from tests.cli.programs import run, run_alone
+
+
+def test_a_storage_is_made_filled_exported_moved_and_removed(tmp_path: Path) -> None:
+    with listening(
+        mode='"router"', adminspace__enabled="true", adminspace__permissions__write="true"
+    ) as router:
+        there = ("-m", "client", "-e", where(router))
+        code, _ = run("storage", "ls", *there)
+        assert code == 3, "there is none"
+        files = ("--volume", "fs", "--option", f"dir={tmp_path}")
+        assert run("storage", "add", "one", "-k", "a/**", *files, *there)[0] == 0
+        code, lines = run("put", "-k", "a/x", "-p", "kept", "--ack", *there)
+        assert code == 0
+        assert "/" in lines[0], "its timestamp"
+        code, lines = run("storage", "ls", "--json", *there)
+        assert [json.loads(line)["keys"] for line in lines] == [1]
+        assert "put a/x: kept" in run("storage", "get", "one", *there)[1][0]
+        saved = tmp_path.with_suffix(".jsonl")
+        assert run("storage", "export", "one", str(saved), *there)[0] == 0
+        assert run("delete", "-k", "a/x", *there)[0] == 0
+        assert run("storage", "rm", "one", *there)[0] == 0
+        assert run("storage", "get", "one", *there)[0] == 3
+        assert run("storage", "add", "two", "-k", "a/**", *there)[0] == 0
+        assert run("storage", "import", str(saved), *there)[0] == 0
+        assert "put a/x: kept" in run("storage", "get", "two", *there)[1][0]
+    code, lines = run_alone("storage", "verify", "one", *files)
+    assert lines == ["0 keys: sound"]
+    assert code == 0
+
+
+def test_what_cannot_be_is_said_in_a_line(tmp_path: Path) -> None:
+    with listening(
+        mode='"router"', adminspace__enabled="true", adminspace__permissions__write="true"
+    ) as router:
+        there = ("-m", "client", "-e", where(router))
+        code, lines = run("storage", "add", "x", "-k", "a/**", "--volume", "sqlit", *there)
+        assert code == 1
+        code, lines = run("storage", "rm", "nothing", *there)
+        assert code == 3
+    code, lines = run_alone("storage", "verify", "x", "--volume", "fs", "--option", "dri=x")
+    assert code == 2
+    assert lines[0].startswith("zenlake: the volume 'fs' has no option 'dri'; did you mean 'dir'?")

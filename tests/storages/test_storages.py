@@ -1,0 +1,274 @@
+"""Storages over real links, by the API and the admin space."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import zenlake
+from tests.api.sessions import config, connected, listening, where
+from zenlake.errors import ConfigError, LocalError
+from zenlake.node import view
+from zenlake.storages import Storages
+from zenlake.storages.service import checked_options
+from zenlake.volumes import VolumeError, volume_class
+
+SECONDS = 10.0
+
+
+def eventually(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not ready():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.005)
+
+
+def manager(**storages: object) -> str:
+    return json.dumps({"storage_manager": {"storages": storages}})
+
+
+def memory(expr: str = "s/**", **more: object) -> dict[str, object]:
+    return {"key_expr": expr, "volume": "memory", **more}
+
+
+def sqlite(folder: Path, expr: str = "s/**", **more: object) -> dict[str, object]:
+    return {"key_expr": expr, "volume": {"id": "sqlite", "dir": str(folder)}, **more}
+
+
+def values(session: zenlake.Session, selector: str) -> dict[str, str]:
+    found = {}
+    for reply in session.get(selector, timeout=SECONDS):
+        assert reply.ok is not None, reply.err
+        found[str(reply.ok.key_expr)] = reply.ok.payload.to_string()
+    return found
+
+
+def settled(session: zenlake.Session) -> None:
+    """Wait until all that was put is in the volumes."""
+    (service,) = session._runtime.services.values()
+    assert isinstance(service, Storages)
+    for storage in service.running.values():
+        storage.flush()
+
+
+@pytest.fixture
+def router() -> Iterator[zenlake.Session]:
+    with listening(
+        mode='"router"',
+        adminspace__enabled="true",
+        adminspace__permissions__write="true",
+        plugins=manager(demo=memory()),
+    ) as session:
+        yield session
+
+
+def test_what_was_put_is_there_when_asked_and_gone_when_deleted(router: zenlake.Session) -> None:
+    with connected(router, mode='"client"') as client:
+        client.put("s/a", "1", encoding="text/plain", attachment="who")
+        client.put("s/b", "2")
+        client.put("other", "3")
+        eventually(lambda: len(values(client, "s/**")) == 2)
+        (reply,) = client.get("s/a")
+        assert reply.ok is not None
+        assert str(reply.ok.encoding) == "text/plain"
+        assert reply.ok.attachment is not None
+        assert reply.ok.attachment.to_string() == "who"
+        assert reply.ok.timestamp is not None
+        client.delete("s/a")
+        eventually(lambda: values(client, "**") == {"s/b": "2"})
+
+
+def test_a_late_older_value_changes_nothing(router: zenlake.Session) -> None:
+    early, late = router.new_timestamp(), router.new_timestamp()
+    router.put("s/a", "new", timestamp=late)
+    router.put("s/a", "old", timestamp=early)
+    router.delete("s/b", timestamp=late)
+    router.put("s/b", "old", timestamp=early)
+    router.put("s/end", "1")
+    eventually(lambda: "s/end" in values(router, "s/*"))
+    assert values(router, "s/*") == {"s/a": "new", "s/end": "1"}
+
+
+def test_a_storage_is_made_shown_and_removed_while_the_router_runs(
+    router: zenlake.Session, tmp_path: Path
+) -> None:
+    root = view.root(router._runtime.node)
+    path = f"{root}/config/plugins/storage_manager/storages/more"
+    shown = f"{root}/status/plugins/storage_manager/storages/more"
+    with connected(router, mode='"client"') as client:
+        client.put(path, json.dumps(sqlite(tmp_path, "more/**")))
+        eventually(lambda: shown in values(client, f"{root}/status/**"))
+        client.put("more/x", "kept")
+        eventually(lambda: values(client, "more/**") == {"more/x": "kept"})
+        status = json.loads(values(client, shown)[shown])
+        assert (status["keys"], status["puts"], status["failure"]) == (1, 1, None)
+        volumes = values(client, f"{root}/status/plugins/storage_manager/volumes/*")
+        assert {key.rpartition("/")[2] for key in volumes} == {"memory", "sqlite"}
+        client.delete(path)
+        eventually(lambda: shown not in values(client, f"{root}/status/**"))
+        assert values(client, "more/**") == {}
+        client.put(path, json.dumps(sqlite(tmp_path, "more/**")))
+        eventually(lambda: values(client, "more/**") == {"more/x": "kept"})
+
+
+def test_what_is_wrong_with_a_storage_is_refused_by_name(
+    router: zenlake.Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = view.root(router._runtime.node)
+    with caplog.at_level(logging.WARNING):
+        router.put(
+            f"{root}/config/plugins/storage_manager/storages/bad",
+            '{"key_exp": "a/**", "volume": "memory"}',
+        )
+        eventually(lambda: "did you mean" in caplog.text)
+    assert "plugins/storage_manager/storages/bad/key_expr" in caplog.text
+    assert values(router, f"{root}/status/**/storages/*").keys() == {
+        f"{root}/status/plugins/storage_manager/storages/demo"
+    }
+
+
+def test_a_storage_that_cannot_be_opened_is_shown_and_the_others_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    broken = sqlite(tmp_path / "file" / "below", "b/**")
+    with listening(
+        mode='"router"', adminspace__enabled="true", plugins=manager(broken=broken, good=memory())
+    ) as session:
+        root = f"{view.root(session._runtime.node)}/status/plugins/storage_manager/storages"
+        session.put("s/a", "1")
+        eventually(lambda: values(session, "s/a") == {"s/a": "1"})
+        status = json.loads(values(session, f"{root}/broken")[f"{root}/broken"])
+        assert "file" in status["failure"]
+
+
+def test_a_restart_finds_everything_deletions_and_wildcards_included(tmp_path: Path) -> None:
+    plugins = manager(s=sqlite(tmp_path))
+    with listening(mode='"router"', plugins=plugins) as session:
+        old = session.new_timestamp()
+        session.put("s/a/1", "x", encoding="application/json")
+        session.put("s/a/2", "y")
+        session.put("s/b", "z")
+        session.delete("s/a/2")
+        session.put("s/a/*", "all")
+        session.delete("s/c/**")
+        settled(session)
+    with listening(mode='"router"', plugins=plugins) as session:
+        for late in ("s/a/2", "s/c/late"):
+            session.put(late, "risen", timestamp=old)
+        session.put("s/a/3", "behind the wildcard", timestamp=old)
+        session.put("s/end", "1")
+        eventually(lambda: "s/end" in values(session, "s/**"))
+        assert values(session, "s/**") == {
+            "s/a/1": "all",
+            "s/a/3": "all",
+            "s/b": "z",
+            "s/end": "1",
+        }
+
+
+def test_a_prefix_is_taken_away_for_the_volume_only(tmp_path: Path) -> None:
+    storage = {
+        "key_expr": "fleet/robots/**",
+        "strip_prefix": "fleet/robots",
+        "volume": {"id": "fs", "dir": str(tmp_path)},
+    }
+    with listening(mode='"router"', plugins=manager(files=storage)) as session:
+        session.put("fleet/robots/7/pose", "1 2")
+        session.put("fleet/robots", "all of them")
+        eventually(lambda: len(values(session, "fleet/**")) == 2)
+        settled(session)
+        assert (tmp_path / "7/pose").read_text() == "1 2"
+        assert values(session, "fleet/robots") == {"fleet/robots": "all of them"}
+
+
+def test_history_answers_with_every_sample_in_a_range_of_time(tmp_path: Path) -> None:
+    plugins = manager(s=sqlite(tmp_path, history="all", history_count=5))
+    with listening(mode='"router"', plugins=plugins) as session:
+        for n in range(4):
+            session.put("s/a", str(n))
+        session.delete("s/a")
+        session.put("s/b", "other")
+        settled(session)
+        found = [
+            (str(reply.ok.key_expr), reply.ok.payload.to_string(), reply.ok.kind.name)
+            for reply in session.get("s/**?_time=[now(-1h)..]")
+            if reply.ok is not None
+        ]
+        assert found == [
+            *(("s/a", str(n), "PUT") for n in range(4)),
+            ("s/a", "", "DELETE"),
+            ("s/b", "other", "PUT"),
+        ]
+        assert len(list(session.get("s/**?_time=[now(-1h)..];_limit=2"))) == 2
+        assert list(session.get("s/**?_time=[..now(-1h)]")) == []
+        assert values(session, "s/**") == {"s/b": "other"}
+
+
+def test_values_older_than_their_time_to_live_are_not_answered() -> None:
+    with listening(mode='"router"', plugins=manager(s=memory(ttl=0.2))) as session:
+        session.put("s/a", "1")
+        eventually(lambda: values(session, "s/a") == {"s/a": "1"})
+        eventually(lambda: values(session, "s/a") == {})
+
+
+@pytest.mark.parametrize("volume", ["memory", "sqlite"])
+def test_an_acknowledged_put_is_stored_and_heard_when_it_is_answered(
+    volume: str, tmp_path: Path
+) -> None:
+    storage = memory() if volume == "memory" else sqlite(tmp_path)
+    with (
+        listening(mode='"router"', plugins=manager(s=storage)) as session,
+        connected(session, mode='"client"') as client,
+        session.declare_subscriber("s/**") as subscriber,
+    ):
+        (reply,) = client.get("s/a?_ack_put=true", payload="sure", encoding="text/plain")
+        assert reply.ok is not None
+        assert values(client, "s/a") == {"s/a": "sure"}
+        sample = subscriber.recv()
+        assert (sample.payload.to_string(), str(sample.encoding)) == ("sure", "text/plain")
+        assert sample.timestamp == reply.ok.timestamp
+        assert client.put_acknowledged("s/b", "too") > reply.ok.timestamp
+        with pytest.raises(LocalError, match="no storage answered for 'elsewhere'"):
+            client.put_acknowledged("elsewhere", "x", timeout=1.0)
+        (refusal,) = client.get("s/*?_ack_put=true", payload="many")
+        assert refusal.err is not None
+        assert "wildcards" in refusal.err.payload.to_string()
+
+
+def test_a_volume_says_what_it_does_not_know() -> None:
+    files = volume_class("fs")
+    with pytest.raises(ConfigError, match="no option 'dri'; did you mean 'dir'"):
+        checked_options("fs", files, {"dri": "x"})
+    with pytest.raises(ConfigError, match="needs the option 'dir'"):
+        checked_options("fs", files, {})
+    with pytest.raises(ConfigError, match="leaves its root"):
+        checked_options("fs", files, {"dir": "../../etc"})
+    with pytest.raises(VolumeError, match="did you mean 'sqlite'"):
+        volume_class("sqlit")
+
+
+def test_a_session_on_the_programs_own_loop_refuses_storages() -> None:
+    async def main() -> None:
+        async with zenlake.aio.open(config(plugins=manager(s=memory()))):
+            pass
+
+    with pytest.raises(LocalError, match="storage_manager"):
+        asyncio.run(main())
+
+
+def test_an_acknowledged_put_can_be_awaited(router: zenlake.Session) -> None:
+    async def main() -> zenlake.Timestamp:
+        place = json.dumps([where(router)])
+        settings = config(mode='"client"', connect__endpoints=place)
+        async with zenlake.aio.open(settings) as session:
+            return await session.put_acknowledged("s/a", "sure")
+
+    stamp = asyncio.run(main())
+    (reply,) = router.get("s/a")
+    assert reply.ok is not None
+    assert reply.ok.timestamp == stamp

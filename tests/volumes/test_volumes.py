@@ -1,0 +1,228 @@
+"""What every volume promises, tried on each of them beside one oracle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.storage.oracle import Said, answers
+from tests.volumes.opened import OPTIONS, opened
+from zenlake.keys import intersects
+from zenlake.storage import Batch, Contents, Entry, Value, WideUpdate
+from zenlake.volumes import Volume
+
+A, B = b"\x01", b"\x02"
+KEYS = ["a", "a/b", "a/b/c", "d", "50%/.x", "e:f", "x" * 300, "@v/a", "a/**", "**", "*/b"]
+SELECTORS = ["**", "a", "a/*", "*/b", "a/**", "d", "@v/*"]
+
+
+class Stored(RuleBasedStateMachine):
+    """A storage's contents in front of a volume: updates, writes, restarts and crashes."""
+
+    kind = ""
+
+    @initialize()
+    def start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="zenlake-volume-")
+        self.volume: Volume = opened(self.kind, Path(self._folder.name))
+        self.contents = Contents(keeps=True)
+        self.said: list[Said] = []
+
+    @rule(
+        key=st.sampled_from(KEYS),
+        time=st.integers(1 << 62, (1 << 62) + 12),
+        id=st.sampled_from([A, B]),
+        value=st.sampled_from(["v", "w", "", None]),
+    )
+    def update(self, key: str, time: int, id: bytes, value: str | None) -> None:
+        if any((one.time, one.id) == (time, id) for one in self.said):
+            return  # no clock tells a time twice
+        self.said.append(Said(key, time, id, value))
+        self._tell(self.said[-1])
+
+    def _tell(self, one: Said) -> None:
+        if one.value is None:
+            self.contents.delete(one.key, one.time, one.id)
+        else:
+            self.contents.put(one.key, one.time, one.id, Value(one.value.encode(), 3, b"s"))
+
+    @rule(most=st.sampled_from([1, 2, 1000]))
+    def write(self, most: int) -> None:
+        batch = self.contents.take(most)
+        self.volume.write(batch)
+        self.contents.written(batch)
+
+    @precondition(lambda self: not self.contents.dirty)
+    @rule()
+    def restart(self) -> None:
+        self.volume.close()
+        self.volume = opened(self.kind, Path(self._folder.name))
+        self.contents = Contents(keeps=True)
+        self.contents.load(self.volume.entries(), self.volume.wide())
+
+    @rule()
+    def crash(self) -> None:
+        """Lose all that was not written; everything is heard again, as from a replica."""
+        self.restart()
+        for one in self.said:
+            self._tell(one)
+
+    @invariant()
+    def answers_are_those_of_the_oracle(self) -> None:
+        if not hasattr(self, "contents"):
+            return
+        truth = answers(self.said)
+        for selector in SELECTORS:
+            found = {entry.key: entry for entry in self.contents.matching(selector)}
+            wanted = {key for key in truth if intersects(selector, key)}
+            assert found.keys() == wanted, selector
+            away = [k for k, e in found.items() if e.value is not None and e.value.payload is None]
+            for key, entry in zip(away, self.volume.read(away), strict=True):
+                assert entry is not None
+                found[key] = entry
+            for key in wanted:
+                time, id, value = truth[key]
+                assert found[key][1:3] == (time, id)
+                assert found[key].value == Value(value.encode(), 3, b"s")
+
+    def teardown(self) -> None:
+        if hasattr(self, "volume"):
+            self.volume.close()
+            self._folder.cleanup()
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_a_volume_gives_back_what_the_rule_says(kind: str) -> None:
+    machine = type(f"Stored_{kind}", (Stored,), {"kind": kind})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=25, stateful_step_count=25, deadline=None)
+    )
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_all_parts_of_a_value_survive(kind: str, tmp_path: Path) -> None:
+    value = Value(bytes(range(256)), 52, b"utf-8;x", b"attached")
+    wide = WideUpdate("a/**", (1 << 64) - 1, A, value, 7, B)
+    entry = Entry("a/b", (1 << 64) - 1, bytes(16), 1, A, value)
+    volume = opened(kind, tmp_path)
+    volume.write(Batch([entry, Entry("gone", 3, A, 3, A, None)], [], [wide], [], []))
+    volume.close()
+    volume = opened(kind, tmp_path)
+    assert volume.read(["a/b", "other"]) == [entry, None]
+    assert list(volume.wide()) == [wide]
+    assert {e.key: e.value is None for e in volume.entries()} == {"a/b": False, "gone": True}
+    assert volume.count() == 1
+    assert volume.list("a/*") == ["a/b"]
+    assert list(volume.check()) == []
+    volume.write(Batch([], ["a/b", "gone"], [], ["a/**"], []))
+    assert (list(volume.entries()), list(volume.wide())) == ([], [])
+    volume.close()
+
+
+def test_history_is_given_by_key_and_time_and_trimmed(tmp_path: Path) -> None:
+    volume = opened("sqlite", tmp_path)
+    samples = [
+        Entry(key, time, A, time, A, None if time == 5 else Value(b"%d" % time))
+        for time in range(1, 10)
+        for key in ("a", "b")
+    ]
+    volume.write(Batch([], [], [], [], samples))
+    assert [s.time for s in volume.history(["a"], 3, 6, None)] == [3, 4, 5, 6]
+    assert [s.time for s in volume.history(["a"], None, None, 2)] == [8, 9]
+    assert volume.trim(3, None, None) == 4
+    assert volume.trim(None, 2, None) == 10
+    left = [(s.key, s.time) for s in volume.history(["a", "b"], None, None, None)]
+    assert left == [("a", 8), ("a", 9), ("b", 8), ("b", 9)]
+    assert volume.trim(100, None, None) == 2, "the newest sample of a key stays"
+    volume.close()
+
+
+def test_files_are_readable_by_name_and_files_of_others_are_found(tmp_path: Path) -> None:
+    volume = opened("fs", tmp_path)
+    entry = Entry("robot/7/pose", 5, A, 5, A, Value(b"3.5 1.2", 1))
+    volume.write(Batch([entry], [], [], [], []))
+    file = tmp_path / "fs/robot/7/pose"
+    assert file.read_bytes() == b"3.5 1.2"
+    volume.close()
+    (tmp_path / "fs/robot/7/name").write_text("Ada")
+    (tmp_path / "fs/no#key").write_text("skipped")
+    file.unlink()
+    volume = opened("fs", tmp_path)
+    assert [entry.key for entry in volume.entries()] == ["robot/7/name"]
+    (found,) = volume.read(["robot/7/name"])
+    assert found is not None
+    assert found.value == Value(b"Ada")
+    volume.close()
+
+
+#: Writes a batch in a process of its own that dies at the n-th change of a folder, for every n.
+DYING = """
+import json, os, sys
+from pathlib import Path
+from tests.volumes.opened import opened
+from zenlake.storage import Batch, Entry, Value
+
+values = {"a": Value(b"new"), "a/below": Value(b"new"), "b": None, "c": Value(b"new")}
+entries = [Entry(key, 2, b"1", 2, b"1", value) for key, value in values.items()]
+batch = Batch(entries, [], [], [], [])
+
+def write(folder, step):
+    left = [step]
+    volume = opened("fs", folder)
+    def audit(event, args):
+        creates = event == "open" and isinstance(args[2], int) and args[2] & os.O_CREAT
+        if creates or event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir"):
+            left[0] -= 1
+            if not left[0]:
+                os._exit(9)
+    sys.addaudithook(audit)
+    volume.write(batch)
+    os._exit(0)
+
+for step in range(1, 100):
+    folder = Path(sys.argv[1], str(step))
+    volume = opened("fs", folder)
+    old = [Entry(key, 1, b"1", 1, b"1", Value(b"old")) for key in "abc"]
+    volume.write(Batch(old, [], [], [], []))
+    volume.close()
+    child = os.fork()
+    if not child:
+        write(folder, step)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+        break
+"""
+
+
+def test_a_batch_of_files_is_whole_or_not_there_after_a_crash(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", DYING, tmp_path], check=True, timeout=60)
+    outcomes = []
+    for folder in tmp_path.iterdir():
+        volume = opened("fs", folder)
+        outcomes.append(
+            {
+                entry.key: entry.value.payload
+                for entry in volume.read(["a", "a/below", "b", "c"])
+                if entry is not None and entry.value is not None
+            }
+        )
+        assert list(volume.check()) == []
+        volume.close()
+    old: dict[str, bytes | None] = {"a": b"old", "b": b"old", "c": b"old"}
+    new: dict[str, bytes | None] = {"a": b"new", "a/below": b"new", "c": b"new"}
+    assert len(outcomes) == outcomes.count(old) + outcomes.count(new)
+    assert outcomes.count(old) > 2
+    assert outcomes.count(new) > 2
