@@ -5,7 +5,16 @@ from __future__ import annotations
 import typer
 
 from zenlake.cli.connection import NOBODY, Connection, networked
-from zenlake.cli.options import Attachment, Congestion, Express, Key, Priority, Urgency, WhenFull
+from zenlake.cli.options import (
+    Attachment,
+    Congestion,
+    Express,
+    Key,
+    Priority,
+    Urgency,
+    WhenFull,
+    bytes_of,
+)
 from zenlake.cli.pages import examples
 
 
@@ -37,7 +46,7 @@ def delete(
             express=express,
         )
         heard = matched(publisher, session, connection)
-        publisher.delete(attachment=attach)
+        publisher.delete(attachment=None if attach is None else bytes_of(attach))
     if connection.as_json:
         print_json({"key": key, "kind": "delete", "heard": heard})
     if not heard:

@@ -132,6 +132,8 @@ def _ending(error: Exception) -> tuple[int, str] | None:
         return UNREAD, ""
     if isinstance(error, OSError):
         return FAILED, _system(error)
+    if isinstance(error, OverflowError):
+        return REFUSED, f"a number is too large: {error}"
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
         return REFUSED, f"byte 0x{byte:02x} at {error.start} is not UTF-8 text: save it as UTF-8"

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from zenlake.cli.connection import FAILED, NOBODY, Connection, networked, note
-from zenlake.cli.options import Attachment, EncodingName, OptionalPayload, Timeout, payload_of
+from zenlake.cli.options import (
+    Attachment,
+    EncodingName,
+    OptionalPayload,
+    Timeout,
+    bytes_of,
+    payload_of,
+)
 from zenlake.cli.pages import examples
 
 
@@ -101,7 +108,7 @@ def get(
                 parameters=asked.parameters,
                 payload=None if payload is None else payload_of(payload),
                 encoding=encoding,
-                attachment=attach,
+                attachment=None if attach is None else bytes_of(attach),
             ):
                 waiting.clear()
                 if connection.as_json:

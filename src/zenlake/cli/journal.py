@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zenlake.cli import quantities
 from zenlake.cli.connection import FAILED, ended_well, note, until_interrupted
 from zenlake.cli.pages import group, page
 
@@ -206,6 +207,7 @@ def import_(
     from zenlake.journal.transfer.imports import from_mcap, from_parquet
 
     with ended_well():
+        quantities.local(folder, "DIR")
         read = from_mcap if file.endswith(".mcap") else from_parquet
         with JournalWriter.open(folder, partitions=partitions) as writer:
             try:

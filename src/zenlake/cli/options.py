@@ -135,4 +135,9 @@ Timeout = Annotated[
 
 def payload_of(told: str) -> bytes:
     """The bytes that `-p` means: its text, or all of the standard input."""
-    return sys.stdin.buffer.read() if told == "-" else told.encode()
+    return sys.stdin.buffer.read() if told == "-" else bytes_of(told)
+
+
+def bytes_of(told: str) -> bytes:
+    """The bytes that a word of the command line was, also where they are not UTF-8."""
+    return told.encode("utf-8", "surrogateescape")

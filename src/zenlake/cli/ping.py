@@ -25,7 +25,9 @@ def ping(
     connection: Connection,
     size: Annotated[
         int,
-        typer.Argument(metavar="PAYLOAD_SIZE", min=0, help="The size of the payload, in bytes."),
+        typer.Argument(
+            metavar="PAYLOAD_SIZE", min=0, max=1 << 30, help="The size of the payload, in bytes."
+        ),
     ] = 64,
     samples: Annotated[
         int,
@@ -63,7 +65,7 @@ def ping(
     from zenlake.values import CongestionControl
 
     back = threading.Semaphore(0)
-    data = bytes([number % 10 for number in range(size)])
+    data = (bytes(range(10)) * (size // 10 + 1))[:size]
     trips: list[int] = []
     with connection.session() as session:
         # On the thread that hears: one that had to be woken would be measured too.

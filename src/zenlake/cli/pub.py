@@ -21,6 +21,7 @@ from zenlake.cli.options import (
     Priority,
     Urgency,
     WhenFull,
+    bytes_of,
 )
 from zenlake.cli.pages import examples
 
@@ -68,7 +69,7 @@ def pub(
     never was one.
     """
     from zenlake.cli.patience import matched
-    from zenlake.cli.show import escaped, print_json
+    from zenlake.cli.show import print_json, readable
 
     from_input = payload == "-"
     pause = interval if interval is not None else 0.0 if from_input else 1.0
@@ -88,19 +89,19 @@ def pub(
             for value in itertools.islice(_lines() if from_input else _same(payload), count):
                 if sent:
                     threading.Event().wait(pause)
-                publisher.put(value, attachment=attach)
+                publisher.put(value, attachment=None if attach is None else bytes_of(attach))
                 sent += 1
                 heard = heard or publisher.matching_status.matching
                 if connection.as_json:
                     print_json({"key": key, "kind": "put", "number": sent, "size": len(value)})
                 elif not from_input:
-                    typer.echo(f"{sent:>6}  {key}: {escaped(payload)}")
+                    typer.echo(f"{sent:>6}  {key}: {readable(value)}")
     if not heard:
         raise typer.Exit(NOBODY)
 
 
 def _same(text: str) -> Iterator[bytes]:
-    return itertools.repeat(text.encode())
+    return itertools.repeat(bytes_of(text))
 
 
 def _lines() -> Iterator[bytes]:

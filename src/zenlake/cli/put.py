@@ -17,6 +17,7 @@ from zenlake.cli.options import (
     Priority,
     Urgency,
     WhenFull,
+    bytes_of,
     payload_of,
 )
 from zenlake.cli.pages import examples
@@ -72,7 +73,7 @@ def put(
             express=express,
         )
         heard = matched(publisher, session, connection)
-        publisher.put(value, attachment=attach)
+        publisher.put(value, attachment=None if attach is None else bytes_of(attach))
     if connection.as_json:
         print_json({"key": key, "kind": "put", "size": len(value), "heard": heard})
     if not heard:

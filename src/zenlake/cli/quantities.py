@@ -1,4 +1,4 @@
-"""Sizes and times as people write them: `64MiB`, `7d`."""
+"""What people write on a command line: sizes and times such as `64MiB` and `7d`, and folders."""
 
 from __future__ import annotations
 
@@ -50,3 +50,12 @@ def duration(text: str | None, option: str) -> float | None:
             f"'{text}' is no time; write one like 30s, 12h or 7d", param_hint=option
         )
     return float(found[1]) * unit
+
+
+def local(folder: str, option: str) -> None:
+    """Refuse a URI where a folder of this machine is wanted."""
+    if "://" in folder:
+        raise typer.BadParameter(
+            f"'{folder}' is a URI; a journal is written to a folder of this machine",
+            param_hint=option,
+        )

@@ -101,6 +101,7 @@ def record(
     from zenlake.journal.options import Options
     from zenlake.journal.recorder import Recorder
 
+    quantities.local(to, "--to")
     policy: Literal["block", "drop"] = "drop" if on_full is OnFull.DROP else "block"
     options = Options(
         tuple(keys),

@@ -68,7 +68,9 @@ def top(
     total, key), and q quits.
     """
     from zenlake.cli.admin_space import shown_nodes
+    from zenlake.keys import check
 
+    check(key)
     with connection.session() as session:
         shown = shown_nodes(session, connection)
         counted: Callable[[], dict[tuple[str, str], Row]] | None = None

@@ -26,7 +26,9 @@ def tree(connection: Connection, key: KeyArgument = "**") -> None:
     """
     from zenlake.cli.admin_space import keyspace, shown_nodes
     from zenlake.cli.show import print_json
+    from zenlake.keys import check
 
+    check(key)
     with connection.session() as session:
         shown = shown_nodes(session, connection)
         found = keyspace(session, shown, key)

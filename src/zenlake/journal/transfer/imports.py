@@ -8,6 +8,7 @@ the columns `key` and `value`.
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -78,7 +79,7 @@ def from_mcap(writer: JournalWriter, file: str | os.PathLike[str], *, again: boo
                 if attachment.name == BESIDE
                 for batch in batches_in(attachment.data)
             ]
-        except McapError as error:
+        except (McapError, struct.error) as error:
             raise JournalError(f"{os.fspath(file)} is no MCAP file: {error}") from error
         messages = ((channel, message) for _, channel, message in _in_order(reader))
         if beside:
