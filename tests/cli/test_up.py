@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import time
@@ -267,3 +268,38 @@ def test_when_it_is_killed_its_programs_end_too(tmp_path: Path) -> None:
         program.process.wait()
         _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []
+
+
+def told_to_the_router(*options: str, folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """The journal and the other options that the router of `up` would be started with."""
+    import zenlake.cli.up as up
+
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    journal = up._journal(folder, ["**"], None, None, "50ms")
+    file = Path(given["-c"]) if "-c" in given else None
+    plan = up._plan(folder, journal, file, None, None, None, False)
+    journals = json.loads(plan.router[1].removeprefix("journals:"))
+    assert journals[0] == journal
+    return journals[-1], plan.router[2:]
+
+
+def test_journals_of_a_file_are_recorded_beside_the_one_of_the_folder(tmp_path: Path) -> None:
+    file = tmp_path / "router.json5"
+    file.write_text('{journals: [{name: "other", dir: "/elsewhere", key_exprs: ["a/**"]}]}')
+    other, options = told_to_the_router("-c", str(file), folder=tmp_path)
+    assert other["name"] == "other"
+    assert options == ["-c", str(file)]
+
+
+def test_without_a_word_the_journal_has_a_share_of_the_disk_and_absolute_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    journal, options = told_to_the_router(folder=Path("data"))
+    room = shutil.disk_usage(tmp_path)
+    assert 0 < journal["retain_bytes"] <= room.total / 5
+    assert journal["hold_bytes"] <= journal["retain_bytes"]
+    assert journal["segment_bytes"] <= journal["retain_bytes"] / 16
+    assert journal["dir"] == str(tmp_path / "data" / "journal")
+    assert options == []

@@ -246,6 +246,8 @@ class Household:
             child = self._children.get(name)
             if child is not None and not child.running():
                 self._ended(part, child)
+            if name != ROUTER and not self._parts[ROUTER].was_up:
+                continue  # the bus first: Spark takes all cores while it starts
             order = part.tick(time.monotonic())
             if order is Order.START:
                 self._start(part)

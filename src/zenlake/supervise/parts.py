@@ -23,6 +23,7 @@ MOST_DOUBLINGS: Final = 30
 class State(StrEnum):
     """What a part is doing."""
 
+    WAITING = "waiting"
     RESTING = "resting"
     STARTING = "starting"
     UP = "up"
@@ -61,7 +62,7 @@ class Part:
         """A part that is to be started at the first tick."""
         self.name = name
         self.policy = policy
-        self.state = State.RESTING
+        self.state = State.WAITING
         #: Since when it is in its state.
         self.since = now
         #: Failures in a row.
@@ -82,7 +83,7 @@ class Part:
 
     def tick(self, now: float) -> Order:
         """What is to be done at this moment; the part expects that it is done."""
-        if self.state is State.RESTING and now >= self._due:
+        if self.state in (State.WAITING, State.RESTING) and now >= self._due:
             self._enter(State.STARTING, now)
             self.restarts += self._starts > 0
             self._starts += 1
@@ -114,7 +115,7 @@ class Part:
 
         `refused`: it will not work until somebody changes something, so the pause is the longest.
         """
-        if self.state in (State.STOPPED, State.RESTING):
+        if self.state in (State.STOPPED, State.WAITING, State.RESTING):
             return
         if self.state is State.ENDING:
             reason = f"{self.reason} and was killed"

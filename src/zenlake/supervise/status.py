@@ -166,7 +166,7 @@ class Status:
         """All parts up and recording, or on the way there for the first time, or not."""
         if self.reasons:
             return Health.UNWELL
-        if any(part.state == State.STARTING for part in self.parts):
+        if any(part.state in (State.WAITING, State.STARTING) for part in self.parts):
             return Health.STARTING
         return Health.WELL
 

@@ -1,0 +1,82 @@
+"""A recorder that fails is opened again, and the session that it listens on goes on."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import zenlake
+from zenlake.api.session import Session
+from zenlake.config.model_services import JournalService
+from zenlake.errors import ZError
+from zenlake.keys import KeyExpr
+from zenlake.supervise.recording import Recording
+
+ALONE = '{scouting: {multicast: {enabled: false}}, listen: {endpoints: []}, mode: "peer"}'
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    with zenlake.open(zenlake.Config.from_json5(ALONE)) as session:
+        yield session
+
+
+def service(folder: Path) -> JournalService:
+    return JournalService(
+        name=KeyExpr("here"), dir=str(folder), key_exprs=(KeyExpr("**"),), segment_bytes=1
+    )
+
+
+def eventually(look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not look():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def durable(recording: Recording) -> int:
+    (fact,) = recording.report()
+    return int(fact.get("durable", -1))
+
+
+def test_a_recorder_whose_folder_was_taken_away_is_opened_again(
+    session: Session, tmp_path: Path
+) -> None:
+    folder = tmp_path / "journal"
+    with Recording(session, (service(folder),)) as recording:
+        session.put("robot/7", "1")
+        eventually(lambda: durable(recording) == 1)
+        shutil.rmtree(folder)
+
+        def noticed() -> bool:
+            session.put("robot/7", "2")  # which operation fails is the writer's affair
+            return int(recording.report()[0]["restarts"]) > 0
+
+        eventually(noticed)
+        eventually(lambda: recording.report()[0]["state"] == "up")
+        before = durable(recording)
+        session.put("robot/7", "3")
+        eventually(lambda: durable(recording) > before)
+        assert (folder / "journal.json").is_file()
+
+
+def test_who_is_patient_records_once_the_folder_can_be_written(
+    session: Session, tmp_path: Path
+) -> None:
+    folder = tmp_path / "journal"
+    folder.write_text("in the way")
+    with pytest.raises((ZError, OSError)), Recording(session, (service(folder),)):
+        pass
+    with Recording(session, (service(folder),), patient=True) as recording:
+        (fact,) = recording.report()
+        assert fact["state"] == "resting"
+        assert str(folder) in fact["reason"]
+        assert recording.recorders == []
+        folder.unlink()
+        eventually(lambda: recording.report()[0]["state"] == "up")
+        session.put("robot/7", "1")
+        eventually(lambda: durable(recording) == 1)
