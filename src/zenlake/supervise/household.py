@@ -51,6 +51,9 @@ LOOK: Final = 0.2
 EVERY: Final = 1.0
 PAGE_EVERY: Final = 5.0
 ASK: Final = 2.0
+JAVA_GONE: Final = ("Connection refused", "Py4JNetworkError", "Spark has ended")
+"""What a lake says that has lost its Java."""
+
 LOGGED: Final = re.compile(r"\S+ \S+ (WARNING|ERROR|CRITICAL) (zenlake\S*): (.*)")
 NUMBERS: Final = re.compile(r"\d+")
 
@@ -261,6 +264,8 @@ class Household:
         child.close()
         del self._children[part.name]
         self._doing.pop(part.name, None)
+        if part.name == LAKE and any(sign in why for sign in JAVA_GONE):
+            why = "ended because Spark's Java did"
         part.ended(time.monotonic(), why, refused=child.refused)
         if part.name == ROUTER:
             self._report = {}
@@ -354,7 +359,7 @@ class Household:
             status.disk = Room(disk.total, disk.free, observer.full_in)
             journal.size = disk.journal
         if LAKE in self._parts:
-            status.lake = self._lake()
+            status.lake = self._lake(journal.durable)
         return status
 
     def _part_statuses(self, now: float) -> list[PartStatus]:
@@ -411,17 +416,21 @@ class Household:
                 found.failure = str(one["reason"]) or "it is being opened"
         return found
 
-    def _lake(self) -> Lake:
+    def _lake(self, durable: int) -> Lake:
+        """What the lake wrote of itself; how far behind it is grows while it is away."""
         seen = None if self._observer is None else self._observer.lake
         part = self._parts[LAKE]
         if seen is None:
-            return Lake(state="starting")
+            return Lake(state="starting", behind=durable)
+        behind = seen.lag
+        if durable and len(seen.committed) == 1:
+            behind = max(0, durable - sum(*seen.committed.values()))
         state = seen.state if part.state is State.UP else str(part.state)
         age = max(0.0, time.time() - seen.written)
         return Lake(
             state=state,
             rows=seen.rows,
-            behind=seen.lag,
+            behind=behind,
             freshness=seen.freshness + (age if age > 3 else 0.0),
             quarantine=seen.quarantine,
             quarantined=seen.quarantined,
