@@ -94,10 +94,10 @@ class _Rate:
     rate: float = 0.0
 
     def take(self, now: float, value: int) -> None:
-        if now > self.at:
+        if now - self.at >= EVERY / 2:
             grown = value - self.value if value >= self.value else value
             self.rate = grown / (now - self.at) if self.at else 0.0
-        self.value, self.at = value, now
+            self.value, self.at = value, now
 
 
 @dataclass(slots=True)
@@ -405,7 +405,7 @@ class Household:
             if "rows" in one:
                 self._rows.take(now, int(one["rows"]))
                 self._bytes.take(now, int(one["bytes"]))
-                found.rows, found.bytes = self._rows.value, self._bytes.value
+                found.rows, found.bytes = int(one["rows"]), int(one["bytes"])
                 found.rows_per_s, found.bytes_per_s = self._rows.rate, self._bytes.rate
                 found.durable = int(one["durable"])
                 found.queued_bytes = int(one["queued_bytes"])
