@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 
 import zenlake
 from tests.api.sessions import config, connected, listening, where
+from tests.waiting import until
 from zenlake.admin import space
 from zenlake.node import view
 
 SECONDS = 10.0
-
-
-def eventually(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not ready():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.005)
 
 
 def shown(session: zenlake.Session, selector: str) -> dict[str, zenlake.Sample]:
@@ -55,8 +47,8 @@ def test_a_client_sees_the_router_and_itself_in_it() -> None:
         assert [session["peer"] for session in told["sessions"]] == [str(client.zid())]
         with client.declare_subscriber("demo/**"):
             key = f"{root(router)}/subscriber/demo/**"
-            eventually(lambda: key in shown(client, f"{root(router)}/**"))
-        eventually(lambda: key not in shown(client, f"{root(router)}/**"))
+            until(lambda: key in shown(client, f"{root(router)}/**"))
+        until(lambda: key not in shown(client, f"{root(router)}/**"))
 
 
 def test_the_node_itself_may_look() -> None:
@@ -89,10 +81,10 @@ def test_a_running_node_takes_new_endpoints() -> None:
     ):
         key = f"{root(router)}/config/connect/endpoints"
         router.put(key, json.dumps([where(far)]))
-        eventually(lambda: [str(t.zid) for t in router.info.transports()] == [str(far.zid())])
+        until(lambda: [str(t.zid) for t in router.info.transports()] == [str(far.zid())])
         assert json.loads(shown(router, key)[key].payload.to_string()) == [where(far)]
         router.delete(key)
-        eventually(lambda: not list(router.info.transports()))
+        until(lambda: not list(router.info.transports()))
 
 
 def test_a_running_node_listens_elsewhere() -> None:
@@ -100,7 +92,7 @@ def test_a_running_node_listens_elsewhere() -> None:
     with listening(mode='"router"', adminspace=admin) as router, connected(router) as old:
         before = where(router)
         router.put(f"{root(router)}/config/listen/endpoints", '["tcp/127.0.0.1:0#iface=lo"]')
-        eventually(lambda: where(router) != before)
+        until(lambda: where(router) != before)
         with connected(router, mode='"client"') as client:
             assert root(router) in shown(client, root(router))
         assert [str(t.zid) for t in old.info.transports()] == [str(router.zid())]
@@ -117,7 +109,7 @@ def test_a_running_node_takes_another_policy() -> None:
         router.declare_subscriber("demo/**", lambda sample: heard.append(str(sample.key_expr))),
     ):
         client.put("demo/before", "1")
-        eventually(lambda: heard == ["demo/before"])
+        until(lambda: heard == ["demo/before"])
         rules = {
             "enabled": True,
             "default_permission": "allow",
@@ -134,10 +126,10 @@ def test_a_running_node_takes_another_policy() -> None:
             "policies": [{"rules": ["no"], "subjects": ["all"]}],
         }
         router.put(f"{root(router)}/config/access_control", json.dumps(rules))
-        eventually(lambda: router._runtime.settings.access_control.enabled)
+        until(lambda: router._runtime.settings.access_control.enabled)
         client.put("demo/secret", "1")
         client.put("demo/after", "1")
-        eventually(lambda: heard == ["demo/before", "demo/after"])
+        until(lambda: heard == ["demo/before", "demo/after"])
         told = json.loads(
             shown(client, f"{root(router)}?_stats=true")[root(router)].payload.to_string()
         )
@@ -162,7 +154,7 @@ def test_what_cannot_be_changed_is_refused_and_counted(path: str, value: str, wh
         router.put(f"{root(router)}/config/{path}", value)
         metrics = f"{root(router)}/metrics"
         line = f'reason="{why}"}} 1'
-        eventually(
+        until(
             lambda: (
                 line in shown(router, f"{metrics}?compression=false")[metrics].payload.to_string()
             )
@@ -178,7 +170,7 @@ def test_nobody_writes_unless_it_is_permitted() -> None:
 def test_the_thread_ends_with_the_node() -> None:
     with listening(adminspace__enabled="true"):
         assert [t for t in threading.enumerate() if t.name == "zenlake admin"]
-    eventually(lambda: not [t for t in threading.enumerate() if t.name == "zenlake admin"])
+    until(lambda: not [t for t in threading.enumerate() if t.name == "zenlake admin"])
 
 
 def test_an_asyncio_node_has_one_too() -> None:

@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 
 import zenlake
 from tests.cli.programs import HEARING, Program, command, endpoint, run_alone
+from tests.waiting import until
 from zenlake.supervise.listening import fetch
 
 PUT = (
@@ -83,13 +82,6 @@ class Up:
         return found
 
 
-def eventually(look: Callable[[], bool], seconds: float = 40.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.1)
-
-
 def put(where: str, key: str, *values: str) -> None:
     with Program("-c", PUT, where, key, *values) as eclipse:
         assert eclipse.ends() == 0
@@ -120,8 +112,8 @@ def rows(lake: Path, table: str) -> list[dict[str, Any]]:
 
 def arrives(lake: Path, want: set[int]) -> None:
     """Wait until both tables have the values, each once."""
-    eventually(lambda: sorted(row["percent"] for row in rows(lake, "battery")) == sorted(want))
-    eventually(lambda: len(rows(lake, "samples")) == len(want))
+    until(lambda: sorted(row["percent"] for row in rows(lake, "battery")) == sorted(want))
+    until(lambda: len(rows(lake, "samples")) == len(want))
 
 
 @pytest.mark.slow
@@ -191,14 +183,14 @@ def test_a_router_that_is_killed_is_started_again_and_clients_come_back(tmp_path
         up.ready()
         with zenlake.open(config) as session:
             session.put("robot/7/battery", "1")
-            eventually(lambda: up.status()["journal"]["durable"] == 1)
+            until(lambda: up.status()["journal"]["durable"] == 1)
             before = up.part("router")["pid"]
             os.kill(before, signal.SIGKILL)
             program.says("was killed by SIGKILL; it is started again")
             program.says("the router is up again")
-            eventually(lambda: bool(session.info.transports()))
+            until(lambda: bool(session.info.transports()))
             session.put("robot/7/battery", "2")
-            eventually(lambda: up.status()["journal"]["durable"] == 2)
+            until(lambda: up.status()["journal"]["durable"] == 2)
         after = up.part("router")
         assert (after["restarts"], after["state"]) == (1, "up")
         assert after["pid"] != before
@@ -215,7 +207,7 @@ def test_a_router_that_hangs_is_killed_when_it_is_to_stop(
         psutil.Process(up.part("router")["pid"]).suspend()
         program.process.send_signal(signal.SIGTERM)
         program.process.send_signal(signal.SIGTERM)
-        eventually(lambda: program.process.poll() is not None)
+        until(lambda: program.process.poll() is not None)
         assert program.ends() == 0
     psutil.wait_procs(family, timeout=10)
     assert [one for one in family if one.is_running()] == []

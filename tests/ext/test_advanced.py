@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 import zenlake
 from tests.api.sessions import SECONDS, config, connected, listening, where
 from tests.ext.cable import Cable
+from tests.waiting import until
 from zenlake import ext
 from zenlake.errors import ZError
 
@@ -36,16 +37,6 @@ def take(source: ext.AdvancedSubscriber[zenlake.Handler[zenlake.Sample]], count:
 def say(publisher: ext.AdvancedPublisher, *words: str) -> None:
     for word in words:
         publisher.put(word)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must happen."""
-    pause = threading.Event()
-    for _ in range(int(SECONDS * 100)):
-        if condition():
-            return
-        pause.wait(0.01)
-    raise TimeoutError
 
 
 def fake(session: zenlake.Session, publisher: ext.AdvancedPublisher, sn: int, payload: str) -> None:

@@ -12,7 +12,8 @@ from tests.interop.advanced import Advanced, AdvancedProcess
 from tests.interop.lossy import LossyLine
 from tests.interop.peer import Peer
 from tests.interop.processes import OURS, THEIRS, connect, listen
-from tests.journal.recording import until, until_rows
+from tests.journal.recording import until_rows
+from tests.waiting import until
 from zenlake.journal import Journal
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zenoh
 
 from tests.links.authority import DAY, Authority, Certificate
+from tests.waiting import until
 from zenlake.config import Config
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LinkError
@@ -60,13 +59,6 @@ def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
         return port
-
-
-def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def _matches(publisher: zenoh.Publisher) -> bool:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import zenlake
-from tests.api.sessions import SECONDS, connected, listening
+from tests.api.sessions import connected, listening
+from tests.waiting import until
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
-
-
-def until(holds: Callable[[], object], what: str = "") -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, what or "it did not happen"
-        time.sleep(0.005)
 
 
 def until_rows(recorder: Recorder, count: int) -> None:

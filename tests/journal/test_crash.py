@@ -16,7 +16,7 @@ import pytest
 import zenlake
 from tests.api.sessions import listening, where
 from tests.journal.crashing import Nursery, Publisher
-from tests.journal.recording import until
+from tests.waiting import until
 from zenlake.journal import Journal, Watermark
 from zenlake.journal.ledger import checkpoint
 from zenlake.journal.verify import verify

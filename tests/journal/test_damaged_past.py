@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.journal.forgetful_disk import Disk
 from tests.journal.heard import Row, batch_of
-from tests.journal.recording import recording, until, until_heard, until_rows
+from tests.journal.recording import recording, until_heard, until_rows
 from tests.journal.rows import rows, told
 from tests.journal.written import write_rows
+from tests.waiting import until
 from zenlake.errors import JournalCorrupt
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.ledger import checkpoint

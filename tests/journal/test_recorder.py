@@ -8,7 +8,8 @@ import pytest
 import zenlake
 from tests.api.sessions import connected, listening
 from tests.journal.heard import Row, batch_of
-from tests.journal.recording import recording, until, until_heard, until_rows
+from tests.journal.recording import recording, until_heard, until_rows
+from tests.waiting import until
 from zenlake.errors import JournalError, JournalLocked, LocalError
 from zenlake.ext import (
     AdvancedPublisher,

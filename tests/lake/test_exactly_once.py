@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from deltalake import DeltaTable
 from tests.cli.programs import COMMAND, Program, command, endpoint
 from tests.lake.counts import Counts, Heard, Said, counted, heard, readers, runs, said, seen
 from tests.lake.journals import rows_of
+from tests.waiting import until
 from zenlake.journal import Journal
 from zenlake.journal.ledger import checkpoint
 from zenlake.journal.schema import HEALED
@@ -63,13 +64,6 @@ CONFIG = (
 )
 PARTITIONS = 2
 PATIENCE = 120.0
-
-
-def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 @contextmanager
@@ -194,7 +188,7 @@ class Trial:
     def until_recorded(self, rows: int) -> None:
         """Wait until there are so many rows more, and another moment."""
         enough = self.rows() + rows
-        until(lambda: self.rows() >= enough, "nothing is recorded")
+        until(lambda: self.rows() >= enough, "nothing is recorded", PATIENCE)
         self.moment(0.4)
 
     def rows(self) -> int:

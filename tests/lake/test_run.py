@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.rowsof import Row
+from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import LakeConfig, Pipeline
@@ -19,11 +20,8 @@ from zenlake.lake.run import Ran, run
 from zenlake.lake.tasks import Work
 
 
-def until(true: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def has_rows(lake: Path, rows: int) -> bool:
+    return len(rows_of(lake, "samples")) == rows
 
 
 def test_once_reads_all_that_is_there_and_ends(tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(
     try:
         for n in range(1, 9):
             write(tmp_path / "j", [Row("a", b"", n)])
-            until(lambda n=n: len(rows_of(lake, "samples")) == n + 1)
+            until(partial(has_rows, lake, n + 1))
         until(lambda: len(table_of(lake, "samples").files()) < 4)
         until(lambda: sum(row["rows"] for row in rows_of(lake, "gaps")) == 9)
     finally:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import zenlake
 from tests.api.sessions import config, connected, listening, where
+from tests.waiting import until
 from zenlake.errors import ConfigError, LocalError
 from zenlake.node import view
 from zenlake.storages import Storages
@@ -20,13 +20,6 @@ from zenlake.storages.service import checked_options
 from zenlake.volumes import VolumeError, volume_class
 
 SECONDS = 10.0
-
-
-def eventually(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not ready():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.005)
 
 
 def manager(**storages: object) -> str:
@@ -73,7 +66,7 @@ def test_what_was_put_is_there_when_asked_and_gone_when_deleted(router: zenlake.
         client.put("s/a", "1", encoding="text/plain", attachment="who")
         client.put("s/b", "2")
         client.put("other", "3")
-        eventually(lambda: len(values(client, "s/**")) == 2)
+        until(lambda: len(values(client, "s/**")) == 2)
         (reply,) = client.get("s/a")
         assert reply.ok is not None
         assert str(reply.ok.encoding) == "text/plain"
@@ -81,7 +74,7 @@ def test_what_was_put_is_there_when_asked_and_gone_when_deleted(router: zenlake.
         assert reply.ok.attachment.to_string() == "who"
         assert reply.ok.timestamp is not None
         client.delete("s/a")
-        eventually(lambda: values(client, "**") == {"s/b": "2"})
+        until(lambda: values(client, "**") == {"s/b": "2"})
 
 
 def test_a_late_older_value_changes_nothing(router: zenlake.Session) -> None:
@@ -91,7 +84,7 @@ def test_a_late_older_value_changes_nothing(router: zenlake.Session) -> None:
     router.delete("s/b", timestamp=late)
     router.put("s/b", "old", timestamp=early)
     router.put("s/end", "1")
-    eventually(lambda: "s/end" in values(router, "s/*"))
+    until(lambda: "s/end" in values(router, "s/*"))
     assert values(router, "s/*") == {"s/a": "new", "s/end": "1"}
 
 
@@ -103,18 +96,18 @@ def test_a_storage_is_made_shown_and_removed_while_the_router_runs(
     shown = f"{root}/status/plugins/storage_manager/storages/more"
     with connected(router, mode='"client"') as client:
         client.put(path, json.dumps(sqlite(tmp_path, "more/**")))
-        eventually(lambda: shown in values(client, f"{root}/status/**"))
+        until(lambda: shown in values(client, f"{root}/status/**"))
         client.put("more/x", "kept")
-        eventually(lambda: values(client, "more/**") == {"more/x": "kept"})
+        until(lambda: values(client, "more/**") == {"more/x": "kept"})
         status = json.loads(values(client, shown)[shown])
         assert (status["keys"], status["puts"], status["failure"]) == (1, 1, None)
         volumes = values(client, f"{root}/status/plugins/storage_manager/volumes/*")
         assert {key.rpartition("/")[2] for key in volumes} == {"memory", "sqlite"}
         client.delete(path)
-        eventually(lambda: shown not in values(client, f"{root}/status/**"))
+        until(lambda: shown not in values(client, f"{root}/status/**"))
         assert values(client, "more/**") == {}
         client.put(path, json.dumps(sqlite(tmp_path, "more/**")))
-        eventually(lambda: values(client, "more/**") == {"more/x": "kept"})
+        until(lambda: values(client, "more/**") == {"more/x": "kept"})
 
 
 def test_what_is_wrong_with_a_storage_is_refused_by_name(
@@ -126,7 +119,7 @@ def test_what_is_wrong_with_a_storage_is_refused_by_name(
             f"{root}/config/plugins/storage_manager/storages/bad",
             '{"key_exp": "a/**", "volume": "memory"}',
         )
-        eventually(lambda: "did you mean" in caplog.text)
+        until(lambda: "did you mean" in caplog.text)
     assert "plugins/storage_manager/storages/bad/key_expr" in caplog.text
     assert values(router, f"{root}/status/**/storages/*").keys() == {
         f"{root}/status/plugins/storage_manager/storages/demo"
@@ -141,7 +134,7 @@ def test_a_storage_that_cannot_be_opened_is_shown_and_the_others_run(tmp_path: P
     ) as session:
         root = f"{view.root(session._runtime.node)}/status/plugins/storage_manager/storages"
         session.put("s/a", "1")
-        eventually(lambda: values(session, "s/a") == {"s/a": "1"})
+        until(lambda: values(session, "s/a") == {"s/a": "1"})
         status = json.loads(values(session, f"{root}/broken")[f"{root}/broken"])
         assert "file" in status["failure"]
 
@@ -162,7 +155,7 @@ def test_a_restart_finds_everything_deletions_and_wildcards_included(tmp_path: P
             session.put(late, "risen", timestamp=old)
         session.put("s/a/3", "behind the wildcard", timestamp=old)
         session.put("s/end", "1")
-        eventually(lambda: "s/end" in values(session, "s/**"))
+        until(lambda: "s/end" in values(session, "s/**"))
         assert values(session, "s/**") == {
             "s/a/1": "all",
             "s/a/3": "all",
@@ -180,7 +173,7 @@ def test_a_prefix_is_taken_away_for_the_volume_only(tmp_path: Path) -> None:
     with listening(mode='"router"', plugins=manager(files=storage)) as session:
         session.put("fleet/robots/7/pose", "1 2")
         session.put("fleet/robots", "all of them")
-        eventually(lambda: len(values(session, "fleet/**")) == 2)
+        until(lambda: len(values(session, "fleet/**")) == 2)
         settled(session)
         assert (tmp_path / "7/pose").read_text() == "1 2"
         assert values(session, "fleet/robots") == {"fleet/robots": "all of them"}
@@ -212,8 +205,8 @@ def test_history_answers_with_every_sample_in_a_range_of_time(tmp_path: Path) ->
 def test_values_older_than_their_time_to_live_are_not_answered() -> None:
     with listening(mode='"router"', plugins=manager(s=memory(ttl=0.2))) as session:
         session.put("s/a", "1")
-        eventually(lambda: values(session, "s/a") == {"s/a": "1"})
-        eventually(lambda: values(session, "s/a") == {})
+        until(lambda: values(session, "s/a") == {"s/a": "1"})
+        until(lambda: values(session, "s/a") == {})
 
 
 @pytest.mark.parametrize("volume", ["memory", "sqlite"])

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import zenlake
 from tests.api.sessions import connected, listening
 from tests.journal.heard import Row, batch_of, beat
-from tests.journal.recording import recording, until, until_heard, until_rows
+from tests.journal.recording import recording, until_heard, until_rows
 from tests.journal.written import write_rows
+from tests.waiting import until
 from zenlake.clock import Timestamp
 from zenlake.ext import CacheConfig, MissDetectionConfig, declare_advanced_publisher
 from zenlake.journal import Journal

@@ -9,7 +9,8 @@ import pytest
 
 import zenlake
 from tests.api.sessions import joined
-from tests.journal.recording import recording, until, until_heard, until_rows
+from tests.journal.recording import recording, until_heard, until_rows
+from tests.waiting import until
 from zenlake.errors import JournalError, JournalGap, LocalError, SelectorError, Timeout
 from zenlake.journal import SCHEMA, Journal
 from zenlake.journal.schema import HLC_BIAS

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.api.sessions import connected, listening
 from tests.journal.forgetful_disk import DirectDisk, Disk, PowerCut
 from tests.journal.heard import OTHER, ZID, Row, batch_of
-from tests.journal.recording import recording, until, until_heard, until_rows
+from tests.journal.recording import recording, until_heard, until_rows
+from tests.waiting import until
 from zenlake.errors import JournalCorrupt
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.disk.files import LocalFiles

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Literal
 
 import pytest
 
 from tests.journal.forgetful_disk import DirectDisk, Disk
 from tests.journal.rows import rows, told
+from tests.waiting import until
 from zenlake.errors import JournalError, JournalFull
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.writing.log import Limits, Log
@@ -21,13 +20,6 @@ def writer_on(
     return JournalWriter.open(
         "disk", files=disk, fsync="1ms", on_full=on_full, queue_bytes=queue_bytes
     )
-
-
-def until(done: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, "not within the deadline"
-        time.sleep(0.002)
 
 
 def test_rows_wait_until_there_is_room_and_none_is_lost() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pathlib
 import pickle
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +12,7 @@ import pytest
 from pyarrow import ipc
 
 from tests.journal.rows import rows, told
+from tests.waiting import until
 from zenlake.errors import JournalError, JournalGap, JournalLocked, LocalError
 from zenlake.journal import Journal, JournalWriter, Watermark
 
@@ -250,13 +249,6 @@ def test_a_filesystem_that_nobody_knows_is_refused(home: str) -> None:
     with pytest.raises(LocalError, match="names no filesystem"):
         JournalWriter.open(home, sealed_to="carrier-pigeon://roof/journal")
     JournalWriter.open(home).close()  # and the lock is free
-
-
-def until(done: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, "not within the deadline"
-        time.sleep(0.005)
 
 
 def test_large_blocks_are_sealed_as_they_are_and_small_ones_together(home: str) -> None:
