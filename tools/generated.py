@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "docs", "tests", "pyproject.toml", "README.md")
 
 GENERATORS = (
-    "zenlake.wire.generate",
-    "zenlake.wire.document",
+    "zenlake.wire.generator.generate",
+    "zenlake.wire.generator.document",
     "zenlake.config.document",
     "zenlake.links.document",
     "zenlake.xrce.conformance",

@@ -15,7 +15,7 @@ from zenlake import testing, wire
 from zenlake.errors import DecodeError, EncodeError
 from zenlake.testing.strategies import messages, unknown_extensions
 from zenlake.wire.cursor import Writer
-from zenlake.wire.schema import Messages, MessageSpec, Rest
+from zenlake.wire.declared.schema import Messages, MessageSpec, Rest
 
 SPECS = list(testing.specs("1.x"))
 #: These properties are searched once for each message, so each search is shorter.

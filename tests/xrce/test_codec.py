@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from zenlake import testing, xrce
 from zenlake.errors import DecodeError, EncodeError
 from zenlake.testing.strategies import messages
-from zenlake.wire.generate import roots_of
+from zenlake.wire.declared.schema import MARKERS_MAX
+from zenlake.wire.generator.generate import roots_of
 from zenlake.wire.message import Message
-from zenlake.wire.schema import MARKERS_MAX
 from zenlake.xrce.declared import PAGE
 
 EVERY = [pytest.param(spec.name, id=spec.name) for spec in PAGE.specs.values()]

@@ -12,7 +12,7 @@ import typer
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
-    from zenlake.wire.dissect import Dissection
+    from zenlake.wire.dissector.dissect import Dissection
 
 MOST_BYTES = 1 << 20
 STYLES = {"message": "bold", "bits": "dim", "broken": "bold red", "head": "dim", "more": "dim"}
@@ -60,7 +60,7 @@ def wire(
     elif sys.stdout.isatty():
         _print_in_colour(found)
     else:
-        from zenlake.wire.dissect_text import text
+        from zenlake.wire.dissector.text import text
 
         typer.echo(text(found), nl=False)
     if found.broken is not None:
@@ -95,7 +95,7 @@ def _given(words: list[str]) -> str:
 
 
 def _dissect(data: bytes, form: str) -> Dissection:
-    from zenlake.wire.dissect import dissect, dissect_packet
+    from zenlake.wire.dissector.dissect import dissect, dissect_packet
 
     if form == "2018":
         from zenlake.xrce.declared import PAGE
@@ -108,7 +108,7 @@ def _print_in_colour(found: Dissection) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from zenlake.wire.dissect_text import ending, heading, table
+    from zenlake.wire.dissector.text import ending, heading, table
 
     console = Console(highlight=False, soft_wrap=True)
     for told in heading(found):

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from zenlake.errors import DecodeError
 from zenlake.wire.cursor import Reader
 from zenlake.wire.declared import declare, network, scouting, transport, zenoh
-from zenlake.wire.emit import snake
-from zenlake.wire.generate import module_of
+from zenlake.wire.declared.schema import MessageSpec, Page
+from zenlake.wire.generator.emit import snake
+from zenlake.wire.generator.generate import module_of
 from zenlake.wire.message import Message
-from zenlake.wire.schema import MessageSpec, Page
 from zenlake.xrce import declared
 
 __all__ = ["class_of", "page_of", "pages", "read", "skip", "spec", "specs"]

@@ -22,10 +22,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from zenlake.testing import class_of, page_of
 from zenlake.wire.cursor import Writer
-from zenlake.wire.emit import attributes, explicit_flags
-from zenlake.wire.generate import roots_of
-from zenlake.wire.message import Message, UnknownExtension
-from zenlake.wire.schema import (
+from zenlake.wire.declared.attributes import attributes, explicit_flags
+from zenlake.wire.declared.schema import (
     REQUIRED,
     ByEncoding,
     Bytes,
@@ -51,6 +49,8 @@ from zenlake.wire.schema import (
     Unit,
     Zid,
 )
+from zenlake.wire.generator.generate import roots_of
+from zenlake.wire.message import Message, UnknownExtension
 
 __all__ = ["messages", "unknown_extensions", "zids"]
 

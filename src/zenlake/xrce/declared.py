@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     Field,
     Page,
     compact_id,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from zenlake.errors import DecodeError
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     MARKERS_MAX,
     Bytes,
     CompactId,

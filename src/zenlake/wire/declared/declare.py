@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from zenlake.wire.declared import zenoh
-from zenlake.wire.schema import Page, ext, flag, flag_byte, rest, struct, text, vle, z16, z32
+from zenlake.wire.declared.schema import (
+    Page,
+    ext,
+    flag,
+    flag_byte,
+    rest,
+    struct,
+    text,
+    vle,
+    z16,
+    z32,
+)
 
 PAGE = Page("declare", "Declarations", "1.x", (zenoh.PAGE,))
 

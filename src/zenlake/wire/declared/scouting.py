@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from zenlake.wire.declared.schema import Page, identity, many, text, u8
 from zenlake.wire.declared.transport import ROLE
-from zenlake.wire.schema import Page, identity, many, text, u8
 
 PAGE = Page("scouting", "Scouting messages", "1.x")
 

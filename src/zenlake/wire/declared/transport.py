@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zenlake.wire.declared import network, zenoh
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     Field,
     Page,
     by_encoding,

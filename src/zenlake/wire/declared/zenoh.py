@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     Page,
     ext,
     identity,

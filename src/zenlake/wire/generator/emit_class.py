@@ -4,19 +4,13 @@
 
 from __future__ import annotations
 
-from zenlake.wire.emit import (
-    Block,
-    Names,
-    UnionName,
+from zenlake.wire.declared.attributes import (
     attributes,
-    by_value,
     explicit_flags,
     extension_place,
-    flag_conditions,
-    present,
     spec_attributes,
 )
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     REQUIRED,
     ByEncoding,
     Bytes,
@@ -40,6 +34,7 @@ from zenlake.wire.schema import (
     Unit,
     Zid,
 )
+from zenlake.wire.generator.emit import Block, Names, UnionName, by_value, flag_conditions, present
 
 
 class ClassText:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zenlake.wire.emit import Block, markers_type, snake
-from zenlake.wire.schema import MARKERS_MAX, MessageSpec
+from zenlake.wire.declared.attributes import markers_type
+from zenlake.wire.declared.schema import MARKERS_MAX, MessageSpec
+from zenlake.wire.generator.emit import Block, snake
 
 #: The usual first: data, by id and by name.
 USUAL = (7, 9)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from zenlake.clock.ntp64 import NTP64
 from zenlake.values.encoding import ENCODING_NAMES
-from zenlake.wire.dissect_node import plural
-from zenlake.wire.emit import explicit_flags
-from zenlake.wire.schema import (
+from zenlake.wire.declared.attributes import explicit_flags
+from zenlake.wire.declared.schema import (
     REQUIRED,
     ByEncoding,
     CompactId,
@@ -22,6 +21,7 @@ from zenlake.wire.schema import (
     OneOf,
     Page,
 )
+from zenlake.wire.dissector.node import plural
 
 __all__ = ["flag_meaning", "note", "shown", "value_meaning"]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from zenlake.wire.declared import network, scouting, transport
-from zenlake.wire.dissect_node import Broken, Node, plural
-from zenlake.wire.dissect_walk import Walker
-from zenlake.wire.schema import Page
+from zenlake.wire.declared.schema import Page
+from zenlake.wire.dissector.node import Broken, Node, plural
+from zenlake.wire.dissector.walk import Walker
 
 __all__ = ["FORMS", "Broken", "Dissection", "Node", "dissect", "dissect_as", "dissect_packet"]
 

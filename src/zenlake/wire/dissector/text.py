@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from zenlake.wire.dissect import Dissection
-from zenlake.wire.dissect_meaning import quoted
-from zenlake.wire.dissect_node import Node, plural
+from zenlake.wire.dissector.dissect import Dissection
+from zenlake.wire.dissector.meaning import quoted
+from zenlake.wire.dissector.node import Node, plural
 
 __all__ = ["HEADS", "Row", "rows", "text"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zenlake import testing
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     REQUIRED,
     Condition,
     FlagByte,

@@ -1,7 +1,7 @@
 """From declarations to code: writes the `codec_*.py` files.
 
 The generated text is what a careful person would type: straight-line, typed, readable, and
-compiled like any other module. `python -m zenlake.wire.generate` writes the files;
+compiled like any other module. `python -m zenlake.wire.generator.generate` writes the files;
 `--check` says which are stale.
 """
 
@@ -12,11 +12,11 @@ import re
 import sys
 from pathlib import Path
 
-from zenlake.wire.emit import snake
-from zenlake.wire.emit_class import ClassText
-from zenlake.wire.emit_marked import marked_reader_text
-from zenlake.wire.emit_reader import reader_text, skipper_text, union_reader_text
-from zenlake.wire.schema import Many, Messages, OneOf, Page
+from zenlake.wire.declared.schema import Many, Messages, OneOf, Page
+from zenlake.wire.generator.emit import snake
+from zenlake.wire.generator.emit_class import ClassText
+from zenlake.wire.generator.emit_marked import marked_reader_text
+from zenlake.wire.generator.emit_reader import reader_text, skipper_text, union_reader_text
 
 #: Every page of declarations: where it is, and the package of its codec. Named, not imported:
 #: the 2018 protocol stands on this package, so nothing here may lean on it.
@@ -155,7 +155,7 @@ def formatted(text: str, path: Path) -> str:
 
 def outputs() -> dict[Path, str]:
     """Every generated file of both protocols, with its text."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     files: dict[Path, str] = {}
     for module, package in PAGES.items():
         page: Page = importlib.import_module(module).PAGE

@@ -16,8 +16,7 @@ import pytest
 from zenlake import testing, wire
 from zenlake.errors import DecodeError, EncodeError
 from zenlake.wire.cursor import Reader
-from zenlake.wire.generate import codec_text, module_of, roots_of, union_name
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     Page,
     ext,
     flag,
@@ -31,13 +30,14 @@ from zenlake.wire.schema import (
     vle,
     z16,
 )
+from zenlake.wire.generator.generate import codec_text, module_of, roots_of, union_name
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 
 
 def generate(source: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "zenlake.wire.generate", *options],
+        [sys.executable, "-m", "zenlake.wire.generator.generate", *options],
         env=os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,

@@ -10,11 +10,11 @@ import pytest
 
 from zenlake import testing, wire, xrce
 from zenlake.wire.declared import network, transport
-from zenlake.wire.document import outputs
-from zenlake.wire.document_examples import EXAMPLES, EXAMPLES_2018, MADE
-from zenlake.wire.document_picture import picture
+from zenlake.wire.generator.document import outputs
+from zenlake.wire.generator.document_examples import EXAMPLES, EXAMPLES_2018, MADE
+from zenlake.wire.generator.document_picture import picture
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden"
 PAGES = outputs()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from zenlake.wire.emit import extension_place
-from zenlake.wire.schema import (
+from zenlake.wire.declared.attributes import extension_place
+from zenlake.wire.declared.schema import (
     ByEncoding,
     CompactId,
     Condition,

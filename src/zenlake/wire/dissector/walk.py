@@ -9,19 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zenlake.wire.dissect_meaning import (
-    SHAPES,
-    flag_meaning,
-    moment,
-    note,
-    shown,
-    value_meaning,
-)
-from zenlake.wire.dissect_node import Broken, Cursor, Node, plural
-from zenlake.wire.dissect_part import Fields, Part, bit_node, extension_header
-from zenlake.wire.emit import attributes, explicit_flags, extension_place
-from zenlake.wire.message import zid_text
-from zenlake.wire.schema import (
+from zenlake.wire.declared.attributes import attributes, explicit_flags, extension_place
+from zenlake.wire.declared.schema import (
     MARKERS_MAX,
     ByEncoding,
     Bytes,
@@ -46,6 +35,17 @@ from zenlake.wire.schema import (
     Unit,
     Zid,
 )
+from zenlake.wire.dissector.meaning import (
+    SHAPES,
+    flag_meaning,
+    moment,
+    note,
+    shown,
+    value_meaning,
+)
+from zenlake.wire.dissector.node import Broken, Cursor, Node, plural
+from zenlake.wire.dissector.part import Fields, Part, bit_node, extension_header
+from zenlake.wire.message import zid_text
 
 __all__ = ["Walker"]
 

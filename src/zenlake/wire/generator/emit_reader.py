@@ -4,21 +4,15 @@
 
 from __future__ import annotations
 
-from zenlake.wire.emit import (
-    Block,
-    Names,
-    UnionName,
+from zenlake.wire.declared.attributes import (
     attributes,
-    by_value,
     explicit_flags,
     extension_place,
     item_type,
     markers_type,
-    minimum_size,
-    snake,
     spec_attributes,
 )
-from zenlake.wire.schema import (
+from zenlake.wire.declared.schema import (
     EXT_UNIT,
     EXT_Z64,
     ByEncoding,
@@ -43,6 +37,7 @@ from zenlake.wire.schema import (
     Unit,
     Zid,
 )
+from zenlake.wire.generator.emit import Block, Names, UnionName, by_value, minimum_size, snake
 
 
 class ReaderText:

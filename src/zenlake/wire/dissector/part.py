@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zenlake.wire.dissect_node import Node
-from zenlake.wire.schema import EXT_UNIT, EXT_Z64, EXT_ZBUF, Field, MessageSpec
+from zenlake.wire.declared.schema import EXT_UNIT, EXT_Z64, EXT_ZBUF, Field, MessageSpec
+from zenlake.wire.dissector.node import Node
 
 __all__ = ["Fields", "Part", "bit_node", "extension_header"]
 

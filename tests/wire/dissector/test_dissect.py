@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from zenlake import testing, wire, xrce
 from zenlake.errors import DecodeError
 from zenlake.testing.strategies import messages
-from zenlake.wire.dissect import Dissection, Node, dissect, dissect_as, dissect_packet
-from zenlake.wire.dissect_text import text
+from zenlake.wire.dissector.dissect import Dissection, Node, dissect, dissect_as, dissect_packet
+from zenlake.wire.dissector.text import text
 from zenlake.wire.message import Message
 from zenlake.xrce.declared import PAGE as PAGE_2018
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 FORM = {
     "batch (transport messages; u16 LE length prefix NOT included)": "batch",
     "network message (inside FRAME)": "network",
