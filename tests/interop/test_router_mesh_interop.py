@@ -13,6 +13,7 @@ import pytest
 
 from tests.interop.peer import SECONDS, Peer
 from tests.interop.processes import OURS, THEIRS, Process, connect, free_port, listen
+from tests.waiting import until
 
 pytestmark = pytest.mark.interop
 
@@ -107,10 +108,7 @@ def until_here(client: Peer, expected: set[str]) -> None:
 
     A client of Eclipse's may be told of itself twice, whoever its router is.
     """
-    deadline = time.monotonic() + SECONDS
-    while (found := set(client.alive("here/*"))) != expected:
-        assert time.monotonic() < deadline, f"{found}, not {expected}"
-        time.sleep(0.05)
+    until(lambda: set(client.alive("here/*")) == expected, f"not {expected}", SECONDS)
 
 
 def _close(peer: Peer) -> None:
@@ -203,7 +201,7 @@ def test_everybody_hears_everybody_once(chain: Town) -> None:
         client.publisher(f"pub {key}", f"{key}/x")
         client.until(f"pub {key}")
     # A publisher matches when it has heard of one; all have been told a moment later.
-    time.sleep(0.5)
+    until_all_hear(clients, f"sub {key}", key)
     for n, client in enumerate(clients):
         client.put(f"{key}/{n}", "")
     for client in clients:
@@ -231,10 +229,10 @@ def test_in_a_ring_with_one_link_cut_the_other_way_is_taken(town: Town) -> None:
     for client in clients:
         client.publisher("pub", "k/x")
         client.until("pub")
-    time.sleep(0.5)
+    until_all_hear(clients)
     all_hear_all_once(clients, "before")
     relays[1].cut()
-    until_rerouted(clients)
+    until_all_hear(clients)
     all_hear_all_once(clients, "after")
 
 
@@ -254,7 +252,7 @@ def test_when_a_router_is_killed_the_others_go_on(town: Town) -> None:
     for client in clients:
         client.publisher("pub", "k/x")
         client.until("pub")
-    until_rerouted(clients)
+    until_all_hear(clients)
     all_hear_all_once(clients, "after")
 
 
@@ -269,18 +267,19 @@ def all_hear_all_once(clients: list[Peer], word: str) -> None:
         assert client.quiet("sub", 0.05)
 
 
-def until_rerouted(clients: list[Peer]) -> None:
-    """Try until everybody hears everybody again; what is lost meanwhile is lost."""
+def until_all_hear(clients: list[Peer], name: str = "sub", key: str = "k") -> None:
+    """Try until everybody hears everybody; what is lost meanwhile is lost."""
     deadline = time.monotonic() + SECONDS
     for attempt in count():
         for n, client in enumerate(clients):
-            client.put(f"k/try{attempt}/{n}", "")
-        time.sleep(0.4)
-        complete = True
-        for client in clients:
-            heard = client.take("sub", client.heard_by("sub"))
-            last = [one["key"] for one in heard if one["key"].startswith(f"k/try{attempt}/")]
-            complete = complete and len(last) == len(clients)
-        if complete:
+            client.put(f"{key}/try-{attempt}-{n}", "")
+        heard: list[set[str]] = [set() for _ in clients]
+        again = time.monotonic() + 0.4
+        while any(len(keys) < len(clients) for keys in heard) and time.monotonic() < again:
+            for client, keys in zip(clients, heard, strict=True):
+                taken = [one["key"] for one in client.take(name, client.heard_by(name))]
+                keys.update(one for one in taken if one.startswith(f"{key}/try-{attempt}-"))
+            time.sleep(0.002)
+        if all(len(keys) == len(clients) for keys in heard):
             return
-        assert time.monotonic() < deadline, "not everybody hears everybody again"
+        assert time.monotonic() < deadline, "not everybody hears everybody"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -525,8 +526,9 @@ def test_a_connection_that_is_cut_is_not_taken_for_a_goodbye(
         await there.until(lambda: bool(there.lost))
         assert "ended without a goodbye" in str(there.lost[0])
         writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
         hall.close()
-        await asyncio.sleep(0.01)
 
     run(scene())
 

@@ -197,14 +197,17 @@ def test_a_place_that_serves_something_else_is_named(run: Run) -> None:
             writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
             await reader.read()
             writer.close()
+            await writer.wait_closed()
+            served.set()
 
+        served = asyncio.Event()
         server = await asyncio.start_server(page, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(LinkError, match="the other side answered 404"):
             await connected(f"ws/127.0.0.1:{port}")
+        await served.wait()
         server.close()
         await server.wait_closed()
-        await asyncio.sleep(0.01)
 
     run(scene())
 
