@@ -14,7 +14,7 @@ import pytest
 
 from tests.interop.peer import SECONDS, Peer
 from tests.interop.processes import OURS, THEIRS, Process, connect, listen, meanwhile
-from tests.interop.test_router_mesh_interop import Town, until_here, until_rerouted
+from tests.interop.test_router_mesh_interop import Town, until_all_hear, until_here
 
 pytestmark = pytest.mark.interop
 
@@ -203,4 +203,4 @@ def test_any_router_of_a_ring_may_be_killed_under_load(victim: int) -> None:
             until_here(client, {f"here/{n}" for n in range(8) if n not in lost})
         for each in loading:
             each.result(2 * SECONDS)
-        until_rerouted(clients)
+        until_all_hear(clients)
