@@ -44,6 +44,11 @@ POLICIES: Final = {
     # Spark takes half a minute to start and all cores meanwhile; it may compute for long.
     LAKE: Policy(patience=300.0, silence=900.0, pause=1.0, longest=60.0, steady=120.0),
 }
+SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""What asks for the end: Ctrl-C, an order, and a terminal that was closed."""
+
 STOPPING: Final = {ROUTER: 20.0, LAKE: 30.0}
 """How long each may take to stop in good order, in seconds; then it is killed."""
 
@@ -145,6 +150,8 @@ class Household:
         self.http = plan.http
         self._notices = Notices(self._telling)
         self._last_error = ""
+        #: The subject under which the last failure of each part was told.
+        self._subjects: dict[str, str] = {}
         self._lake_written = 0.0
         self._asking = threading.Lock()
         self._asked: _Asked | None = None
@@ -185,7 +192,7 @@ class Household:
             self._signal = self._signal or number
             self._events.put(("signal", None, number))
 
-        before = {one: signal.signal(one, asked) for one in (signal.SIGINT, signal.SIGTERM)}
+        before = {one: signal.signal(one, asked) for one in SIGNALS}
         try:
             yield
         finally:
@@ -220,12 +227,7 @@ class Household:
             if child.name == ROUTER:
                 self.locators = [str(place) for place in what.get("locators", ())]
             if part.restarts:
-                self._line(
-                    f"{child.name} back",
-                    f"the {child.name} is up again",
-                    bad=False,
-                    always=True,
-                )
+                self._back(part)
             self._look(now)
             self._ready(child.name)
             if not self._up and all(one.state is State.UP for one in self._parts.values()):
@@ -276,10 +278,18 @@ class Household:
     def _failed(self, part: Part) -> None:
         pause = max(0.0, part.again_at - time.monotonic())
         self._last_error = f"the {part.name} {part.reason}"
+        self._subjects[part.name] = f"{part.name} {NUMBERS.sub('#', part.reason)[:120]}"
         self._line(
-            f"{part.name} {NUMBERS.sub('#', part.reason)[:120]}",
+            self._subjects[part.name],
             f"the {part.name} {part.reason}; it is started again in {pause:.1f} s",
         )
+
+    def _back(self, part: Part) -> None:
+        """A part is up again; unless it fails all the time, its next failure is told at once."""
+        if part.failures <= 1:
+            self._telling.over(self._subjects.get(part.name, ""))
+            self._telling.over(f"{part.name} back")
+        self._line(f"{part.name} back", f"the {part.name} is up again", bad=False)
 
     def _start(self, part: Part) -> None:
         if part.name == ROUTER:
@@ -315,9 +325,7 @@ class Household:
 
     # --------------------------------------------------------------------------------- facts
 
-    def _line(self, subject: str, words: str, *, bad: bool = True, always: bool = False) -> None:
-        if always:
-            self._telling.over(subject)
+    def _line(self, subject: str, words: str, *, bad: bool = True) -> None:
         line = self._telling.tell(time.time(), subject, words, bad=bad)
         if line is not None:
             self._tell(line)
