@@ -269,10 +269,10 @@ def test_a_router_is_what_its_file_says(told: str, kind: str, tmp_path: Path) ->
 
 def test_a_required_plugin_that_is_not_there_keeps_a_router_from_starting(tmp_path: Path) -> None:
     file = tmp_path / "node.json5"
-    file.write_text("{plugins: {storage_manager: {__required__: true}}}")
+    file.write_text("{plugins: {webserver: {__required__: true}}}")
     code, lines = run("router", "-c", str(file), "-l", endpoint())
     assert code == 2
     assert lines[-1] == (
-        "zenlake: plugins/storage_manager/__required__: zenlake has no plugin 'storage_manager'; "
+        "zenlake: plugins/webserver/__required__: zenlake has no plugin 'webserver'; "
         "set it to false to start without it"
     )
