@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,7 @@ import psutil
 import pytest
 
 import zenlake
-from tests.cli.programs import HEARING, Program, command, endpoint, run_alone
+from tests.cli.programs import COMMAND, HEARING, ROOT, Program, command, endpoint, run_alone
 from tests.waiting import until
 from zenlake.supervise.listening import fetch
 
@@ -52,10 +57,11 @@ session.close()
 class Up:
     """`zenlake up` as a person runs it, but for the ports."""
 
-    def __init__(self, data: Path, where: str, *more: str) -> None:
+    def __init__(self, data: Path, where: str, *more: str, http: int = 0) -> None:
         self.data = data
+        place = f"127.0.0.1:{http}"
         self.program = command(
-            "up", "--data", str(data), "-l", where, "--json", "--http", "127.0.0.1:0", *more
+            "up", "--data", str(data), "-l", where, "--json", "--http", place, *more
         )
 
     def ready(self) -> dict[str, Any]:
@@ -158,9 +164,13 @@ def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
 
 
 def test_without_a_lake_it_records_and_answers_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    up = Up(tmp_path / "data", where := endpoint(), "--no-lake")
-    with up.program as program:
-        assert up.ready()["locators"] == [where]
+    other = socket.create_server(("127.0.0.1", 0))
+    taken = other.getsockname()[1]
+    up = Up(tmp_path / "data", where := endpoint(), "--no-lake", http=taken)
+    with other, up.program as program:
+        program.says(f"port {taken} is taken; metrics and status are at http://127.0.0.1:")
+        told = up.ready()
+        assert told["locators"] == [where]
         assert (tmp_path / "data" / "journal" / "journal.json").is_file()
         family = up.family()
         assert program.interrupt(signal.SIGTERM) == 0
@@ -212,6 +222,33 @@ def test_a_router_that_hangs_is_killed_when_it_is_to_stop(
     psutil.wait_procs(family, timeout=10)
     assert [one for one in family if one.is_running()] == []
     assert any("the router was killed" in line for line in program.lines)
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no terminals of that kind")
+def test_on_a_terminal_it_is_a_screen_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    arguments = ["up", "--data", "data", "--no-lake", "-l", endpoint(), "--http", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *arguments, "--no-multicast-scouting"],
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env=os.environ | {"PYTHONPATH": str(ROOT / os.environ.get("PYTHONPATH", "src"))},
+    ) as program:
+        os.close(theirs)
+        shown = b""
+        while b"well" not in shown or b"recorder" not in shown:
+            shown += os.read(ours, 4096)
+        os.write(ours, b"\x03")
+        with contextlib.suppress(OSError):  # the end of a terminal is an error
+            while more := os.read(ours, 4096):
+                shown += more
+        os.close(ours)
+        assert program.wait(30) == 130
+    assert "everything is kept in data" in shown.decode("utf-8", "replace")
 
 
 def test_one_folder_has_one_up_and_status_finds_it(tmp_path: Path) -> None:
