@@ -11,8 +11,9 @@ import pytest
 from tests.links.conftest import Run
 from tests.links.watching import PATIENCE
 from zenlake.errors import LinkError
-from zenlake.links import Multicast, is_loopback_address
+from zenlake.links import Multicast
 from zenlake.links.interfaces import Interface, interfaces
+from zenlake.links.multicast import LOOK_AGAIN
 from zenlake.scouting import Answering, Found, Scouting
 
 Heard = tuple[bytes, tuple[str, int], str]
@@ -63,7 +64,7 @@ def test_a_question_is_heard_and_answered(run: Run, group: str, interface: str) 
         await other.until(lambda: bool(other.questions))
         data, address, name = other.questions[0]
         assert (data, name) == (b"anybody?", "lo")
-        assert is_loopback_address(address)
+        assert other.sockets.is_here(address)
         other.sockets.answer(b"me", address)
         await asker.until(lambda: bool(asker.answers))
         assert asker.answers[0][0] == b"me"
@@ -112,7 +113,7 @@ def test_two_nodes_find_each_other(run: Run) -> None:
         asker.sockets.ask(scouting.tick(0.0) or b"")
         await other.until(lambda: bool(other.questions))
         question, address, _ = other.questions[0]
-        hello = answering.received(question, is_loopback_address(address))
+        hello = answering.received(question, other.sockets.is_here(address))
         assert hello is not None
         other.sockets.answer(hello, address)
         await asker.until(lambda: bool(asker.answers))
@@ -202,7 +203,12 @@ def test_auto_takes_what_is_up_and_can_do_it(run: Run, monkeypatch: pytest.Monke
 
     async def scene() -> None:
         sockets = Multicast(asyncio.get_running_loop())
-        assert sockets._chosen() == [("eth0", 4, "10.0.0.3"), ("wlan0", 6, "10.1.0.3")]
+        wired = [("eth0", 4, "10.0.0.3"), ("wlan0", 6, "10.1.0.3")]
+        assert sockets._chosen() == [("lo", 1, "127.0.0.1"), *wired]
+        present[0] = present[0]._replace(multicast=False)
+        assert sockets._chosen() == wired
+        del present[1:]  # loopback alone carries multicast without saying so
+        assert sockets._chosen() == [("lo", 1, "127.0.0.1")]
         present.clear()
         assert sockets._chosen() == [("any", 0, "0.0.0.0")]
 
@@ -223,9 +229,26 @@ def test_the_nearest_interface_answers(run: Run) -> None:
     run(scene())
 
 
-def test_a_host_is_on_loopback_or_not() -> None:
-    assert is_loopback_address(("127.0.0.1", 1))
-    assert is_loopback_address(("::1", 1))
-    assert is_loopback_address(("::ffff:127.0.0.1", 1))
-    assert not is_loopback_address(("192.168.0.1", 1))
-    assert not is_loopback_address(("name", 1))
+def test_who_asks_from_this_machine_is_known_by_any_of_its_addresses(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = [Interface("eth0", 4, True, False, True, (ipaddress.IPv4Address("10.0.0.3"),))]
+    monkeypatch.setattr("zenlake.links.multicast.interfaces", lambda: tuple(own))
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        now = 100.0
+        monkeypatch.setattr(loop, "time", lambda: now)
+        sockets = Multicast(loop)
+        for host in ("127.0.0.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "10.0.0.3"):
+            assert sockets.is_here((host, 1)), host
+        for host in ("10.0.0.4", "192.168.0.1", "name"):
+            assert not sockets.is_here((host, 1)), host
+        # An address that came meanwhile is seen after a while, and not looked for each time.
+        own[0] = own[0]._replace(addresses=(ipaddress.IPv4Address("10.0.0.4"),))
+        assert not sockets.is_here(("10.0.0.4", 1))
+        now += LOOK_AGAIN
+        assert sockets.is_here(("10.0.0.4", 1))
+        assert not sockets.is_here(("10.0.0.3", 1))
+
+    run(scene())

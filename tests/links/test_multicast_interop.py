@@ -12,7 +12,7 @@ import pytest
 import zenoh
 
 from zenlake.clock import ZenohId
-from zenlake.links import Multicast, is_loopback_address
+from zenlake.links import Multicast
 from zenlake.scouting import Answering, Found, Scouting
 
 pytestmark = pytest.mark.interop
@@ -94,7 +94,7 @@ def test_a_real_scout_finds_us() -> None:
         found: asyncio.Queue[zenoh.Hello] = asyncio.Queue()
 
         def question(data: bytes, address: tuple[str, int], _: str) -> None:
-            hello = answering.received(data, is_loopback_address(address))
+            hello = answering.received(data, sockets.is_here(address))
             if hello is not None:
                 sockets.answer(hello, address)
 

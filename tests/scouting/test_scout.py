@@ -137,7 +137,7 @@ def scouting_of_other() -> Scouting:
     return Scouting(OTHER, PEER, 7)
 
 
-def test_loopback_is_told_to_loopback_only() -> None:
+def test_loopback_is_told_to_this_machine_only() -> None:
     places = [
         "tcp/10.0.0.1:1",
         "tcp/127.0.0.1:1",

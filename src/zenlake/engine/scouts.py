@@ -12,7 +12,7 @@ from zenlake.config.model_scouting import MulticastScouting
 from zenlake.engine.loop import Loop
 from zenlake.engine.settings import roles
 from zenlake.errors import LinkError
-from zenlake.links.multicast import Multicast, is_loopback_address
+from zenlake.links.multicast import Multicast
 from zenlake.scouting.autoconnect import Autoconnect
 from zenlake.scouting.scout import Answering, Found, Scouting
 
@@ -85,7 +85,7 @@ class MulticastScout:
 
     def _asked(self, data: bytes, address: tuple[str, int], interface: str) -> None:
         if self._answering is not None:
-            hello = self._answering.received(data, is_loopback_address(address))
+            hello = self._answering.received(data, self.group.is_here(address))
             if hello is not None:
                 self.group.answer(hello, address)
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from zenlake.links.link import MAX_BATCH, Link, LinkListener
-from zenlake.links.multicast import DEFAULT_GROUP, Multicast, is_loopback_address
+from zenlake.links.multicast import DEFAULT_GROUP, Multicast
 from zenlake.links.registry import PROTOCOLS, check, connect, listen, supports
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Multicast",
     "check",
     "connect",
-    "is_loopback_address",
     "listen",
     "supports",
 ]

@@ -24,12 +24,14 @@ from zenlake.links.interfaces import Interface, interfaces
 from zenlake.links.link import reason
 from zenlake.values.locator import split_host_port
 
-__all__ = ["DEFAULT_GROUP", "Multicast", "OnDatagram", "is_loopback_address"]
+__all__ = ["DEFAULT_GROUP", "Multicast", "OnDatagram"]
 
 DEFAULT_GROUP: Final = "224.0.0.224:7446"
 READ_SIZE: Final = 65536
 READS_AT_ONCE: Final = 32
 MAX_INTERFACES: Final = 64
+LOOK_AGAIN: Final = 5.0
+"""How many seconds the addresses of this machine are taken for unchanged."""
 
 OnDatagram = Callable[[bytes, tuple[str, int], str], None]
 """Gets the datagram, where it came from, and the name of the interface it belongs to."""
@@ -55,8 +57,8 @@ class Multicast:
     Args:
         loop: where it lives.
         group: the address and port of the group, IPv4 or IPv6.
-        interface: `auto` for every interface that is up and can do it, but for loopback; or
-            names and addresses, separated by commas.
+        interface: `auto` for every interface that is up and can do it, or loopback alone where
+            none can; or names and addresses, separated by commas.
         ttl: how many routers of the network a question may cross.
         listen: whether the questions of others are heard.
     """
@@ -82,7 +84,9 @@ class Multicast:
         self._listen = listen
         self._receivers: list[socket.socket] = []
         self._senders: list[_Sender] = []
+        #: The addresses of this machine, and when they were looked up.
         self._own: frozenset[str] = frozenset()
+        self._looked = 0.0
         self._on_question: OnDatagram | None = None
         self._on_answer: OnDatagram | None = None
 
@@ -96,7 +100,8 @@ class Multicast:
         chosen = self._chosen()
         self._on_question = on_question
         self._on_answer = on_answer
-        self._own = frozenset(str(address) for each in interfaces() for address in each.addresses)
+        self._own = _addresses_here()
+        self._looked = self._loop.time()
         try:
             for interface in chosen:
                 self._open_sender(*interface)
@@ -136,6 +141,27 @@ class Multicast:
         except OSError as error:
             log.debug("cannot answer %s: %s", address[0], reason(error))
 
+    def is_here(self, address: tuple[str, int]) -> bool:
+        """Whether a datagram came from this machine, over whichever of its interfaces.
+
+        A program asks from the address of the interface that it asks over, or from no address at
+        all where loopback has none of a wider scope. Addresses come and go: they are looked up
+        again, at most once in `LOOK_AGAIN` seconds, before a sender counts as a stranger.
+        """
+        host = host_of(address).partition("%")[0]
+        try:
+            parsed = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        if parsed.is_loopback or parsed.is_unspecified or host in self._own:
+            return True
+        now = self._loop.time()
+        if now - self._looked < LOOK_AGAIN:
+            return False
+        self._looked = now
+        self._own = _addresses_here()
+        return host in self._own
+
     def close(self) -> None:
         """End it; a second time does nothing."""
         self._on_question = None
@@ -153,13 +179,12 @@ class Multicast:
         """Name, number and address of each interface to use."""
         present = interfaces()
         if self._wanted.strip() == "auto":
-            found = [
-                (each.name, each.number, address)
-                for each in present
-                if each.up and each.multicast and not each.loopback
-                for address in self._addresses(each)[:1]
-            ]
-            return found[:MAX_INTERFACES] or [("any", 0, str(_unspecified(self._group.version)))]
+            # Where no interface claims multicast, loopback carries it without the claim.
+            return (
+                self._usable([each for each in present if each.up and each.multicast])
+                or self._usable([each for each in present if each.up and each.loopback])
+                or [("any", 0, str(_unspecified(self._group.version)))]
+            )
         chosen: list[tuple[str, int, str]] = []
         for word in self._wanted.split(",")[:MAX_INTERFACES]:
             one = self._named(word.strip(), present)
@@ -169,6 +194,15 @@ class Multicast:
             else:
                 chosen.append(one)
         return chosen
+
+    def _usable(self, candidates: list[Interface]) -> list[tuple[str, int, str]]:
+        """Those of the interfaces that have an address of the group's family."""
+        found = [
+            (each.name, each.number, address)
+            for each in candidates
+            for address in self._addresses(each)[:1]
+        ]
+        return found[:MAX_INTERFACES]
 
     def _named(self, word: str, present: tuple[Interface, ...]) -> tuple[str, int, str] | None:
         for each in present:
@@ -289,12 +323,9 @@ class Multicast:
         return best
 
 
-def is_loopback_address(address: tuple[str, int]) -> bool:
-    """Whether a datagram came from this very machine, over loopback."""
-    try:
-        return ipaddress.ip_address(host_of(address).partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+def _addresses_here() -> frozenset[str]:
+    """The addresses of all interfaces of this machine."""
+    return frozenset(str(address) for each in interfaces() for address in each.addresses)
 
 
 def _unspecified(version: int) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

@@ -117,7 +117,10 @@ def _answer(tables: Tables, face: Face, interest: InterestIn) -> None:
         for entry in entries:
             resource = entry.value
             visible = tables.is_visible(face, kind, resource)
-            if not visible and not (kind == TOKEN and face in resource.holders[kind]):
+            # Its own tokens are told to a client, which is served like one program among others;
+            # a peer knows them itself and would count them twice.
+            echoed = kind == TOKEN and face.brokered and face in resource.holders[kind]
+            if not visible and not echoed:
                 continue
             if interest.future and visible:
                 tables.tell(face, kind, resource, interest.id)

@@ -128,11 +128,11 @@ class Answering:
         """How many datagrams were not scouting messages."""
         self._locators = locators
 
-    def received(self, datagram: bytes, from_loopback: bool) -> bytes | None:
-        """The HELLO for whoever sent this datagram, if it asks for a node like this one.
+    def received(self, datagram: bytes, from_here: bool) -> bytes | None:
+        """The HELLO that answers this datagram, if it asks for a node like this one.
 
-        Loopback addresses are told only to those who are on loopback themselves; to others they
-        would name the wrong machine. The version is not looked at: 1.x answers any.
+        Loopback locators are told only to programs of this machine (`from_here`); to others they
+        would name the wrong one. The version is not looked at: 1.x answers any.
         """
         try:
             message = read_scouting(datagram)
@@ -144,7 +144,7 @@ class Answering:
         room = MAX_HELLO_BYTES - 32
         told: list[str] = []
         for locator in self._locators():
-            if is_loopback(locator) and not from_loopback:
+            if is_loopback(locator) and not from_here:
                 continue
             room -= len(locator.encode()) + 2
             if room < 0:
