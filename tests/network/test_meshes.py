@@ -13,8 +13,10 @@ from tests.network.continent import KEYS, Continent
 from zenlake.testing.network import Host, Network
 from zenlake.wire import (
     Declare,
+    DeclareKeyExpr,
     DeclareQueryable,
     DeclareSubscriber,
+    DeclareToken,
     Frame,
     Interest,
     Push,
@@ -262,6 +264,69 @@ def test_a_client_that_loses_nothing_hears_no_news_while_trees_change() -> None:
         network.settle()
         network.run(5.0)
     assert watcher.changes() == [("put", "alive")]
+
+
+def test_a_router_that_comes_later_is_not_told_what_was_declared_before_it_came() -> None:
+    network = Network(Random(15))
+    routers, clients = chain(network, 3)
+    gone = clients[0].node.local.liveliness.token("alive/gone")
+    clients[0].node.local.liveliness.token("alive/kept")
+    samples = clients[0].subscribe("k")
+    network.settle()
+    clients[0].node.local.liveliness.untoken(gone)
+    assert samples.subscriber is not None
+    clients[0].node.local.unsubscribe(samples.subscriber)
+    network.settle()
+    ear = Ear(network)
+    network.crash(routers[1])
+    network.settle()
+    ear.heard.clear()
+    network.node("r1", "router", connect=["r0", "r2"])
+    network.settle()
+    bodies = [each.body for _, _, each in ear.of(Declare) if isinstance(each, Declare)]
+    assert [type(each) for each in bodies if not isinstance(each, DeclareKeyExpr)] == [
+        DeclareToken,
+        DeclareToken,
+    ]
+
+
+@pytest.mark.parametrize("away", [0.05, 0.5, 1.2])
+def test_a_router_in_the_middle_that_is_restarted_is_met_again_at_once(away: float) -> None:
+    network = Network(Random(17))
+    middle = network.node("r1", "router")
+    network.node("r0", "router", connect=["r1"])
+    network.node("r2", "router", connect=["r1"])
+    near = network.node("c0", "client", connect=["r0"])
+    far = network.node("c2", "client", connect=["r2"])
+    samples = far.subscribe("k")
+    network.settle()
+    network.crash(middle)
+    network.run(away)
+    network.node("r1", "router")
+    network.run(max(away, 0.2) + 0.2)  # no longer than it was away, and the trees
+    near.put("k", b"again")
+    network.settle()
+    assert samples.values() == [("k", b"again")]
+
+
+def test_a_router_that_missed_an_end_while_trees_changed_is_told_of_it_again() -> None:
+    network = Network(Random(16))
+    routers, clients = ring(network, 4)
+    token = clients[0].node.local.liveliness.token("alive")
+    watcher = clients[2].watch_liveliness("alive", history=True)
+    network.settle()
+    # Whichever neighbour r2 hears it from, that link is dead, and nobody knows it yet.
+    for n in (1, 3):
+        for link in network.between(routers[2], routers[n]):
+            link.silence()
+        clients[0].node.local.liveliness.untoken(token)
+        network.run(11.0)
+        network.settle()
+        assert watcher.changes()[-1] == ("delete", "alive")
+        token = clients[0].node.local.liveliness.token("alive")
+        network.run(10.0)
+        network.settle()
+        assert watcher.changes()[-1] == ("put", "alive")
 
 
 def test_peers_of_a_router_meet_and_hear_each_other_and_the_far_side_once() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,11 +33,25 @@ def test_pauses_grow_to_a_limit_and_begin_anew_after_success() -> None:
     [attempt] = plan.due(now)
     plan.opened(attempt.id)
     plan.over(attempt.id, True, "lost", now)
-    assert plan.deadline == now + 0.01
-    now = plan.deadline
-    [attempt] = plan.due(now)
-    plan.over(attempt.id, False, "refused", now)
-    assert plan.deadline == now + 1.0
+    pauses = [plan.deadline - now]
+    for _ in range(7):
+        now = plan.deadline
+        [attempt] = plan.due(now)
+        plan.over(attempt.id, False, "refused", now)
+        pauses.append(plan.deadline - now)
+    assert pauses == pytest.approx([0.01, 0.1, 0.2, 0.4, 0.8, 1.0, 2.0, 4.0])
+
+
+def test_what_was_lost_is_never_tried_at_longer_periods_than_configured() -> None:
+    plan = ConnectPlan(False, retry_init=0.05, retry_max=0.1)
+    plan.configure(("a",), 0.0)
+    [attempt] = plan.due(0.0)
+    plan.over(attempt.id, True, "lost", 0.0)
+    for pause in (0.05, 0.1, 0.1):
+        now = plan.deadline
+        [attempt] = plan.due(now)
+        plan.over(attempt.id, False, "refused", now)
+        assert plan.deadline == pytest.approx(now + pause)
 
 
 def test_a_client_takes_its_endpoints_in_turn_without_waiting_between_them() -> None:

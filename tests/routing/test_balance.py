@@ -242,7 +242,7 @@ class Balance(RuleBasedStateMachine):
                     expected.add((kind, wish.key))
                 continue
             keys = set(self.world.visible(number, kind))
-            if kind == TOKEN:
+            if kind == TOKEN and self.world.faces[number].role == CLIENT:
                 own = self.world.faces[number].declared.items()
                 keys |= {key for (of_kind, _), (key, _) in own if of_kind == TOKEN}
             for key in keys:

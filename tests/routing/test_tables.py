@@ -164,6 +164,16 @@ def test_ones_own_tokens_are_part_of_the_answer_and_ones_own_subscribers_are_not
     assert room.want(one, 8, BOTH, "S", "") == ["be0821081a"]
 
 
+@pytest.mark.parametrize("mode", [CURRENT, BOTH])
+def test_a_peer_is_not_told_of_its_own_tokens_by_its_router(mode: int) -> None:
+    room = Room(ROUTER, PEER, CLIENT)
+    one, other = room.faces
+    room.tables.declare(one, TOKEN, 1, "t/own")
+    room.tables.declare(other, TOKEN, 1, "t/other")
+    answer = token(0 if mode == CURRENT else 1, "t/other", 7)
+    assert room.want(one, 7, mode, "T", "t/*") == [*hexes(answer), FINAL_7]
+
+
 @pytest.mark.parametrize("kinds", ["S", "Q", "K", "ST", ""])
 def test_the_present_alone_is_for_tokens(kinds: str) -> None:
     room = Room(PEER, CLIENT)

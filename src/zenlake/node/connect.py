@@ -4,11 +4,20 @@ A router or a peer keeps a connection to every endpoint it was given. A client k
 connection: it tries its endpoints in turn until one answers. Nodes that were found (by scouting
 or gossip) are tried at each of their locators once, each time they are found. An endpoint where
 somebody answers whom the node is connected with already is left alone until that session ends.
+
+A session that ends is opened again at once; if that fails, at short periods that double until
+they reach the configured ones (0.01, 0.1, 0.2, 0.4, 0.8 s, then `connect/retry`): a neighbour that
+was there a moment ago is most likely being restarted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+#: When to try again what was open a moment ago, in seconds: first, and if that fails.
+AT_ONCE: Final = 0.01
+SOON: Final = 0.1
 
 
 @dataclass(slots=True)
@@ -29,6 +38,7 @@ class Endpoint:
     text: str
     due: float = 0.0
     period: float = 0.0
+    lost: bool = False  # it was open, and the short periods are not over
     attempt: int = 0  # the attempt under way or in place; 0: none
     error: str = ""
     taken: bytes = b""  # who answers there, connected by another link
@@ -119,6 +129,7 @@ class ConnectPlan:
         for endpoint in self.endpoints:
             if endpoint.attempt == id:
                 endpoint.period = 0.0
+                endpoint.lost = False
                 endpoint.error = ""
 
     def over(self, id: int, was_open: bool, error: str, now: float) -> None:
@@ -134,12 +145,9 @@ class ConnectPlan:
             endpoint.attempt = 0
             endpoint.error = error
             if was_open:
-                endpoint.due = now + 0.01
-                endpoint.period = 0.0
+                self._lost(endpoint, now)
             else:
-                endpoint.period = min(
-                    endpoint.period * self.retry_factor or self.retry_init, self.retry_max
-                )
+                endpoint.period = self._next_period(endpoint)
                 endpoint.due = now + endpoint.period
                 if self.single and len(self.endpoints) > 1:
                     self.turn = index + 1
@@ -161,5 +169,20 @@ class ConnectPlan:
         for endpoint in self.endpoints:
             if endpoint.taken == zid:
                 endpoint.taken = b""
-                endpoint.due = now + 0.01
-                endpoint.period = 0.0
+                self._lost(endpoint, now)
+
+    def _lost(self, endpoint: Endpoint, now: float) -> None:
+        """Whoever answered there was there until now: try again at once, and then soon."""
+        endpoint.due = now + AT_ONCE
+        endpoint.period = 0.0
+        endpoint.lost = True
+
+    def _next_period(self, endpoint: Endpoint) -> float:
+        """How long to wait after one more failure."""
+        if endpoint.lost:
+            short = endpoint.period * 2 or SOON
+            if short < self.retry_init:
+                return short
+            endpoint.lost = False
+            return self.retry_init
+        return min(endpoint.period * self.retry_factor or self.retry_init, self.retry_max)

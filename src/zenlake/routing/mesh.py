@@ -10,7 +10,9 @@ have no ids between routers: an undeclaration names its key.
 
 When trees change, a router sends to each neighbour that is now below it in some tree all that
 the root of that tree declares, since it may have missed a word while the trees were changing.
-For the same reason it says again, for a while, what is declared no more.
+For the same reason it says again, for a while, what is declared no more; but not to a router
+that has come since then, which cannot have missed it. (Others pass such a word on as it is, and
+their clients would be told that a token has died which they have not heard of.)
 """
 
 from __future__ import annotations
@@ -91,6 +93,8 @@ class Mesh:
         self._below: dict[bytes, set[int]] = {}
         #: For each router, what it declares no more, and since when.
         self._withdrawn: dict[bytes, dict[tuple[int, str], float]] = {}
+        #: Since when each router has been on the map.
+        self._since: dict[bytes, float] = {}
         #: Declarations that are believed if they prove to come from the right side:
         #: (router, kind, key, link) → (link, information, since when).
         self._doubted: dict[tuple[bytes, int, str, int], tuple[Face, int, float]] = {}
@@ -132,12 +136,14 @@ class Mesh:
 
     def _changed(self, out: Outgoing) -> Outgoing:
         """The map is another: who is not on it any more is gone with all it declared."""
-        self.plan.changed(self.now())
+        now = self.now()
+        self.plan.changed(now)
         self.tables.version += 1
-        for zid in [zid for zid in self.routers if zid not in self.state.nodes]:
+        nodes = self.state.nodes
+        for zid in [zid for zid in self.routers if zid not in nodes]:
             self._purge(self.routers.pop(zid))
+        self._since = {zid: self._since.get(zid, now) for zid in nodes}
         if self.region != NORTH:
-            nodes = self.state.nodes
             gateways = frozenset([zid for zid in nodes if nodes[zid].gateway])
             if gateways != self.gateways:
                 self.gateways = gateways
@@ -363,12 +369,12 @@ class Mesh:
             if router is not None:
                 for key, info in router.held[kind].items():
                     self._say(face, root, kind, key, info)
-        since = self.now() - REMEMBERED
+        now = self.now()
         withdrawn = self._withdrawn.get(root, {})
         for (kind, key), when in list(withdrawn.items()):
-            if when < since:
+            if when < now - REMEMBERED:
                 del withdrawn[kind, key]
-            else:
+            elif when >= self._since.get(face.zid, now):
                 self._say(face, root, kind, key, NO_MORE)
 
     def _say(self, face: Face, zid: bytes, kind: int, key: str, info: int) -> None:
