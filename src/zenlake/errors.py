@@ -99,10 +99,11 @@ class DecodeError(RemoteError, ValueError):
 class HandshakeError(RemoteError):
     """The two sides cannot agree on a session; `reason` is what to say in the closing word."""
 
-    def __init__(self, message: str, reason: int) -> None:
-        """`reason`: the code for the Close message."""
+    def __init__(self, message: str, reason: int, about: str = "handshake") -> None:
+        """`reason`: the code for the Close message; `about`: what counters call it."""
         super().__init__(message)
         self.reason = reason
+        self.about = about
 
 
 class ClosedError(RemoteError):

@@ -102,3 +102,15 @@ def test_a_token_behind_their_router_dies_with_its_process(ours: Peer, elsewhere
         process.kill()
         assert ours.take("w") == [["DELETE", "behind/it"]]
     router.close()
+
+
+@pytest.mark.parametrize("package", [OURS, THEIRS])
+def test_a_peer_of_a_router_counts_its_own_token_once(
+    package: str, theirs: Peer, ours: Peer
+) -> None:
+    with Process(package) as process:
+        place = listen(process.node(), "router")
+        for number, peer in enumerate((theirs, ours)):
+            connect(peer, place)
+            peer.token("t", f"own/{number}")
+            assert peer.alive(f"own/{number}") == [f"own/{number}"]

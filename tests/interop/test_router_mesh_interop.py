@@ -256,6 +256,39 @@ def test_when_a_router_is_killed_the_others_go_on(town: Town) -> None:
     all_hear_all_once(clients, "after")
 
 
+@pytest.mark.parametrize("middle", [OURS, THEIRS])
+def test_nobody_dies_twice_when_a_router_in_the_middle_is_restarted(
+    town: Town, middle: str
+) -> None:
+    town.router(OURS)
+    town.router(THEIRS)
+    town.populate()
+    between = [Process(middle), Process(middle)]
+    for process in between:
+        town.stack.callback(process.kill)
+        assert not process.node().is_open()  # it has started
+    listen(between[0].node(), "router", connect__endpoints=town.places)
+    (near, _), far = town.clients
+    for client in far:
+        client.watch("w", "t/*")
+    near.token("gone", "t/gone")
+    near.token("kept", "t/kept")
+    for client in far:
+        assert sorted(client.take("w", 2)) == [["PUT", "t/gone"], ["PUT", "t/kept"]]
+    near.undeclare("gone")
+    for client in far:
+        assert client.take("w") == [["DELETE", "t/gone"]]
+    between[0].kill()
+    for client in far:
+        assert client.take("w") == [["DELETE", "t/kept"]]
+    listen(between[1].node(), "router", connect__endpoints=town.places)
+    for client in far:
+        assert client.take("w") == [["PUT", "t/kept"]]
+    near.token("last", "t/last")
+    for client in far:
+        assert client.take("w") == [["PUT", "t/last"]]
+
+
 def all_hear_all_once(clients: list[Peer], word: str) -> None:
     """Everybody says something, and everybody hears all of it, once."""
     for n, client in enumerate(clients):

@@ -145,6 +145,7 @@ class Runtime:
         )
         self.node.clock = time.monotonic
         self.node.on_stopped = self._stopped_by_policy
+        self.node.rejections.tell = log.warning
         self.node.on_session = self._session_changed
         self.node.guard = self._find_way
         self.node.start(time.monotonic())
@@ -221,7 +222,7 @@ class Runtime:
         if not hasattr(self, "node"):
             self._early.append(link)
             return
-        if self.closed or not self.node.may_accept():
+        if self.closed or not self.node.may_accept(link.dst):
             link.close()
             return
         with self.lock:

@@ -48,6 +48,14 @@ UPTIME = Metric("uptime_seconds", "gauge", "Time since the node started.", unit=
 TRANSPORTS = Metric("transports_opened", "gauge", "Sessions that are open.")
 TRANSPORTS_PAST = Metric("transports_closed", "counter", "Sessions that were open and are over.")
 UNOPENED = Metric("links_unopened", "counter", "Links on which no session came about.")
+REJECTED = Metric(
+    "rejected",
+    "counter",
+    "What was not taken from neighbours and strangers, by reason: key (not legal), login, "
+    "batch-size (too small), undecodable (not Zenoh), silent (no session in time), handshake "
+    "(any other disagreement), protocol (an open session broke it), pending (too many at once).",
+    ("reason",),
+)
 LINKS = Metric("links_opened", "gauge", "Links of sessions that are open.", ("protocol",))
 RESOURCES = Metric(
     "resources_declared",
@@ -116,8 +124,8 @@ RX_FILTER_BYTES = Metric(
 )
 
 METRICS = (
-    BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, LINKS, RESOURCES, QUERIES, REFUSED,
-    RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES, RX_LANE_BYTES,
+    BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, REJECTED, LINKS, RESOURCES, QUERIES,
+    REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES, RX_LANE_BYTES,
     TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES, RX_FILTER,
     RX_FILTER_BYTES,
 )  # fmt: skip
@@ -202,6 +210,8 @@ def _node(node: Node) -> Iterator[Row]:
     yield TRANSPORTS, {}, len(sessions(node))
     yield TRANSPORTS_PAST, {}, node.past.many
     yield UNOPENED, {}, node.past.unopened
+    for reason, rejected in node.rejections.counts.items():
+        yield REJECTED, {"reason": reason}, rejected
     links: dict[str, int] = {}
     for neighbour in neighbours:
         protocol = neighbour.dst.partition("/")[0]

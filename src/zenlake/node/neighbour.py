@@ -17,7 +17,7 @@ from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Counters, Gate, Interceptors
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
-from zenlake.routing.tables import is_key
+from zenlake.routing.tables import UNDECLARED, key_flaw
 from zenlake.transport.handshake import Terms
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
@@ -194,7 +194,7 @@ class Neighbour(Listener):
             return None
         key = face.keys.resolve(push.scope, push.sender_mapping, push.suffix)
         if key is None:
-            face.ignored += 1
+            face.illegal_key(UNDECLARED)
             return None
         node_id = push.node_id if face.role == ROUTER else 0
         ways = self._by_key
@@ -202,8 +202,9 @@ class Neighbour(Listener):
             ways = self._by_node.setdefault(node_id, {})
         inbound = ways.get(key)
         if inbound is None:
-            if not is_key(key):
-                face.ignored += 1
+            flaw = key_flaw(key)
+            if flaw:
+                face.illegal_key(flaw)
                 return None
             if self._remembered >= INBOUND:
                 self.fold()

@@ -27,6 +27,7 @@ from zenlake.node.guard import intercept
 from zenlake.node.local import Local
 from zenlake.node.meeting import meet, purpose_of
 from zenlake.node.neighbour import Neighbour, outbox_for
+from zenlake.node.rejections import PENDING, Rejections
 from zenlake.node.settings import NodeSettings
 from zenlake.node.stamps import Stamps
 from zenlake.node.surroundings import Surroundings
@@ -103,6 +104,8 @@ class Node(Home):
             settings.prefix_depth, settings.prefix_limit, settings.counted_keys
         )
         self.past: Past = Past()
+        #: What neighbours and strangers sent that was not taken.
+        self.rejections: Rejections = Rejections()
         self.neighbours: list[Neighbour] = []
         self.by_zid: dict[bytes, Neighbour] = {}
         #: The multicast groups that it is in.
@@ -284,13 +287,17 @@ class Node(Home):
         self.wake_by(unicast.deadline)
         return neighbour
 
-    def may_accept(self) -> bool:
-        """Whether one more stranger may begin to open a session."""
+    def may_accept(self, peer: str) -> bool:
+        """Whether one more stranger, connected from `peer`, may begin to open a session."""
         pending = 0
         for neighbour in self.neighbours:
             if not neighbour.attempt and neighbour.face is None:
                 pending += 1
-        return pending < self.settings.accept_pending
+        if pending < self.settings.accept_pending:
+            return True
+        what = f"not let in: {pending} others are opening a session"
+        self.rejections.add(PENDING, peer, what, self.moment())
+        return False
 
     def receive(self, neighbour: Neighbour, data: bytes, now: float) -> None:
         """Bytes came over a neighbour's link; what is wrong with them ends its session."""

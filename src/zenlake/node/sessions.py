@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from zenlake.errors import ClosedError, HandshakeError, RemoteError
 from zenlake.node.guard import intercept, papers_of
+from zenlake.node.rejections import KEY, PROTOCOL, UNDECODABLE
 from zenlake.routing.face import Face
 from zenlake.routing.regions import NOT_YET, PEER, UNSAID, Place, Traits, bound, claimed, place
 from zenlake.transport.handshake import CONNECTION_TO_SELF, INVALID, MAX_LINKS, Terms
@@ -105,6 +107,7 @@ def opened(node: Node, neighbour: Neighbour, terms: Terms, now: float) -> None:
     neighbour.links = [neighbour]
     intercept(neighbour, terms)
     node.by_zid[terms.zid] = neighbour
+    face.on_illegal_key = _reporter(neighbour)
     node.plan.opened(neighbour.attempt)
     node.wake_by(unicast.deadline)
     node.surroundings.greet(face)
@@ -115,6 +118,39 @@ def opened(node: Node, neighbour: Neighbour, terms: Terms, now: float) -> None:
         face.send(Declare(interest_id=0, qos=0x08, body=DeclareFinal()))
     if node.on_session is not None:
         node.on_session(neighbour, True)
+
+
+def _reporter(neighbour: Neighbour) -> Callable[[str], None]:
+    """Takes what is wrong with keys that a neighbour names."""
+    node = neighbour.node
+
+    def report(flaw: str) -> None:
+        node.rejections.add(KEY, neighbour.dst, f"ignored: {flaw}", node.now)
+
+    return report
+
+
+def _reject(node: Node, neighbour: Neighbour, error: Exception | None, now: float) -> None:
+    """Note that a link was given up for what came over it."""
+    unicast = neighbour.unicast
+    if isinstance(error, ClosedError) or not isinstance(error, RemoteError):
+        # It said goodbye, or the network failed; or it never said anything that could be read.
+        stranger = neighbour.face is None and not neighbour.attempt
+        if stranger and unicast is not None and unicast.bytes_received:
+            acceptor = unicast.acceptor
+            if acceptor is not None and acceptor.terms is None:
+                what = (
+                    f"no session: it left after {unicast.bytes_received} bytes without an InitSyn"
+                )
+                node.rejections.add(UNDECODABLE, neighbour.dst, what, now)
+        return
+    if neighbour.face is not None:
+        node.rejections.add(PROTOCOL, neighbour.dst, f"session closed: {error}", now)
+    elif not neighbour.attempt:
+        reason = UNDECODABLE
+        if isinstance(error, HandshakeError):
+            reason = error.about
+        node.rejections.add(reason, neighbour.dst, f"no session: {error}", now)
 
 
 def _join(node: Node, first: Neighbour, neighbour: Neighbour, terms: Terms) -> None:
@@ -157,6 +193,7 @@ def closed(node: Node, neighbour: Neighbour, error: Exception | None, now: float
     if neighbour in neighbour.links:
         neighbour.links.remove(neighbour)
     face = neighbour.face
+    _reject(node, neighbour, error, now)
     neighbour.fold()
     node.past.add(neighbour)
     if face is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from zenlake.keys.matching import includes
@@ -136,8 +137,16 @@ class Face:
         self.gateways: frozenset[bytes] = frozenset()
         #: All whom a peer is connected to, as far as it has told; kept by those who broker.
         self.links: frozenset[bytes] = frozenset()
-        #: What it said that made no sense, and was ignored.
+        #: What it said that made no sense, and was ignored; and where that is reported.
         self.ignored: int = 0
+        self.on_illegal_key: Callable[[str], None] | None = None
+
+    def illegal_key(self, flaw: str) -> None:
+        """Ignore something that it said of a key; `flaw` says what is wrong with the key."""
+        self.ignored += 1
+        report = self.on_illegal_key
+        if report is not None:
+            report(flaw)
 
     def lie(self, mode: int, region: int, serves: bool) -> None:
         """Have a place: in a region of a node of `mode`; `serves`: it has that node in its own."""

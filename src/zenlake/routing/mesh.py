@@ -25,7 +25,7 @@ from zenlake.routing.linkstate import Known, LinkStateTable, Outgoing
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
 from zenlake.routing.regions import NORTH, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
-from zenlake.routing.tables import Tables, is_key
+from zenlake.routing.tables import Tables, key_flaw
 from zenlake.routing.trees import Recomputation, Trees
 from zenlake.wire.codec_declare import (
     DeclareQueryable,
@@ -299,7 +299,11 @@ class Mesh:
 
     def _said(self, face: Face, zid: bytes, kind: int, key: str | None, info: int) -> None:
         """A neighbour said that a router declares a key, or declares it no more."""
-        if key is None or not is_key(key) or zid not in self.state.nodes:
+        flaw = key_flaw(key)
+        if key is None or flaw:
+            face.illegal_key(flaw)
+            return
+        if zid not in self.state.nodes:
             face.ignored += 1
             return
         router = self.routers.get(zid)

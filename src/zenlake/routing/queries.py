@@ -18,7 +18,7 @@ from zenlake.routing.face import Face
 from zenlake.routing.home import Home
 from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import QUERYABLE
-from zenlake.routing.tables import Tables, is_key
+from zenlake.routing.tables import Tables, key_flaw
 from zenlake.wire.codec_network import (
     Request,
     Responder,
@@ -182,7 +182,12 @@ class Questions:
         if (source.id, message.id) in self.open:
             source.ignored += 1
             return
-        if key is None or not is_key(key) or source.questions >= QUESTIONS:
+        flaw = key_flaw(key)
+        if key is None or flaw:
+            source.illegal_key(flaw)
+            self.refuse(source, message)
+            return
+        if source.questions >= QUESTIONS:
             source.ignored += 1
             self.refuse(source, message)
             return

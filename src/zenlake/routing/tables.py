@@ -8,7 +8,7 @@ many hold it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zenlake.errors import KeyExprError, RemoteError
 from zenlake.keys.matching import check
@@ -47,6 +47,9 @@ from zenlake.wire.codec_network import Declare, Interest
 
 if TYPE_CHECKING:
     from zenlake.routing.mesh import Mesh
+
+#: What is wrong with a key that cannot be told.
+UNDECLARED: Final = "it names a key by a number that it has not declared"
 
 
 class Tables:
@@ -399,7 +402,7 @@ class Tables:
         elif isinstance(body, DeclareKeyExpr):
             key = face.keys.resolve(body.scope, True, body.suffix)
             if key is None or body.id == 0:
-                face.ignored += 1
+                face.illegal_key(key_flaw(key) or "0 is not the number of a key")
             elif not face.keys.learn(body.id, key):
                 raise RemoteError("it declared more bytes of keys than a neighbour may")
             else:
@@ -429,8 +432,9 @@ class Tables:
     def key_of(self, face: Face, scope: int, mine: bool, suffix: str) -> str | None:
         """The key that a neighbour names; None, which is counted, if it makes no sense."""
         key = face.keys.resolve(scope, mine, suffix)
-        if key is None or not is_key(key):
-            face.ignored += 1
+        flaw = key_flaw(key)
+        if flaw:
+            face.illegal_key(flaw)
             return None
         return key
 
@@ -466,8 +470,15 @@ class Tables:
 
 def is_key(text: str) -> bool:
     """Whether a text is a canonical key expression."""
+    return not key_flaw(text)
+
+
+def key_flaw(key: str | None) -> str:
+    """What is wrong with a key that a neighbour named; empty: nothing."""
+    if key is None:
+        return UNDECLARED
     try:
-        check(text)
-    except KeyExprError:
-        return False
-    return True
+        check(key)
+    except KeyExprError as error:
+        return str(error)
+    return ""

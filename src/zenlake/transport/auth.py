@@ -23,6 +23,8 @@ from zenlake.transport.rsa import PrivateKey, PublicKey, Random
 from zenlake.wire.cursor import Reader, Writer
 
 GENERIC = 0
+#: What counters call a refusal.
+LOGIN = "login"
 PUBLIC_KEY, USER_PASSWORD = 1, 2
 UNIT, Z64, ZBUF = 0x00, 0x20, 0x40
 
@@ -165,17 +167,22 @@ class AcceptorAuth:
         answer: dict[int, int | bytes | None] = {}
         if self.credentials.users is not None:
             if USER_PASSWORD not in methods:
-                raise HandshakeError("it has no user and password, and we let none in so", GENERIC)
+                raise HandshakeError(
+                    "it has no user and password, and we let none in so", GENERIC, LOGIN
+                )
             answer[USER_PASSWORD] = self.nonce
         if self.credentials.key is not None:
             offered = methods.get(PUBLIC_KEY)
             if not isinstance(offered, bytes):
-                raise HandshakeError("it has no public key, and we let none in without", GENERIC)
+                raise HandshakeError(
+                    "it has no public key, and we let none in without", GENERIC, LOGIN
+                )
             self.theirs = PublicKey.read(Reader(offered))
             if self.credentials.known is not None and self.theirs not in self.credentials.known:
                 raise HandshakeError(
                     "its public key is not among those of transport/auth/pubkey/known_keys_file",
                     GENERIC,
+                    LOGIN,
                 )
             w = Writer()
             self.credentials.key.public.write(w)
@@ -197,7 +204,7 @@ class AcceptorAuth:
 
     def _check_password(self, shown: int | bytes | None) -> None:
         if not isinstance(shown, bytes) or self.credentials.users is None:
-            raise HandshakeError("it did not show its user and password", GENERIC)
+            raise HandshakeError("it did not show its user and password", GENERIC, LOGIN)
         r = Reader(shown)
         user = r.take(r.vle(0xFFFF))
         shown_proof = r.take(r.vle(0xFFFF))
@@ -205,18 +212,18 @@ class AcceptorAuth:
         # Computed for unknown users too, so that time does not tell who exists.
         expected = proof(self.nonce, b"" if password is None else password)
         if not hmac.compare_digest(expected, shown_proof) or password is None:
-            raise HandshakeError("user or password is wrong", GENERIC)
+            raise HandshakeError(f"user or password is wrong (user {user[:64]!r})", GENERIC, LOGIN)
         self.user = user.decode("utf-8", "replace")
 
     def _check_key(self, shown: int | bytes | None, key: PrivateKey) -> None:
         if not isinstance(shown, bytes):
-            raise HandshakeError("it did not prove that its key is its own", GENERIC)
+            raise HandshakeError("it did not prove that its key is its own", GENERIC, LOGIN)
         r = Reader(shown)
         try:
             challenge = key.decrypt(r.take(r.vle(0xFFFF)))
         except DecodeError:
             raise
         except RemoteError as error:
-            raise HandshakeError(f"it did not prove its key: {error}", GENERIC) from error
+            raise HandshakeError(f"it did not prove its key: {error}", GENERIC, LOGIN) from error
         if not hmac.compare_digest(challenge, self.challenge):
-            raise HandshakeError("it did not prove that its key is its own", GENERIC)
+            raise HandshakeError("it did not prove that its key is its own", GENERIC, LOGIN)

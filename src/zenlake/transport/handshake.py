@@ -110,10 +110,14 @@ def said_bound(bound: int) -> int | None:
     return None if bound < 0 else bound
 
 
-def refuse_close(message: Close) -> ClosedError:
-    """The error for a neighbour that closes instead of going on."""
+def refuse_close(message: Close, guess: str = "") -> ClosedError:
+    """The error for a neighbour that closes instead of going on; `guess`: what it may mean.
+
+    A closing word has room for a number alone, and the number of a refused login is that of any
+    other failure: this side knows better what it had just said.
+    """
     why = REASONS.get(message.reason, f"reason {message.reason}")
-    return ClosedError(f"the other side closed while opening: {why}", message.reason)
+    return ClosedError(f"the other side closed while opening: {why}{guess}", message.reason)
 
 
 class Initiator:
@@ -123,6 +127,8 @@ class Initiator:
         """`expected`: the id that whoever is found must have (empty: any)."""
         self.offer = offer
         self.expected = expected
+        #: Whether the acceptor asked for proof of who this is.
+        self.asked = False
         self.auth = InitiatorAuth(offer.credentials, offer.random)
         self.proof = LinkProof(offer.link_key, offer.random)
         self.terms: Terms | None = None
@@ -143,7 +149,7 @@ class Initiator:
     def receive(self, message: Message) -> Message | None:
         """The answer to what the acceptor said; `terms` are final once `done`."""
         if isinstance(message, Close):
-            raise refuse_close(message)
+            raise refuse_close(message, self._guess(message.reason))
         if self.terms is None:
             if not isinstance(message, InitAck):
                 raise HandshakeError(f"an InitAck was due, {message.NAME} came", INVALID)
@@ -161,6 +167,26 @@ class Initiator:
         self.done = True
         return None
 
+    def _guess(self, reason: int) -> str:
+        """What a closing word that gives no reason may mean, after what was said last."""
+        offer = self.offer
+        credentials = offer.credentials
+        if reason not in (GENERIC, INVALID):
+            return ""
+        if offer.batch_size < SMALLEST_BATCH:
+            return (
+                f"; batches of {offer.batch_size} bytes are offered here, and {SMALLEST_BATCH} is "
+                "the least that carries something: see transport/link/tx/batch_size"
+            )
+        if self.terms is not None and self.asked:
+            if credentials.user:
+                user = credentials.user.decode("utf-8", "replace")
+                return f"; most likely user '{user}' or its password is wrong there"
+            return "; most likely the public key of this side is not known there"
+        if self.terms is None and not credentials.user and credentials.key is None:
+            return "; it may ask for a login, and none is configured here: see transport/auth"
+        return ""
+
     def _agree(self, ack: InitAck) -> Message:
         offer = self.offer
         if self.expected and ack.zid != self.expected:
@@ -174,6 +200,7 @@ class Initiator:
         if ack.patch > offer.patch:
             raise HandshakeError(f"patch {ack.patch} answered, {offer.patch} offered", INVALID)
         mask = mask_of(ack.resolution)
+        self.asked = ack.auth is not None
         shown = self.proof.open_syn(ack.multilink)
         self.terms = Terms(
             zid=ack.zid,
@@ -299,7 +326,9 @@ def checked_size(size: int) -> int:
     """A batch size that can carry something."""
     if size < SMALLEST_BATCH:
         raise HandshakeError(
-            f"batches of {size} bytes are too small: {SMALLEST_BATCH} at least", INVALID
+            f"batches of {size} bytes are too small: {SMALLEST_BATCH} at least",
+            INVALID,
+            "batch-size",
         )
     return size
 

@@ -471,7 +471,9 @@ class Unicast:
             return
         if self.state == OPENING:
             if now >= self.deadline:
-                raise HandshakeError(f"no session after {self.open_timeout:g} s", EXPIRED_OPENING)
+                raise HandshakeError(
+                    f"no session after {self.open_timeout:g} s", EXPIRED_OPENING, "silent"
+                )
             return
         if self.outbox.overflowed:
             raise RemoteError("it does not take what it is told")
