@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.engine.channel import BYTES, END, Channel, live
+from zenlake.engine.channel import END, Channel, live
+from zenlake.engine.item_queue import BYTES
 
 SECONDS = 10.0
 
@@ -73,9 +74,11 @@ def test_a_ring_holds_what_a_bounded_deque_would(steps: list[int | None], capaci
             dropped += len(model) == capacity
             model.append(step)
             channel.push(step, 0)
-    assert list(channel.items) == list(model)
-    assert channel.dropped_oldest == dropped
-    assert channel.received == channel.delivered + channel.dropped_oldest + len(channel.items)
+    assert list(channel.queue.items) == list(model)
+    assert channel.queue.dropped_oldest == dropped
+    assert channel.received == channel.delivered + channel.queue.dropped_oldest + len(
+        channel.queue.items
+    )
 
 
 def test_items_come_out_in_the_order_they_went_in() -> None:
@@ -100,10 +103,10 @@ def test_one_who_waits_is_woken_by_a_commit_and_by_nothing_before() -> None:
     got: list[object] = []
     taker = threading.Thread(target=lambda: got.append(channel.take()))
     taker.start()
-    while not channel.gates:
+    while not channel.takers.wakers:
         os.sched_yield()
     channel.push("x", 0)
-    assert channel.gates, "a push alone wakes nobody"
+    assert channel.takers.wakers, "a push alone wakes nobody"
     channel.commit()
     taker.join(SECONDS)
     assert got == ["x"]
@@ -115,7 +118,7 @@ def test_the_end_wakes_all_who_wait() -> None:
     takers = [threading.Thread(target=lambda: got.append(channel.take())) for _ in range(3)]
     for taker in takers:
         taker.start()
-    while len(channel.gates) < 3:
+    while len(channel.takers.wakers) < 3:
         os.sched_yield()
     channel.end()
     for taker in takers:
@@ -195,27 +198,27 @@ def test_few_large_items_fill_a_channel_too() -> None:
     assert channel.add_paused(link)
     assert channel.take() == "large"
     assert link.resumed.is_set()
-    assert channel.held == BYTES // 2
+    assert channel.queue.held == BYTES // 2
     channel.discard()
-    assert channel.held == 0
-    assert channel.dropped_cancelled == 1
+    assert channel.queue.held == 0
+    assert channel.queue.dropped_cancelled == 1
 
 
 def test_a_ring_that_drops_a_large_item_forgets_its_weight() -> None:
     channel = Channel(1, True)
     channel.push("large", 5000)
     channel.push("small", 1)
-    assert channel.held == 0
+    assert channel.queue.held == 0
     assert not channel.is_full()
     assert channel.take() == "small"
 
 
 def test_beyond_all_bounds_items_are_dropped_and_counted() -> None:
     channel = Channel(1)
-    for n in range(channel.limit + 5):
+    for n in range(channel.queue.limit + 5):
         channel.push(n, 0)
-    assert channel.dropped_full == 5
-    assert len(channel.items) == channel.limit
+    assert channel.queue.dropped_full == 5
+    assert len(channel.queue.items) == channel.queue.limit
 
 
 def test_the_end_of_a_full_channel_lets_its_link_be_read() -> None:
@@ -235,21 +238,21 @@ def test_who_feeds_its_own_full_channel_waits_for_room() -> None:
 
     thread = threading.Thread(target=feeder)
     thread.start()
-    while not channel.rooms:
+    while not channel.back_pressure.wakers:
         os.sched_yield()
     channel.take()
     assert waited.wait(SECONDS)
     thread.join(SECONDS)
-    assert not channel.stuck
+    assert not channel.back_pressure.stuck
 
 
 def test_who_is_also_the_one_that_takes_waits_once_at_most() -> None:
     channel = filled(1, 2, capacity=2)
     channel.wait_for_room(0.001)
-    assert channel.stuck
+    assert channel.back_pressure.stuck
     channel.wait_for_room(1e6)
     channel.take()
-    assert not channel.stuck, "there was room again: the next time it waits"
+    assert not channel.back_pressure.stuck, "there was room again: the next time it waits"
 
 
 def test_neither_the_loop_nor_a_callback_waits_for_room() -> None:
@@ -344,7 +347,7 @@ def test_drop_is_called_even_if_nothing_ever_came() -> None:
     silent = called(lambda item: None)
     silent.end()
     silent.join()
-    assert not silent.started
+    assert not silent.delivery.started
 
 
 def test_a_callback_that_waits_for_another_channel_lifts_the_pause_of_its_own() -> None:
@@ -362,14 +365,14 @@ def test_a_callback_that_waits_for_another_channel_lifts_the_pause_of_its_own() 
     feed(channel, 2, 3)
     paused = channel.add_paused(link)
     # Either the callback sleeps already and nobody is paused for it, or it resumes them first.
-    while not other.gates:
+    while not other.takers.wakers:
         os.sched_yield()
     assert link.resumed.is_set() if paused else not channel.is_full()
     feed(other, "a", "b", "c")
     channel.end()
     channel.join()
     assert got == ["a", "b", "c"]
-    assert channel.lifted == 0
+    assert channel.back_pressure.lifted == 0
 
 
 def test_an_item_is_let_go_of_before_the_next_one_is_waited_for() -> None:

@@ -137,7 +137,7 @@ def test_large_samples_weigh() -> None:
     receiver = Receiver(None, "Sample", "a test")
     sink = SampleQueue(receiver.channel)
     sink.push(sample(bytes(5000)))
-    assert receiver.channel.held == 5000
+    assert receiver.channel.queue.held == 5000
 
 
 def test_many_samples_of_a_read_weigh_as_much_as_the_read_they_keep() -> None:
@@ -147,10 +147,10 @@ def test_many_samples_of_a_read_weigh_as_much_as_the_read_they_keep() -> None:
         for at in range(FEW + 4):
             queue.push(lying(read, at))
     channel.commit()
-    assert channel.held == 150_000
+    assert channel.queue.held == 150_000
     while channel.take(False) is not None:
         pass
-    assert channel.held == 0
+    assert channel.queue.held == 0
 
 
 def test_few_samples_of_a_read_do_not_keep_it() -> None:
@@ -159,7 +159,7 @@ def test_few_samples_of_a_read_do_not_keep_it() -> None:
     samples = [lying(b"x" * 100_000, at) for at in range(FEW)]
     for one in samples:
         queue.push(one)
-    assert channel.held == 0
+    assert channel.queue.held == 0
     assert [one._chunk for one in samples] == [b""] * FEW
 
 
@@ -168,7 +168,7 @@ def test_who_is_called_at_once_keeps_no_read() -> None:
     channel.deliver(lambda _: None, None, True, "a test")
     SampleQueue(channel).push(lying(b"x" * 100_000, 0))
     assert channel.delivered == 1
-    assert channel.chunk == b""
+    assert channel.queue.chunk == b""
 
 
 def test_a_ring_keeps_payloads_and_no_reads() -> None:

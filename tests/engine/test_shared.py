@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from zenlake.engine.shared import BLOCK, SharedOutbox
+from zenlake.engine.congestion import BLOCK
+from zenlake.engine.shared import SharedOutbox
 
 BATCH = 65_535
 BURST = 1 << 20
@@ -23,10 +24,8 @@ class Wire:
 def outbox(wire: Wire) -> SharedOutbox:
     """One whose flushes are asked of nobody: what is written is written by whoever fills it."""
     box = SharedOutbox(True, 2, lambda _: None, lambda: False, 0.0, 0.0)
-    box.write = wire.write
-    box.direct = True
-    box.flush_asked = True
-    box.write_at_once(BURST)
+    box.attach(wire.write, direct=True, burst=BURST)
+    box.request.asked = True
     return box
 
 
@@ -56,7 +55,7 @@ def test_a_link_that_cannot_take_all_has_little_waiting_in_front_of_what_is_urge
     wire.room = 100_000
     fill(box, 40)
     assert box.depth == 2
-    wire.room = len(box.leftover)
+    wire.room = len(box.link.leftover)
     box.flush()
     wire.writes.clear()
     wire.room = 1 << 40
@@ -69,7 +68,7 @@ def test_what_was_written_is_counted_as_it_is_taken() -> None:
     box = outbox(wire)
     wire.room = 10_000
     fill(box, 2)
-    assert box.written == 10_000
+    assert box.link.written == 10_000
     wire.room = 5_000
     box.flush()
-    assert box.written == 15_000
+    assert box.link.written == 15_000

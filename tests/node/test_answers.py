@@ -9,7 +9,7 @@ from zenlake.node.answers import answer_value
 from zenlake.testing import spec
 from zenlake.testing.network import Host, Network, Stranger
 from zenlake.testing.strategies import messages
-from zenlake.transport.outbox import vle
+from zenlake.transport.framing import vle
 from zenlake.wire import (
     Declare,
     DeclareQueryable,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.transport.outbox import Outbox, vle
+from zenlake.transport.framing import vle
+from zenlake.transport.outbox import Outbox
 from zenlake.wire import Fragment, Frame, KeepAlive, Push, Put, TransportMessage, read_batch, write
 
 MASK = 0x0FFF_FFFF
@@ -28,7 +29,7 @@ def said(box: Outbox) -> list[list[TransportMessage]]:
     batches: list[list[TransportMessage]] = []
     while batch := box.take():
         assert int.from_bytes(batch[:2], "little") == len(batch) - 2
-        assert len(batch) <= box.limit + 2
+        assert len(batch) <= box.framing.limit + 2
         batches.append(read_batch(batch[2:]))
     return batches
 

@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Generic, TypeVar, cast
 
-from zenlake.engine.channel import END, Channel, Heavy
+from zenlake.engine.channel import END, Channel
+from zenlake.engine.item_queue import Heavy
 from zenlake.engine.tasks import CHECK_EVERY, YIELD, TimeSlice, wait_for_item
 from zenlake.errors import ZError
 
@@ -87,17 +88,18 @@ class Handler(Generic[T]):
 
     async def _items(self, owner: object) -> AsyncGenerator[T, None]:
         channel = self._channel
-        items = cast("deque[T]", channel.items)
+        items = cast("deque[T]", channel.queue.items)
         popleft = items.popleft
-        gates = channel.gates
+        wakers = channel.takers.wakers
+        back_pressure = channel.back_pressure
         share = self._share
         while True:
             taken = 0
-            if not channel.watched:
+            if not back_pressure.watched:
                 # Nobody waits for room, or for an item: these are taken without a call. None is
                 # kept here by a name: who lets go of a question has finalised it.
                 try:
-                    while items and not gates and taken < CHECK_EVERY:
+                    while items and not wakers and taken < CHECK_EVERY:
                         if items[0].__class__ is Heavy:
                             break
                         taken += 1

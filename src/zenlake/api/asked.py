@@ -13,7 +13,7 @@ from zenlake.api.options import (
 )
 from zenlake.api.release import later
 from zenlake.clock import Timestamp
-from zenlake.engine.channel import delivering
+from zenlake.engine.delivery import delivering
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.keys.matching import check, intersects
@@ -21,7 +21,7 @@ from zenlake.keys.parameters import ANY_KEY_EXPR
 from zenlake.node.answers import answer_value
 from zenlake.node.entities import Incoming
 from zenlake.node.sample import source_info_of, timestamp_stack_of, wire_timestamp
-from zenlake.transport.outbox import vle
+from zenlake.transport.framing import vle
 from zenlake.values import (
     CongestionControl,
     Encoding,
@@ -230,9 +230,9 @@ class Query:
         if self._incoming.done or self._runtime.closed:
             return
         channel = delivering()
-        if channel is not None and channel.releasing:
+        if channel is not None and channel.delivery.releasing:
             # The callback has returned, and this thread is in nobody's work.
-            channel.releasing = False
+            channel.delivery.releasing = False
             self.drop()
         else:
             later(self.drop)

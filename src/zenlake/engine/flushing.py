@@ -1,12 +1,22 @@
-"""Outboxes that wait to be flushed by the loop: asked for once, however many threads ask.
+"""Flushing outboxes on the loop: requested once, however many threads request it.
 
-Threads that publish put batches into the outboxes of a node (see `shared`). What they do not write
-themselves they leave here.
+Threads that publish fill the outboxes of a node (see `shared`). What they do not write themselves
+they leave to the loop, in one of two ways:
+
+    soon    the loop is woken, and flushes in its next round
+    later   the loop checks every millisecond anyway while a thread polls the sockets in its place
+            (see `polling`): the outbox is put on a list and no one is woken
+
+A `FlushRequest` is the state of one outbox, guarded by the outbox's lock. `Flushing` is the queue
+of one node. Its lists are appended to by any thread and popped by the loop; both are one step of
+the interpreter. No request is lost between two steps: a thread first appends and then reads
+`_asked` (or `poller.hot`), the loop first clears the flag and then reads the list.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from zenlake.engine.loop import Loop
@@ -17,18 +27,68 @@ if TYPE_CHECKING:
     from zenlake.transport.outbox import Outbox
 
 
+@final
+class FlushRequest:
+    """Whether the loop is going to flush one outbox.
+
+    States: *none* (neither `asked` nor `later`), *later*, *asked*. While `asked` is set the loop
+    will call `SharedOutbox.flush`: it was woken for it, or waits until the link is writable, or
+    comes by a timer because batches fill up (`comes_again`).
+    """
+
+    __slots__ = ("asked", "comes_again", "later", "look_later", "soon", "streaming")
+
+    def __init__(self, soon: Callable[[SharedOutbox], None]) -> None:
+        """`soon`: have the loop flush an outbox; callable from any thread."""
+        self.soon: Callable[[SharedOutbox], None] = soon
+        #: Have an outbox flushed by the next check of the loop; False: there is no such check.
+        self.look_later: Callable[[SharedOutbox], bool] | None = None
+        self.asked: bool = False
+        self.later: bool = False
+        #: Whether callers have filled batches since the loop last flushed.
+        self.streaming: bool = False
+        #: Whether the loop flushes again after a while, by itself.
+        self.comes_again: bool = False
+
+    def ask(self, outbox: SharedOutbox) -> None:
+        """Have the loop flush `outbox`, if it is not going to."""
+        if not self.asked:
+            self.asked = True
+            self.soon(outbox)
+
+    def ask_later(self, outbox: SharedOutbox) -> bool:
+        """Have `outbox` flushed by the next check of the loop; False: there is none."""
+        if self.later:
+            return True
+        look_later = self.look_later
+        if look_later is None:
+            return False
+        self.later = True
+        if look_later(outbox):
+            return True
+        self.later = False
+        return False
+
+    def flushed(self, done: bool) -> None:
+        """The loop has flushed; `done`: until nothing was left."""
+        self.comes_again = done and self.streaming
+        self.streaming = False
+        # While the link is not writable no request is needed: the link calls back.
+        self.asked = not done or self.comes_again
+
+
 class Flushing:
-    """The outboxes of one node, with who flushes each."""
+    """The outboxes of one node that the loop is to flush, and the pump of each."""
 
     def __init__(self, loop: Loop, poller: SocketPoller | None) -> None:
-        """`poller`: threads that read the links in the loop's place, which then looks often."""
+        """`poller`: while it is hot the loop checks every millisecond."""
         self._loop = loop
         self._poller = poller
         self._pumps: dict[int, Pump | MulticastPump] = {}
-        self._dirty: list[SharedOutbox] = []
-        #: Outboxes that somebody looks at soon anyway.
+        #: Outboxes to be flushed in the loop's next round, and by its next check.
+        self._soon: list[SharedOutbox] = []
         self._later: list[SharedOutbox] = []
-        #: Whether the loop was asked to flush them.
+        #: Whether the loop was woken for `_soon`.
         self._asked = False
 
     def add(self, outbox: SharedOutbox, pump: Pump | MulticastPump) -> None:
@@ -36,21 +96,20 @@ class Flushing:
         self._pumps[id(outbox)] = pump
 
     def remove(self, outbox: SharedOutbox) -> None:
-        """It is flushed no more."""
+        """Flush this outbox no more."""
         self._pumps.pop(id(outbox), None)
 
     def pump_of(self, outbox: Outbox) -> Pump | MulticastPump | None:
-        """Who flushes an outbox."""
+        """The pump that flushes an outbox."""
         return self._pumps.get(id(outbox))
 
     def is_idle(self) -> bool:
-        """Whether nothing waits."""
-        return not self._dirty and not self._later
+        """Whether no outbox waits to be flushed."""
+        return not self._soon and not self._later
 
     def soon(self, outbox: SharedOutbox) -> None:
-        """Have an outbox flushed by the loop; from any thread."""
-        self._dirty.append(outbox)
-        # First appended, then looked: whoever clears the flag looks at the list after that.
+        """Have an outbox flushed in the loop's next round; from any thread."""
+        self._soon.append(outbox)
         if not self._asked:
             self._asked = True
             if self._loop.is_current():
@@ -60,25 +119,25 @@ class Flushing:
 
     def _flush(self) -> None:
         self._asked = False
-        while self._dirty:
-            pump = self.pump_of(self._dirty.pop())
+        while self._soon:
+            pump = self.pump_of(self._soon.pop())
             if pump is not None:
                 pump.flush()
 
     def later(self, outbox: SharedOutbox) -> bool:
-        """Have an outbox flushed within a millisecond, if the loop looks as often; any thread."""
+        """Have an outbox flushed by the loop's next check; False: it does not check. Any thread."""
         poller = self._poller
         if poller is None or not poller.hot:
             return False
         self._later.append(outbox)
-        # Looked at again: when the loop no longer looks, it has looked at the list after that.
+        # Read again: the loop clears `hot` first and then flushes the list a last time.
         return poller.hot
 
     def flush_later(self) -> None:
-        """Flush what was left for later; on the loop thread."""
+        """Flush what was left to this check; on the loop thread."""
         while self._later:
             outbox = self._later.pop()
-            outbox.later = False
+            outbox.request.later = False
             pump = self.pump_of(outbox)
             if pump is not None:
                 pump.flush()

@@ -14,7 +14,8 @@ from typing import Final, Generic, TypeVar, cast, final
 
 from mypy_extensions import mypyc_attr
 
-from zenlake.engine.channel import BYTES, END, ITEMS, Channel, live
+from zenlake.engine.channel import END, Channel, live
+from zenlake.engine.item_queue import BYTES, ITEMS
 from zenlake.errors import ZError
 from zenlake.node.entities import AnswerSink, Incoming, QuestionSink, SampleSink, StatusSink
 from zenlake.node.sample import Sample
@@ -189,11 +190,12 @@ class Stats:
         """As it is now."""
         self.received: int = channel.received
         self.delivered: int = channel.delivered
-        self.queued: int = len(channel.items)
+        queue = channel.queue
+        self.queued: int = len(queue.items)
         self.dropped: dict[str, int] = {
-            "oldest": channel.dropped_oldest,
-            "full": channel.dropped_full,
-            "cancelled": channel.dropped_cancelled,
+            "oldest": queue.dropped_oldest,
+            "full": queue.dropped_full,
+            "cancelled": queue.dropped_cancelled,
         }
 
     def __repr__(self) -> str:
@@ -248,10 +250,10 @@ class Receiver:
         self,
         mark: Callable[[Channel], None],
         on_loop: Callable[[], bool],
-        helper: Callable[[Channel], bool] | None = None,
+        poll: Callable[[Channel], bool] | None = None,
     ) -> None:
         """Tell the channel of the engine that feeds it."""
-        self.channel.helper = helper
+        self.channel.takers.poll = poll
         self.channel.mark = mark
         self.channel.on_loop = on_loop
 
@@ -269,23 +271,25 @@ class SampleQueue(SampleSink):
         chunk = sample._chunk
         weight = sample._size
         if chunk and not channel.direct:
-            # Those that wait keep the whole read alive: so few of one read are copied out, and
-            # where many wait one of them weighs as much as the read.
-            if chunk is not channel.chunk:
-                channel.chunk = chunk
-                channel.of_chunk = 0
-            channel.of_chunk += 1
-            if channel.ring or channel.of_chunk <= FEW:
+            # A queued sample keeps the complete read alive: so few of one read are copied out, and
+            # where many are queued one of them weighs as much as the read.
+            queue = channel.queue
+            if chunk is not queue.chunk:
+                queue.chunk = chunk
+                queue.of_chunk = 0
+            queue.of_chunk += 1
+            if queue.ring or queue.of_chunk <= FEW:
                 sample.content()
             else:
-                weight = len(chunk) if channel.of_chunk == FEW + 1 else 0
+                weight = len(chunk) if queue.of_chunk == FEW + 1 else 0
         channel.push(sample, weight)
 
     def commit(self) -> None:
-        """Wake whoever waits; who feeds its own node faster than it takes waits a while."""
+        """Wake a waiter; a program that publishes faster than it takes itself waits a while."""
         channel = self.channel
         channel.commit()
-        if (len(channel.items) >= channel.capacity or channel.held >= BYTES) and channel.is_full():
+        queue = channel.queue
+        if (len(queue.items) >= queue.capacity or queue.held >= BYTES) and channel.is_full():
             channel.wait_for_room()
 
     def end(self) -> None:

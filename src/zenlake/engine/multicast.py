@@ -77,7 +77,7 @@ class MulticastPump:
     def start(self) -> None:
         """Join the group."""
         self._sockets.open(self._heard, self._answered)
-        self.outbox.write = self._send
+        self.outbox.attach(self._send)
         with self.runtime.lock:
             place = f"udp/{self.endpoint.address}"
             self._session = self.runtime.node.join(
@@ -119,5 +119,5 @@ class MulticastPump:
             log.debug("leaving %s: %s", self.endpoint.address, error)
         self.closed = True
         self.outbox.shut()
-        self.outbox.write = None
+        self.outbox.detach()
         self._sockets.close()

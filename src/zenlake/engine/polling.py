@@ -74,9 +74,9 @@ class SocketPoller:
             if not self.hot:
                 self.hot = True
                 self.runtime.loop.soon(self._heat)
-            channel.bell = self.ring
+            channel.takers.interrupt = self.interrupt
             deadline = 0.0
-            while not channel.items and not channel.ended and not self._closed:
+            while not channel.queue.items and not channel.ended and not self._closed:
                 if self._read():
                     deadline = 0.0
                     continue
@@ -87,7 +87,7 @@ class SocketPoller:
                     return False
             return True
         finally:
-            channel.bell = None
+            channel.takers.interrupt = None
             self._helper = 0
             self._turn.release()
 
@@ -104,7 +104,7 @@ class SocketPoller:
                     os.eventfd_read(self._bell)
         return bool(events)
 
-    def ring(self) -> None:
+    def interrupt(self) -> None:
         """Something came another way: the helper looks at its channel."""
         if self._helper and self._helper != threading.get_ident() and not self._closed:
             os.eventfd_write(self._bell, 1)

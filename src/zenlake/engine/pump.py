@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -48,19 +49,20 @@ class Pump:
 
     def start(self) -> None:
         """Begin."""
-        outbox = self.outbox
-        outbox.write = self.link.send
-        outbox.direct = self.link.thread_safe
-        outbox.write_at_once(self.link.burst)
-        if self.link.thread_safe:
-            outbox.wait_writable = self.link.wait_writable
-        outbox.unresponsive = self._unresponsive
+        self.outbox.congestion.unresponsive = self._unresponsive
         self.neighbour.finished = self._finished
         if transcript.isEnabledFor(logging.DEBUG):
             TranscribedLink(self).begin()
         else:
-            self.link.start(self.received, self.lost)
+            self.begin(self.link.send, self.received)
         self.flush()
+
+    def begin(self, write: Callable[[bytes], int], on_data: Callable[[bytes], None]) -> None:
+        """Have the outbox emptied by `write`, and what the link reads given to `on_data`."""
+        link = self.link
+        wait_writable = link.wait_writable if link.thread_safe else None
+        self.outbox.attach(write, link.thread_safe, link.burst, wait_writable)
+        link.start(on_data, self.lost)
 
     def received(self, data: bytes) -> None:
         """Bytes came."""
@@ -101,7 +103,7 @@ class Pump:
             return
         if not self.outbox.flush():
             self.link.when_writable(self.flush)
-        elif self.outbox.comes_again:
+        elif self.outbox.request.comes_again:
             self.runtime.loop.loop.call_later(MEANWHILE, self.flush)
 
     # -------------------------------------------------------------------------- back-pressure
@@ -110,20 +112,22 @@ class Pump:
         """Somebody does not take as fast as this neighbour speaks, and nothing may be dropped."""
         if isinstance(outbox, SharedOutbox) and outbox.add_paused(self):
             self.pause()
-            if not outbox.watched:
-                outbox.watched = True
+            if not outbox.room.supervised:
+                outbox.room.supervised = True
                 self.runtime.on_the_loop(lambda: self._watch(outbox))
 
     def _watch(self, outbox: SharedOutbox) -> None:
         """See that a neighbour for whom others are held up takes something now and then."""
-        written = outbox.written
-        self.runtime.loop.loop.call_later(outbox.wait_before_close, self._look, outbox, written)
+        written = outbox.link.written
+        self.runtime.loop.loop.call_later(
+            outbox.congestion.wait_before_close, self._look, outbox, written
+        )
 
     def _look(self, outbox: SharedOutbox, written: int) -> None:
-        if not outbox.paused or outbox.closed:
-            outbox.watched = False
-        elif outbox.written == written:
-            outbox.watched = False
+        if not outbox.room.links or outbox.closed:
+            outbox.room.supervised = False
+        elif outbox.link.written == written:
+            outbox.room.supervised = False
             outbox.give_up(DATA, False)
         else:
             self._watch(outbox)
@@ -190,7 +194,7 @@ class Pump:
         self.outbox.flush()
         self.closed = True
         self.outbox.shut()
-        self.outbox.write = None
+        self.outbox.detach()
         self.runtime.forget(self)
         self.link.close()
         # The node may want to connect again, sooner than it wanted anything before.
@@ -208,8 +212,7 @@ class TranscribedLink:
 
     def begin(self) -> None:
         """Start the link with an ear at both ends."""
-        self._pump.outbox.write = self._write
-        self._link.start(self._read, self._pump.lost)
+        self._pump.begin(self._write, self._read)
 
     def _read(self, data: bytes) -> None:
         self._written.add(IN, data)

@@ -194,7 +194,7 @@ class Runtime:
             control.block.wait_before_close / 1e6,
         )
         if self._poller is not None:
-            outbox.look_later = self.flushing.later
+            outbox.request.look_later = self.flushing.later
         return outbox
 
     def _wait_until_open(self) -> None:

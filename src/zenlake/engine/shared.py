@@ -6,40 +6,63 @@
 * batches are full: the caller writes the full ones (throughput), several at once when they fill
   up faster than they are worth a write of their own;
 * otherwise the loop is asked once to flush (one wake for many messages). While batches fill up
-  it then comes by itself every millisecond: nobody needs to wake it.
+  it then flushes every millisecond by itself, and needs no wake.
 
 Only sockets that we own (tcp, unix) are written from the caller; other links are flushed by the
 loop. A lane without room makes the caller wait, as long as the message's congestion control says;
 it waits at the socket itself, and writes.
+
+It is composed of machines that each fit on a page:
+
+    Outbox       lanes and batches (transport.outbox)          what is sent, in which order
+    Pacing       how much at once (pacing)                     when a caller writes
+    LinkWriter   the link and what it left over (link_writer)  whether anyone can write
+    FlushRequest what the loop was asked for (flushing)        whether the loop is going to write
+    Congestion   what a full lane means (congestion)           whether a message waits or is dropped
+    RoomWaiters  threads, tasks, links (room)                  who goes on when a batch has left
+
+States, by two flags:
+
+    link.leftover   empty: the link takes more, and any thread may write it if `link.direct`
+                    not empty: the link is *blocked*. Only the loop writes (`request.asked` stays
+                    set, the link calls back when writable), or a thread that waits for room and
+                    has waited at the socket itself (`link.wait_writable`)
+    closed          False: open. True: nothing is accepted, waiters are told, the rest is written
+
+Invariants, whenever the lock is free:
+
+* what was accepted will be written while the link lives: either nothing waits, or
+  `request.asked`, or `request.later`, or the thread that added it is about to call `_moved`.
+* `leftover` goes before anything `take` returns, so batches leave whole and in order.
+* a thread in `_room_within` is counted in `room.threads`; every batch that leaves wakes it.
+* a link in `room.links` is paused, and is resumed when no lane is full, or by `shut`.
+
+Locks: `lock` guards the outbox and all machines above. `write` never blocks and is called with it.
+Callers may hold the node's lock (`send`, `relay`) and then must not wait; `offer` and `reply` are
+called without it. The order is: node's lock, this one, the guard of a channel (`begin_wait`). A
+thread waits at the condition, or in `link.wait_writable`, with the lock released.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from time import perf_counter
-from typing import Final, cast
 
-from zenlake.engine.channel import Pausable, Waker, begin_wait, end_wait
+from zenlake.engine.back_pressure import Pausable
+from zenlake.engine.congestion import BLOCK, DROP, Congestion
+from zenlake.engine.delivery import begin_wait, end_wait
+from zenlake.engine.flushing import FlushRequest
+from zenlake.engine.link_writer import LinkWriter
 from zenlake.engine.mutex import Mutex
+from zenlake.engine.pacing import Pacing
+from zenlake.engine.room import RoomWaiters
 from zenlake.errors import LinkError, LocalError
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
 
 log = logging.getLogger("zenlake.engine")
-
-DROP: Final = 0
-BLOCK: Final = 1
-BLOCK_FIRST: Final = 2
-
-#: Full batches go together when there are as many as the link takes at once, or when none went for
-#: so many seconds: a write wakes the other side, which costs both more than copying a batch.
-LINGER: Final = 200e-6
-
-#: A caller that comes this long after the last write of its kind writes the socket itself.
-IDLE: Final = 50e-6
 
 
 class SharedOutbox(Outbox):
@@ -49,73 +72,42 @@ class SharedOutbox(Outbox):
         self,
         stream: bool,
         depth: int,
-        ask_flush: Callable[[SharedOutbox], None],
+        flush_soon: Callable[[SharedOutbox], None],
         is_loop: Callable[[], bool],
         wait_before_drop: float,
         wait_before_close: float,
     ) -> None:
-        """`ask_flush` has the loop call `flush` soon; it may be called from any thread."""
+        """`flush_soon` has the loop call `flush` soon; it may be called from any thread."""
         super().__init__(65535, 2 if stream else 0, 0x0FFF_FFFF, 0, False, depth)
         self.lock: Mutex = Mutex()
-        self.room: threading.Condition = threading.Condition(cast(threading.Lock, self.lock))
-        self.waiters: int = 0
-        self.ask_flush: Callable[[SharedOutbox], None] = ask_flush
         self.is_loop: Callable[[], bool] = is_loop
-        self.wait_before_drop: float = wait_before_drop
-        self.wait_before_close: float = wait_before_close
-        #: Writes to the link without waiting, and says how much was taken; None: no link.
-        self.write: Callable[[bytes], int] | None = None
-        #: Whether callers may write the link themselves.
-        self.direct: bool = False
-        #: The part of a batch that the link did not take.
-        self.leftover: bytes = b""
-        self.flush_asked: bool = False
-        #: Waits until the link may take more, on any thread; None: only the loop can tell.
-        self.wait_writable: Callable[[float], None] | None = None
-        #: Whether callers have filled batches since the loop came, and whether it comes again.
-        self.streaming: bool = False
-        self.comes_again: bool = False
-        self.last_direct: float = 0.0
-        #: When full batches were written last, and what was held when somebody thought of it.
-        self.last_burst: float = 0.0
-        self.weighed: int = 0
-        #: How many bytes the link is given at once, now and at most; 0: each batch by itself.
-        self.stride: int = 0
-        self.burst: int = 0
-        #: How many batches a lane holds while the link is slow.
-        self.shallow: int = depth
-        #: What the link has taken, in bytes.
-        self.written: int = 0
-        #: By priority: nothing has left this lane since a message was dropped on it.
-        self.congested: list[bool] = [False] * 8
-        #: By priority: somebody who may block is blocking already.
-        self.blocking: list[bool] = [False] * 8
-        #: Called when a message that may not be dropped found no room in time.
-        self.unresponsive: Callable[[], None] | None = None
-        self.broken: Exception | None = None
-        #: Rung once when a batch has left: tasks wait for room by these.
-        self.bells: list[Waker] = []
-        #: Has somebody look soon what is left to write; False: nobody will.
-        self.look_later: Callable[[SharedOutbox], bool] | None = None
-        #: Whether somebody will.
-        self.later: bool = False
-        #: Links that are not read until no lane holds more than it should.
-        self.paused: list[Pausable] = []
-        #: Whether somebody looks after them.
-        self.watched: bool = False
+        self.link: LinkWriter = LinkWriter()
+        self.pacing: Pacing = Pacing(depth)
+        self.request: FlushRequest = FlushRequest(flush_soon)
+        self.congestion: Congestion = Congestion(wait_before_drop, wait_before_close)
+        self.room: RoomWaiters = RoomWaiters(self.lock)
 
-    def write_at_once(self, burst: int) -> None:
-        """Give the link up to so many bytes at once, while it takes them."""
-        self.burst = burst
+    def attach(
+        self,
+        write: Callable[[bytes], int],
+        direct: bool = False,
+        burst: int = 0,
+        wait_writable: Callable[[float], None] | None = None,
+    ) -> None:
+        """Empty into a link from now on.
 
-    def _pace(self, stride: int) -> None:
-        """Give the link so many bytes at once; every lane has room for as much.
-
-        A link that does not take all at once is given little, so that what is urgent does not
-        wait behind much, and that those who wait for room see some soon.
+        `direct`: any thread may call `write`, and `wait_writable`; `burst`: how many bytes it is
+        given at once, while it takes them.
         """
-        self.stride = min(stride, self.burst)
-        self.depth = max(self.shallow, self.stride // 65535)
+        link = self.link
+        link.write = write
+        link.direct = direct
+        link.wait_writable = wait_writable
+        self.pacing.burst = burst
+
+    def detach(self) -> None:
+        """Write no more: the link is closed."""
+        self.link.write = None
 
     # ------------------------------------------------------------------------------- filling
 
@@ -142,7 +134,7 @@ class SharedOutbox(Outbox):
     def offer_message(
         self, message: Message, priority: int, reliable: bool, congestion: int, express: bool
     ) -> bool:
-        """Add any publication or question, from any thread."""
+        """Add any publication or query, from any thread."""
         w = Writer()
         message.write(w)
         data = b"".join(w.parts)
@@ -164,7 +156,7 @@ class SharedOutbox(Outbox):
         force: bool = False,
         awaited: bool = False,
     ) -> bool:
-        """Say something of the node's own; never waits: the node's lock is held."""
+        """Send a message of the node's own; never waits: the node's lock is held."""
         w = Writer()
         message.write(w)
         data = b"".join(w.parts)
@@ -184,10 +176,10 @@ class SharedOutbox(Outbox):
             self.lock.release()
 
     def reply(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
-        """Add an answer, from any thread; the word that there are no more writes it, or a look.
+        """Add a reply, from any thread; the final response behind it writes it, or a later flush.
 
-        Answers come together, and whoever asked waits for the last one: each for itself would
-        cost them and us more than the moment that they wait for each other.
+        Replies come together, and the querier waits for the last one: writing each by itself would
+        cost both sides more than the moment that they wait for each other.
         """
         self.lock.acquire()
         try:
@@ -198,36 +190,24 @@ class SharedOutbox(Outbox):
                     break
                 if self.closed or not self._wait(priority, True, BLOCK if hold else DROP):
                     return False
-            if self.held or not self._left_for_later():
+            if self.held or not self.request.ask_later(self):
                 self._moved(False)
             return True
         finally:
             self.lock.release()
 
-    def _left_for_later(self) -> bool:
-        """Whether somebody will look soon whether anything is left to write."""
-        if self.later:
-            return True
-        look_later = self.look_later
-        if look_later is None:
-            return False
-        self.later = True
-        if look_later(self):
-            return True
-        self.later = False
-        return False
-
     def relay(
         self, parts: list[bytes], size: int, count: int, priority: int, reliable: bool, hold: bool
     ) -> bool:
-        """Pass on what others say; never waits: the node's lock is held."""
+        """Pass on messages of another neighbour; never waits: the node's lock is held."""
         self.lock.acquire()
         try:
-            here = self.is_loop()
-            if self.full(priority) and not self.leftover and (self.direct or here):
+            on_loop = self.is_loop()
+            link = self.link
+            if self.full(priority) and not link.leftover and (link.direct or on_loop):
                 self._flush(True)
             taken = super().relay(parts, size, count, priority, reliable, hold)
-            if taken and here:
+            if taken and on_loop:
                 self._ask()
             elif taken:
                 self._moved(False)
@@ -241,22 +221,23 @@ class SharedOutbox(Outbox):
         self._ask()
 
     def send_close(self, batch: bytes) -> None:
-        """Add the closing word, behind all that waits."""
+        """Add the Close message, behind all that waits."""
         super().send_close(batch)
         self._ask()
 
     def _moved(self, express: bool) -> None:
-        """Something was added: write it now, or have it written soon. The lock is held."""
-        if self.direct and not self.leftover:
+        """Write what was added now, or have it written soon. The lock is held."""
+        link = self.link
+        if link.direct and not link.leftover:
             if self.held and not express:
-                # A batch is full: whoever filled it writes it. What is in the next one can wait.
-                self.streaming = True
-                if self.held != self.weighed:
+                # A batch is full: the caller that filled it writes it. The open one can wait.
+                self.request.streaming = True
+                if self.held != self.pacing.weighed:
                     self._burst()
-            elif express or not self.flush_asked:
+            elif express or not self.request.asked:
                 now = perf_counter()
-                if express or now - self.last_direct > IDLE:
-                    self.last_direct = now
+                if express or self.pacing.is_idle(now):
+                    self.pacing.last_direct = now
                     if not self._flush(False):
                         self._ask()
                     return
@@ -264,18 +245,16 @@ class SharedOutbox(Outbox):
 
     def _burst(self) -> None:
         """Write the batches that are full, unless more will be soon. The lock is held."""
-        now = perf_counter()
-        if self.held >= self.stride - (self.stride >> 3) or now - self.last_burst > LINGER:
-            self.last_burst = now
+        if self.pacing.is_burst_due(self.held, perf_counter()):
             self._flush(True)
-        self.weighed = self.held
+        self.pacing.weighed = self.held
 
     def _ask(self) -> None:
-        if not self.flush_asked:
-            self.flush_asked = True
-            self.ask_flush(self)
+        """Have the loop flush. The lock is held."""
+        if not self.request.asked:
+            self.request.ask(self)
 
-    def _wait(self, priority: int, reliable: bool, congestion: int) -> bool:
+    def _wait(self, priority: int, reliable: bool, control: int) -> bool:
         """Wait for room, as long as the message may; False if it is dropped. The lock is held."""
         if self.refused:
             self.refused = False
@@ -283,72 +262,70 @@ class SharedOutbox(Outbox):
                 log.warning(
                     "a message was dropped: a low-latency session takes at most %d bytes at once; "
                     "further ones are only counted",
-                    self.limit,
+                    self.framing.limit,
                 )
             return False
-        if self.direct and not self.leftover:
+        link = self.link
+        if link.direct and not link.leftover:
             self._flush(True)
             if not self.full(priority):
                 return True
-        here = self.is_loop()
-        droppable = self.may_drop(priority, reliable, congestion)
-        if here or self.wait_writable is None or (droppable and self.congested[priority]):
-            self._ask()  # others write it themselves while they wait
+        congestion = self.congestion
+        on_loop = self.is_loop()
+        droppable = congestion.may_drop(priority, reliable, control)
+        if on_loop or link.wait_writable is None or (droppable and congestion.congested[priority]):
+            self._ask()  # other threads write it themselves while they wait
         if droppable:
-            if self.congested[priority] or here:
+            if congestion.congested[priority] or on_loop:
                 self.drops[priority] += 1
                 return False
-            if self._room_within(priority, self.wait_before_drop):
+            if self._room_within(priority, congestion.wait_before_drop):
                 return True
             self.give_up(priority, True)
             return False
-        if here:
+        if on_loop:
             raise LocalError(
                 "this message would have to wait for room, and the loop thread must not wait: "
                 "publish from another thread, or with congestion control DROP"
             )
-        self.blocking[priority] = True
+        congestion.blocking[priority] = True
         try:
-            if self._room_within(priority, self.wait_before_close):
+            if self._room_within(priority, congestion.wait_before_close):
                 return True
         finally:
-            self.blocking[priority] = False
+            congestion.blocking[priority] = False
         self.give_up(priority, False)
         return False
 
-    def may_drop(self, priority: int, reliable: bool, congestion: int) -> bool:
-        """Whether a message that finds no room may be dropped, and waits but a moment."""
-        if not reliable or congestion == DROP:
-            return True
-        return congestion == BLOCK_FIRST and self.blocking[priority]
-
     def give_up(self, priority: int, droppable: bool) -> None:
-        """A message found no room in time: dropped, or a neighbour who is at fault."""
+        """A message found no room in time: it is dropped, and perhaps the neighbour is given up."""
         self.drops[priority] += 1
+        congestion = self.congestion
         if droppable:
-            self.congested[priority] = True
+            congestion.congested[priority] = True
             return
-        unresponsive = self.unresponsive
+        unresponsive = congestion.unresponsive
         if unresponsive is not None and not self.closed:
             unresponsive()
 
     def _room_within(self, priority: int, seconds: float) -> bool:
-        """Wait until the lane has room."""
+        """Wait until the lane has room. The lock is held, and released while the thread waits."""
         deadline = perf_counter() + seconds
+        link = self.link
         # A callback that waits here must not hold up the link that would make room for it.
         waiting = begin_wait()
-        self.waiters += 1
+        self.room.threads += 1
         try:
             while self.full(priority):
                 left = deadline - perf_counter()
                 if left <= 0 or self.closed:
                     self._ask()
                     return False
-                wait_writable = self.wait_writable
-                if wait_writable is None or not self.leftover or self.write is None:
-                    self.room.wait(left)
+                wait_writable = link.wait_writable
+                if wait_writable is None or not link.leftover or link.write is None:
+                    self.room.condition.wait(left)
                     continue
-                # No other thread has to be woken for what this one can do itself.
+                # This thread waits at the socket and writes: no other thread has to be woken.
                 self.lock.release()
                 try:
                     wait_writable(left)
@@ -357,11 +334,11 @@ class SharedOutbox(Outbox):
                     self._ask()
                     raise
                 self.lock.acquire()
-                if self.leftover:
+                if link.leftover:
                     self._flush(True)
             return not self.closed
         finally:
-            self.waiters -= 1
+            self.room.threads -= 1
             end_wait(waiting)
 
     # ------------------------------------------------------------------------------- emptying
@@ -371,96 +348,79 @@ class SharedOutbox(Outbox):
         self.lock.acquire()
         try:
             done = self._flush(False)
-            self.comes_again = done and self.streaming
-            self.streaming = False
-            # While the link is not writable nobody needs to ask: it will call.
-            self.flush_asked = not done or self.comes_again
+            self.request.flushed(done)
             return done
         finally:
             self.lock.release()
 
     def _flush(self, closed_only: bool) -> bool:
-        """Write batches until the link takes no more; the lock is held."""
-        write = self.write
+        """Write batches until the link takes no more. The lock is held.
+
+        `closed_only`: leave the batch that is being filled. False if the link is blocked.
+        """
+        link = self.link
+        write = link.write
         if write is None:
             return True
+        pacing = self.pacing
         try:
             while True:
-                data = self.leftover
-                whole = not data
-                if whole:
+                data = link.leftover
+                fresh = not data
+                if fresh:
                     if closed_only and not self._has_closed():
                         return True
-                    data = self.take(self.stride, closed_only)
+                    data = self.take(pacing.stride, closed_only)
                     if not data:
                         return True
-                taken = write(data)
-                self.written += taken
-                if taken < len(data):
-                    self.leftover = data[taken:]
-                    self._pace(0)
+                if not link.took(data, write(data)):
+                    pacing.took_part()
+                    self.depth = pacing.depth
                     return False
-                self.leftover = b""
-                if whole and self.stride < self.burst and len(data) > self.stride >> 1:
-                    self._pace(2 * len(data))
+                if fresh:
+                    pacing.took_all(len(data))
+                    self.depth = pacing.depth
                 self._freed()
         except LinkError as error:
-            # Whoever reads the link will hear of it; here there is only nothing left to do.
-            self.broken = error
-            self.leftover = b""
+            # The reader of the link reports it; here there is only nothing left to do.
+            link.failed(error)
             return True
 
     def _has_closed(self) -> bool:
         return self.held > 0 or len(self.urgent) > 0
 
     def _freed(self) -> None:
-        """A batch has left: lanes have room again."""
+        """A batch has left: lanes have room again. The lock is held."""
+        congested = self.congestion.congested
         for priority in range(8):
-            if self.congested[priority] and not self.full(priority):
-                self.congested[priority] = False
-        if self.waiters:
-            self.room.notify_all()
-        if self.bells:
-            self._ring()
-        if self.paused and not self._crowded():
-            self._resume()
+            if congested[priority] and not self.full(priority):
+                congested[priority] = False
+        self.room.freed()
+        if self.room.links and not self._any_full():
+            self.room.resume_links()
 
-    def _crowded(self) -> bool:
+    def _any_full(self) -> bool:
         for lane in self.lanes:  # noqa: SIM110  (this is compiled)
             if len(lane.queue) >= self.depth:
                 return True
         return False
 
-    def _resume(self) -> None:
-        paused = self.paused
-        self.paused = []
-        for link in paused:
-            link.resume_soon()
-
     def add_paused(self, link: Pausable) -> bool:
         """Have a link resumed when there is room again; False if there is room already."""
         self.lock.acquire()
         try:
-            if self.closed or not self._crowded():
+            if self.closed or not self._any_full():
                 return False
-            self.paused.append(link)
+            self.room.links.append(link)
             return True
         finally:
             self.lock.release()
 
-    def _ring(self) -> None:
-        bells = self.bells
-        self.bells = []
-        for bell in bells:
-            bell.release()
-
     def shut(self) -> None:
-        """Take nothing more; whoever waits is told."""
+        """Accept nothing more, and let all waiters go on."""
         self.lock.acquire()
         try:
             self.closed = True
-            self.room.notify_all()
-            self._ring()
-            self._resume()
+            self.room.closed()
         finally:
             self.lock.release()

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from zenlake.engine.channel import PATIENCE, Channel, Waker
+from zenlake.engine.back_pressure import PATIENCE, Waker
+from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.loop import Loop
 from zenlake.engine.shared import SharedOutbox
@@ -138,32 +139,34 @@ def back_pressure_lifted() -> Iterator[None]:
     if channel is None:
         yield
         return
-    channel.lift()
+    channel.back_pressure.lift()
     try:
         yield
     finally:
-        channel.settle()
+        channel.back_pressure.restore()
 
 
 async def wait_for_item(channel: Channel) -> None:
     """Wait until there may be something to take, or there will be no more."""
-    if channel.watched and not channel.items:
-        channel._drained()
-    bell = TaskWaker(asyncio.get_running_loop())
-    channel.gates.append(bell)
+    items = channel.queue.items
+    if channel.back_pressure.watched and not items:
+        channel.back_pressure.drained()
+    waker = TaskWaker(asyncio.get_running_loop())
+    wakers = channel.takers.wakers
+    wakers.append(waker)
     try:
         # Looked at again only now: another thread may have brought something meanwhile.
-        if not channel.items and not channel.ended:
+        if not items and not channel.ended:
             with back_pressure_lifted():
-                await bell.future
+                await waker.future
     except BaseException:
-        # Whoever is cancelled just as it is woken leaves the item to another who waits.
-        if bell not in channel.gates and channel.items and channel.gates:
-            channel.gates.popleft().release()
+        # A task that is cancelled just as it is woken leaves the item to another waiter.
+        if waker not in wakers and items and wakers:
+            wakers.popleft().release()
         raise
     finally:
-        if bell in channel.gates:
-            channel.gates.remove(bell)
+        if waker in wakers:
+            wakers.remove(waker)
 
 
 # ------------------------------------------------------------------------------------ giving
@@ -237,29 +240,29 @@ async def wait_for_room(outbox: Outbox, priority: int, reliable: bool, congestio
     """Wait until a lane has room, as long as the message may; False if it is not to be sent."""
     if not isinstance(outbox, SharedOutbox) or not outbox.full(priority):
         return True
-    droppable = outbox.may_drop(priority, reliable, congestion)
-    if droppable and outbox.congested[priority]:
+    rules = outbox.congestion
+    droppable = rules.may_drop(priority, reliable, congestion)
+    if droppable and rules.congested[priority]:
         outbox.drops[priority] += 1
         return False
-    patience = outbox.wait_before_drop if droppable else outbox.wait_before_close
-    first = not droppable and not outbox.blocking[priority]
+    first = not droppable and not rules.blocking[priority]
     if first:
-        outbox.blocking[priority] = True
+        rules.blocking[priority] = True
     try:
-        found = await wait_for_room_within(outbox, priority, patience)
+        has_room = await wait_for_room_within(outbox, priority, rules.patience(droppable))
     finally:
         if first:
-            outbox.blocking[priority] = False
-    if not found:
+            rules.blocking[priority] = False
+    if not has_room:
         outbox.give_up(priority, droppable)
-    return found
+    return has_room
 
 
 async def wait_for_room_within(outbox: SharedOutbox, priority: int, patience: float) -> bool:
     """Wait a while until a lane has room; False if it has none, or is no more."""
     deadline = perf_counter() + patience
     while outbox.full(priority) and not outbox.closed and perf_counter() < deadline:
-        await wait_for_waker(outbox.bells, deadline)
+        await wait_for_waker(outbox.room.wakers, deadline)
     return not outbox.full(priority) and not outbox.closed
 
 
@@ -269,23 +272,24 @@ async def wait_for_local_room(publication: Publication) -> None:
         sink = subscriber.sink
         if isinstance(sink, SampleQueue):
             channel = sink.channel
-            if channel.is_full() and not channel.stuck:
-                channel.watched = True
-                await wait_for_waker(channel.rooms, perf_counter() + PATIENCE)
-                # If nobody takes, perhaps it is this very task: it is not kept waiting again.
-                channel.stuck = channel.is_full()
+            back_pressure = channel.back_pressure
+            if channel.is_full() and not back_pressure.stuck:
+                back_pressure.watched = True
+                await wait_for_waker(back_pressure.wakers, perf_counter() + PATIENCE)
+                # If no item was taken, perhaps this very task takes: it is not made to wait again.
+                back_pressure.stuck = channel.is_full()
 
 
-async def wait_for_waker(gates: MutableSequence[Waker], deadline: float) -> None:
-    """Hang a bell among the gates, and wait for it until the time is over."""
+async def wait_for_waker(wakers: MutableSequence[Waker], deadline: float) -> None:
+    """Add a waker to `wakers`, and wait until it is released or the deadline is over."""
     loop = asyncio.get_running_loop()
-    bell = TaskWaker(loop)
-    gates.append(bell)
-    timer = loop.call_later(max(0.0, deadline - perf_counter()), bell.release)
+    waker = TaskWaker(loop)
+    wakers.append(waker)
+    timer = loop.call_later(max(0.0, deadline - perf_counter()), waker.release)
     try:
         with back_pressure_lifted():
-            await bell.future
+            await waker.future
     finally:
         timer.cancel()
-        if bell in gates:
-            gates.remove(bell)
+        if waker in wakers:
+            wakers.remove(waker)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.gets import Get, Told
-from zenlake.transport.outbox import Outbox, vle
+from zenlake.transport.framing import vle
+from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_network import Responder, Response, read_responder
 from zenlake.wire.codec_zenoh import Put, Reply
 from zenlake.wire.cursor import Reader, Writer

@@ -20,7 +20,8 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import LocalSubscriber
 from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face
-from zenlake.transport.outbox import FRAGMENT_HEAD, Outbox
+from zenlake.transport.framing import FRAGMENT_HEAD
+from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.cursor import Writer
@@ -141,7 +142,7 @@ class Relay:
             outbox = face.way(way.qos & 7, reliable)
             if outbox is None or face.closed:
                 continue
-            if outbox.bare or outbox.limit < RUN + FRAGMENT_HEAD:
+            if outbox.framing.bare or outbox.framing.limit < RUN + FRAGMENT_HEAD:
                 return  # what goes alone, or in small batches, is counted out one by one
             words.setdefault(head(face, inbound, way.qos) + put, []).append(face)
         way.heads = list(words)

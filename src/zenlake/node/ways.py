@@ -12,7 +12,7 @@ from zenlake.routing.borders import crosses, number_of, root_of
 from zenlake.routing.policy.messages import PUT
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.regions import CLIENT
-from zenlake.transport.outbox import vle
+from zenlake.transport.framing import vle
 
 if TYPE_CHECKING:
     from zenlake.node.neighbour import Neighbour

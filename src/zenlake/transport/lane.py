@@ -1,7 +1,8 @@
-"""What waits in one lane of an outbox: the batch that is being filled, and those behind it.
+"""One lane of an outbox: the messages of one priority that wait to be sent.
 
-A message too large for any batch is a train: its value is neither copied nor cut before the link
-takes it.
+A lane has one open batch that messages are encoded into, and a queue of batches in front of it. A
+message too large for any batch is queued as a `FragmentedMessage`: its value is neither copied nor
+cut before the link takes it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from zenlake.wire.cursor import Writer
 
 
 class FragmentedMessage:
-    """A message on its way in fragments: its head, and the value that makes it large."""
+    """A message that is sent in fragments: its head, and the value that makes it large."""
 
     __slots__ = ("head", "pos", "reliable", "size", "sn", "value")
 
@@ -27,29 +28,29 @@ class FragmentedMessage:
     def pieces(self, start: int, stop: int) -> list[Piece]:
         """The bytes from `start` to `stop`, not copied."""
         border = len(self.head)
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         if start < border:
-            found.append(self.head[start:stop])
+            pieces.append(self.head[start:stop])
         if stop > border:
-            found.append(self.value[max(0, start - border) : stop - border])
-        return found
+            pieces.append(self.value[max(0, start - border) : stop - border])
+        return pieces
 
 
 class QueuedBatch:
-    """One thing in a lane's queue: a closed batch, or a train."""
+    """One entry of a lane's queue: a sealed batch, or a message still to be cut into batches."""
 
-    __slots__ = ("parts", "size", "train")
+    __slots__ = ("fragmented", "parts", "size")
 
-    def __init__(self, parts: list[bytes], size: int, train: FragmentedMessage | None) -> None:
-        """The pieces of a batch ready to be written, or the train that still has to be cut."""
+    def __init__(self, parts: list[bytes], size: int, fragmented: FragmentedMessage | None) -> None:
+        """`parts`: the pieces of a sealed batch; empty if `fragmented` is given."""
         self.parts: list[bytes] = parts
         self.size: int = size
-        self.train: FragmentedMessage | None = train
+        self.fragmented: FragmentedMessage | None = fragmented
 
-
-def ready(batch: bytes) -> QueuedBatch:
-    """A batch in one piece."""
-    return QueuedBatch([batch], len(batch), None)
+    @staticmethod
+    def single(batch: bytes) -> QueuedBatch:
+        """A sealed batch in one piece."""
+        return QueuedBatch([batch], len(batch), None)
 
 
 class TransmitLane:
@@ -73,7 +74,7 @@ class TransmitLane:
         #: The next sequence numbers, best effort and reliable; the links of a session share them.
         self.numbers: list[int] = [initial_sn, initial_sn]
         self.writer: Writer = Writer()
-        #: What the open frame is: -1 none, 0 best effort, 1 reliable.
+        #: The open frame: -1 none, 0 best effort, 1 reliable.
         self.frame: int = -1
         self.queue: list[QueuedBatch] = []
         #: Messages in the open frame; in all frames before it, by reliability; bytes taken.
@@ -83,7 +84,7 @@ class TransmitLane:
         self.bytes_sent: int = 0
 
     def settle(self) -> None:
-        """Count the messages of the open frame for good."""
+        """Add the messages of the open frame to the totals by reliability."""
         if self.frame == 0:
             self.best_effort += self.filled
         else:

@@ -485,7 +485,7 @@ class Unicast:
         if quiet:
             outbox.send_transport(b"\x04")
             # Which itself is nothing to rest on.
-            self._bytes_seen += outbox.prefix + (1 if outbox.pack is None else 2)
+            self._bytes_seen += outbox.framing.prefix + (1 if outbox.framing.pack is None else 2)
         self.deadline = min(now + self._period, self.last_heard + self.lease)
 
     def fail(self, error: Exception, now: float) -> None:

@@ -110,7 +110,7 @@ class ColumnSink:
         channel = self.channel
         if channel.take() is END:
             return False
-        if self.linger and channel.held < ENOUGH and not channel.ended:
+        if self.linger and channel.queue.held < ENOUGH and not channel.ended:
             time.sleep(self.linger)
         return True
 
@@ -122,7 +122,7 @@ class ColumnSink:
         # Tokens first: rows of a token that comes meanwhile are taken too, and it will only wake
         # for nothing; the other way round it would be lost, and nobody woken for its rows.
         channel = self.channel
-        for _ in range(len(channel.items)):
+        for _ in range(len(channel.queue.items)):
             channel.take(False)
         table = rows.swap()
         if not table.count:
