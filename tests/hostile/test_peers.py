@@ -264,7 +264,7 @@ def test_trains_on_all_lanes_share_one_limit() -> None:
                 )  # fmt: skip
         scene.network.run(0.01)
         assert neighbour.unicast is not None
-        assert neighbour.unicast.collecting <= 1 << 20
+        assert neighbour.unicast.lanes.collecting <= 1 << 20
     scene.check_honest()
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zenlake.transport.handshake import Offer, Terms
+from zenlake.transport.listener import Listener
 from zenlake.transport.outbox import Outbox
-from zenlake.transport.unicast import Listener, Unicast
+from zenlake.transport.unicast import Unicast
 from zenlake.wire import Message
 
 ROUTER, PEER, CLIENT = 0, 1, 2

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.transport.handshake import Terms
+from zenlake.transport.listener import Listener
 from zenlake.transport.multicast import MulticastTerms, MulticastTransport
 from zenlake.transport.outbox import Outbox
-from zenlake.transport.unicast import Listener
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_transport import Join, read_transport
 from zenlake.wire.codec_zenoh import Put

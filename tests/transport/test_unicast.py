@@ -83,7 +83,7 @@ def test_all_sixteen_lanes_begin_at_the_same_number_and_count_alone() -> None:
                 client.outbox.send(put(f"{round_}/{priority}/{reliable}"), priority, reliable)
         exchange(client, router)
     assert len(keys(router)) == 48
-    assert router.duplicates == 0
+    assert router.lanes.duplicates == 0
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_numbers_are_accepted_by_the_table(gaps: list[int], accepted: list[bool]
         sn = (first_sn(router) + gap) & MASK
         router.receive(framed(Frame(sn=sn, reliable=True, messages=(put(str(number)),))), 0.0)
     assert keys(router) == [str(i) for i, taken_in in enumerate(accepted) if taken_in]
-    assert router.duplicates == accepted.count(False)
+    assert router.lanes.duplicates == accepted.count(False)
     assert router.state == OPEN
 
 
@@ -121,7 +121,7 @@ def test_a_dropped_frame_is_passed_over_and_the_next_is_read() -> None:
 
 def test_the_first_number_may_be_zero() -> None:
     _, router = opened()
-    router._last = [MASK] * 16  # as if zero had been announced
+    router.lanes.last = [MASK] * 16  # as if zero had been announced
     router.receive(framed(Frame(sn=0, reliable=True, messages=(put("zero"),))), 0.0)
     assert keys(router) == ["zero"]
 
@@ -231,7 +231,7 @@ def test_a_dropped_train_leaves_nothing() -> None:
     router.receive(pieces[2], 0.0)
     router.receive(pieces[3], 0.0)
     assert keys(router) == []
-    assert router.collecting == 0
+    assert router.lanes.collecting == 0
     assert router.state == OPEN
 
 
@@ -256,8 +256,8 @@ def test_what_sixteen_lanes_collect_together_is_bounded() -> None:
                 priority=priority, payload=b"x" * 1000,
             )  # fmt: skip
             router.receive(framed(piece), 0.0)
-            held = sum(lane.size for lane in router._fragments)
-            assert held == router.collecting <= 10_000
+            held = sum(lane.size for lane in router.lanes.reassemblies)
+            assert held == router.lanes.collecting <= 10_000
     assert router.state == OPEN
 
 
@@ -266,7 +266,7 @@ def test_a_train_that_is_no_message_costs_itself_alone() -> None:
     sn = first_sn(router)
     for batch in train(sn, b"\x7d\x00\xff" * 20, 30):
         router.receive(batch, 0.0)
-    assert router.undecodable == 1
+    assert router.lanes.undecodable == 1
     router.receive(framed(Frame(sn=sn + 2, reliable=True, messages=(put("next"),))), 0.0)
     assert keys(router) == ["next"]
 
@@ -432,7 +432,7 @@ def test_any_messages_arrive_intact_and_in_order_however_the_stream_is_cut(
     for message_, priority, reliable in ear(router).messages:
         found.setdefault((priority, reliable), []).append(write(message_))
     assert found == expected
-    assert router.collecting == 0
+    assert router.lanes.collecting == 0
 
 
 @given(st.binary(max_size=200), st.integers(0, 3), st.booleans())

@@ -114,13 +114,13 @@ def counts_of(neighbour: Neighbour) -> SessionCounts:
         return counts
     counts.rx_bytes = unicast.bytes_received
     counts.rx_batches = unicast.batches_received
-    counts.rx_messages = list(unicast.lane_received)
+    counts.rx_messages = list(unicast.lanes.messages)
     counts.rx_lane_bytes = [
-        unicast.lane_bytes[index * 2] + unicast.lane_bytes[index * 2 + 1] for index in range(8)
+        unicast.lanes.bytes[index * 2] + unicast.lanes.bytes[index * 2 + 1] for index in range(8)
     ]
-    _note(counts.rx_dropped, "duplicate", "", unicast.duplicates)
-    _note(counts.rx_dropped, "undecodable", "", unicast.undecodable)
-    _note(counts.rx_dropped, "incomplete", "", unicast.incomplete())
+    _note(counts.rx_dropped, "duplicate", "", unicast.lanes.duplicates)
+    _note(counts.rx_dropped, "undecodable", "", unicast.lanes.undecodable)
+    _note(counts.rx_dropped, "incomplete", "", unicast.lanes.incomplete())
     outbox = unicast.outbox
     counts.tx_bytes = outbox.bytes_sent
     counts.tx_batches = outbox.batches_sent

@@ -16,9 +16,9 @@ from zenlake.routing.face import Face
 from zenlake.routing.policy.subject import Subject
 from zenlake.routing.regions import CLIENT, PEER
 from zenlake.transport.handshake import Terms
+from zenlake.transport.listener import Listener
 from zenlake.transport.multicast import MulticastTerms, MulticastTransport
 from zenlake.transport.outbox import Outbox
-from zenlake.transport.unicast import Listener
 from zenlake.values.whatami import WhatAmI
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Put

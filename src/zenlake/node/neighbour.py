@@ -19,9 +19,10 @@ from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
 from zenlake.routing.tables import UNDECLARED, key_flaw
 from zenlake.transport.handshake import Terms
+from zenlake.transport.listener import Listener
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
-from zenlake.transport.unicast import OPEN, Listener, Unicast
+from zenlake.transport.unicast import OPEN, Unicast
 from zenlake.wire.codec_network import (
     Declare,
     Interest,

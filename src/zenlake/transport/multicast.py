@@ -21,9 +21,10 @@ from typing import Final
 
 from zenlake.errors import DecodeError, RemoteError
 from zenlake.transport.handshake import GENERIC, Offer, Terms
+from zenlake.transport.listener import Listener
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.sequence import mask_of
-from zenlake.transport.unicast import CLOSED, Listener, Unicast
+from zenlake.transport.unicast import CLOSED, Unicast
 from zenlake.wire.codec_transport import Close, Join, read_transport
 from zenlake.wire.cursor import Reader, Writer
 

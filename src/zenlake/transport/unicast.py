@@ -1,25 +1,51 @@
-"""One neighbour over one link: from the first word to the last.
+"""One session over one link: from the first message of the opening to Close.
 
 Bytes and time in, messages and bytes out:
 
-    talk = Unicast(offer, stream=True, listener=face)
-    talk.connect(now) | talk.listen(cookie)
-    talk.receive(data, now)        what the link brought
-    talk.outbox.take()             what the link should carry
-    talk.deadline                  when to call
-    talk.tick(now)
-    talk.close(reason) | talk.lost()
+    unicast = Unicast(offer, listener, stream=True, outbox=outbox)
+    unicast.connect(now) | unicast.listen(now, cookie)
+    unicast.receive(data, now)        what the link brought
+    unicast.outbox.take()             what the link should carry
+    unicast.deadline                  when to call `tick`
+    unicast.tick(now)
+    unicast.close(now, reason) | unicast.fail(error, now) | unicast.lost(error, now)
+
+States:
+
+    OPENING   `connect`: InitSyn was sent, an `Initiator` answers; `listen`: an `Acceptor` answers.
+              Only messages of the opening are read, one batch at a time: what follows the last of
+              them may be cut or compressed otherwise.
+    OPEN      both sides hold the same `terms`. Frames, fragments and bare messages go to the
+              listener; keep-alives are sent when nothing else was; the lease is watched.
+    CLOSED    final: what arrives is ignored, `tick` does nothing, the outbox accepts nothing.
+
+    OPENING ──last message of the opening──► OPEN       listener.opened(terms)
+    OPENING, OPEN ──close, fail, lost, Close received──► CLOSED       listener.closed(error)
+
+A member of a multicast group (`follow`) is OPEN at once, is sent nothing, and has no deadline.
+
+Invariants:
+
+* the listener is told `opened` at most once, `closed` exactly once after `connect` or `listen`, and
+  nothing between those two but what was received while OPEN.
+* `receive` and `tick` raise `RemoteError` when the link must be closed; the caller then calls
+  `fail`, which sends Close during the opening and nothing in an open session, as other
+  implementations do.
+* messages of one lane reach the listener in the order of their sequence numbers, each once; the
+  links of one session share the numbers (`share`).
+* bytes kept for later are bounded: part of one batch (`deframer`, `_early`) and `max_message` bytes
+  of fragments in all lanes together.
+
+Locks: none here. The engine calls everything under the node's lock, except `outbox`, which has a
+lock of its own (`engine.shared`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
 from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
 from zenlake.transport.compress import Lz4
-from zenlake.transport.fragment import Reassembly, read_pieces
 from zenlake.transport.handshake import (
     GENERIC,
     INVALID,
@@ -29,9 +55,9 @@ from zenlake.transport.handshake import (
     Offer,
     Terms,
 )
+from zenlake.transport.listener import Listener
 from zenlake.transport.outbox import Outbox
-from zenlake.transport.piece import piece
-from zenlake.transport.sequence import follows
+from zenlake.transport.receive_lanes import DATA, LANES, ReceiveLanes
 from zenlake.transport.stream import BatchDeframer
 from zenlake.wire.codec_network import read_network, skip_network
 from zenlake.wire.codec_transport import Close, read_transport
@@ -46,41 +72,8 @@ OPEN: Final = 1
 CLOSED: Final = 2
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Listener:
-    """Who is told what one neighbour says: the node's face towards it."""
-
-    #: Whether it wants to see Push messages before they are read, many at a time.
-    rows: bool = False
-
-    def admit(self, terms: Terms) -> int:
-        """Whether this neighbour may open: -1, or the reason why not."""
-        return -1
-
-    def opened(self, terms: Terms, now: float) -> None:
-        """The session is open."""
-
-    def heard(self, message: Message, priority: int, reliable: bool) -> None:
-        """A network message came."""
-
-    def heard_rows(self, r: Reader, reliable: bool) -> int:
-        """Push messages begin at the reader's position: take some of them; how many."""
-        return 0
-
-    def heard_push(self, r: Reader, reliable: bool) -> int:
-        """A Push begins at the reader's position: take it, and others like it; how many."""
-        return 0
-
-    def heard_reply(self, r: Reader) -> bool:
-        """A Response begins at the reader's position: take it from there, or leave it (False)."""
-        return False
-
-    def closed(self, error: Exception | None, now: float) -> None:
-        """The session is over; `error` says why if it was not our wish."""
-
-
 class Unicast:
-    """The conversation with one neighbour."""
+    """The session with one neighbour over one link."""
 
     def __init__(
         self,
@@ -92,7 +85,7 @@ class Unicast:
         max_message: int = 1 << 30,
         open_timeout: float = 10.0,
     ) -> None:
-        """`stream`: batches need a length in front; `outbox`: where what we say is put."""
+        """`stream`: batches have a length in front; `outbox`: takes what this side sends."""
         self.offer = offer
         self.listener: Listener = listener
         self.stream: bool = stream
@@ -103,52 +96,39 @@ class Unicast:
         self.initiator: Initiator | None = None
         self.acceptor: Acceptor | None = None
         self.keep_alive: int = keep_alive
-        self.max_message: int = max_message
         self.open_timeout: float = open_timeout
         #: When `tick` wants to be called.
         self.deadline: float = 0.0
         self.last_heard: float = 0.0
-        #: Bytes that came before the session was open, and may end in its first data.
+        #: Bytes of an incomplete batch of the opening.
         self._early: bytes = b""
         self._bare: bool = False
         self._lz4: Lz4 | None = None
         self._bytes_seen: int = 0
         self._period: float = 0.0
-        #: How long it may be silent, in seconds.
+        #: How long the neighbour may be silent, in seconds.
         self.lease: float = 0.0
-        self._mask: int = 0x0FFF_FFFF
-        self._qos: bool = False
-        self._marked: bool = False
-        self._last: list[int] = []  # by priority * 2 + reliable
-        self._fragments: list[Reassembly] = []
-        #: Bytes of unfinished messages in all lanes together.
-        self.collecting: int = 0
-        #: Messages received, and what was not delivered, by reason.
+        self.lanes: ReceiveLanes = ReceiveLanes(max_message)
         self.received: int = 0
         self.bytes_received: int = 0
-        #: What the packed batches of the last read became.
-        self.unpacked: int = 0
-        self.duplicates: int = 0
-        self.undecodable: int = 0
         self.batches_received: int = 0
-        #: By priority * 2 + reliable: messages, and the bytes of their frames and fragments.
-        self.lane_received: list[int] = [0] * 16
-        self.lane_bytes: list[int] = [0] * 16
+        #: What the compressed batches of the last read became, in bytes.
+        self.unpacked: int = 0
 
     # ------------------------------------------------------------------------------- opening
 
     def connect(self, now: float, expected: bytes = b"") -> None:
-        """Say the first word."""
+        """Begin the opening as the side that connects."""
         self.initiator = Initiator(self.offer, expected)
         self.deadline = now + self.open_timeout
-        self._say(self.initiator.start())
+        self._send(self.initiator.start())
 
     def listen(self, now: float, cookie: bytes) -> None:
-        """Wait for the first word."""
+        """Begin the opening as the side that was connected to."""
         self.acceptor = Acceptor(self.offer, cookie)
         self.deadline = now + self.open_timeout
 
-    def _say(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         w = Writer()
         message.write(w)
         self.outbox.send_transport(w.getvalue())
@@ -166,51 +146,47 @@ class Unicast:
                 if reason >= 0:
                     raise HandshakeError(f"refused: {REASONS[reason]}", reason)
             if reply is not None:
-                self._say(reply)
+                self._send(reply)
             if initiator.done and terms is not None:
                 self._opened(terms, now)
             return
         acceptor = self.acceptor
         if acceptor is None:
-            raise HandshakeError(f"{message.NAME} came before anybody listened", INVALID)
+            raise HandshakeError(f"{message.NAME} came before `listen` or `connect`", INVALID)
         reply = acceptor.receive(message)
         if reply is not None:
-            self._say(reply)
+            self._send(reply)
         if acceptor.done and acceptor.terms is not None:
             try:
                 reason = self.listener.admit(acceptor.terms)
             except HandshakeError:
-                # It has no place for the other side, which knows why once it has heard where
-                # this one has put it; a closing word alone has no room for that.
-                self._say(acceptor.accept())
+                # This side has no region for the other, which sees why from the bound in OpenAck;
+                # Close has no field for that.
+                self._send(acceptor.accept())
                 raise
             if reason >= 0:
                 raise HandshakeError(f"refused: {REASONS[reason]}", reason)
-            self._say(acceptor.accept())
+            self._send(acceptor.accept())
             self._opened(acceptor.terms, now)
 
     def follow(self, terms: Terms, next_sns: list[int], now: float) -> None:
-        """Hear a member of a group from here on: there is no opening, and nothing is answered.
+        """Receive from a member of a multicast group: there is no opening, and nothing is sent.
 
         `next_sns`: the numbers of its next frames, by priority * 2 + reliable.
         """
-        self._hear(terms, next_sns, now)
+        self._begin(terms, next_sns, now)
         self.deadline = float("inf")
         self.listener.opened(terms, now)
 
-    def _hear(self, terms: Terms, next_sns: list[int], now: float) -> None:
+    def _begin(self, terms: Terms, next_sns: list[int], now: float) -> None:
         self.terms = terms
         self.state = OPEN
-        self._mask = terms.mask
-        self._qos = terms.qos
-        self._marked = terms.patch >= 1
-        self._last = [(number - 1) & terms.mask for number in next_sns]
-        self._fragments = [Reassembly(self.max_message) for _ in range(16)]
+        self.lanes.begin(terms, next_sns)
         self.lease = terms.rx_lease / 1000.0
         self.last_heard = now
 
     def _opened(self, terms: Terms, now: float) -> None:
-        self._hear(terms, [terms.rx_initial_sn] * 16, now)
+        self._begin(terms, [terms.rx_initial_sn] * LANES, now)
         self._bare = terms.low_latency
         self._lz4 = Lz4() if terms.compression else None
         if terms.low_latency and self.stream:
@@ -229,9 +205,8 @@ class Unicast:
         self.listener.opened(terms, now)
 
     def share(self, other: Unicast) -> None:
-        """Be one more link of a session: what was heard and said over the other counts here too."""
-        self._last = other._last
-        self._fragments = other._fragments
+        """Be one more link of the session of `other`: they share sequence numbers and fragments."""
+        self.lanes.share(other.lanes)
         self.outbox.share(other.outbox)
 
     # ------------------------------------------------------------------------------ receiving
@@ -239,7 +214,7 @@ class Unicast:
     def receive(self, data: bytes, now: float) -> None:
         """Take in what the link brought.
 
-        Raises `RemoteError` when the link must be closed; `fail` then says the last word.
+        Raises `RemoteError` when the link must be closed: see `fail`.
         """
         if self.state == CLOSED:
             return
@@ -250,7 +225,7 @@ class Unicast:
             self._batch(data, 0, len(data), now)
             return
         if self.state == OPENING:
-            # What follows the last word of the opening may be cut differently.
+            # What follows the last message of the opening may be cut differently.
             data = self._open_with(data, now)
             if not data:
                 return
@@ -267,7 +242,7 @@ class Unicast:
             self._batch(data, starts[index], ends[index], now)
 
     def _open_with(self, data: bytes, now: float) -> bytes:
-        """Take the words of the opening one by one; gives what came behind the last."""
+        """Take the messages of the opening one by one; returns what came behind the last."""
         data = self._early + data
         pos = 0
         while self.state == OPENING and pos + 2 <= len(data):
@@ -284,7 +259,7 @@ class Unicast:
         return rest if self.state == OPEN else b""
 
     def _bare_message(self, r: Reader, now: float) -> None:
-        """A message of a low-latency session: no frame around it."""
+        """Read a message of a low-latency session: no frame around it."""
         kind = r.data[r.pos] & 0x1F
         if kind < 0x19:
             self._other(read_transport(r), now)
@@ -294,14 +269,14 @@ class Unicast:
             taken = listener.heard_rows(r, True)
             if taken:
                 self.received += taken
-                self.lane_received[11] += taken
+                self.lanes.messages[11] += taken
                 return
         taken = listener.heard_push(r, True) if kind == 0x1D else 0
         if not taken:
-            listener.heard(read_network(r), 5, True)
+            listener.heard(read_network(r), DATA, True)
             taken = 1
         self.received += taken
-        self.lane_received[11] += taken
+        self.lanes.messages[11] += taken
 
     def _batch(self, data: bytes, start: int, end: int, now: float) -> None:
         self.batches_received += 1
@@ -322,7 +297,7 @@ class Unicast:
             if kind == 0x05 and self.state == OPEN:
                 self._frame(r)
             elif kind == 0x06 and self.state == OPEN:
-                self._fragment(r)
+                self.received += self.lanes.fragment(r, self.listener)
             elif kind == 0x04 and r.data[r.pos] == 0x04:
                 r.pos += 1
             else:
@@ -331,7 +306,7 @@ class Unicast:
                 return
 
     def _other(self, message: Message, now: float) -> None:
-        """A transport message that is not data."""
+        """Handle a transport message that carries no data."""
         if self.state == OPENING:
             self._handshake(message, now)
         elif isinstance(message, Close):
@@ -341,40 +316,20 @@ class Unicast:
             error = ClosedError(f"the other side closed the session: {why}", message.reason)
             self.listener.closed(error, now)
 
-    def _lane_of(self, r: Reader, header: int) -> int:
-        """The priority that a frame's extensions name."""
-        priority = 5
-        if header & 0x80:
-            while True:
-                tag = r.u8()
-                if tag & 0x7F == 0x31:
-                    priority = r.vle(0xFFFF_FFFF_FFFF_FFFF) & 7
-                    if not self._qos and priority != 5:
-                        raise DecodeError(f"a frame on lane {priority}: no lanes agreed", r.pos)
-                else:
-                    r.skip_extension(tag, "Frame")
-                if tag < 0x80:
-                    break
-        return priority
-
     def _frame(self, r: Reader) -> None:
+        lanes = self.lanes
         start = r.pos
         before = self.received
         header = r.u8()
         sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
-        priority = self._lane_of(r, header) if header & 0x80 else 5
-        mask = self._mask
-        if sn > mask:
-            raise DecodeError(f"sequence number {sn} is above {mask}", r.pos)
+        priority = lanes.frame_priority(r) if header & 0x80 else DATA
         reliable = (header & 0x20) != 0
         lane = priority * 2 + (1 if reliable else 0)
         data = r.data
-        if not follows(self._last[lane], sn, mask):
-            self.duplicates += 1
+        if not lanes.accept(lane, sn, r):
             while r.pos < r.end and data[r.pos] & 0x1F >= 0x19:
                 skip_network(r)
             return
-        self._last[lane] = sn
         listener = self.listener
         while r.pos < r.end:
             kind = data[r.pos] & 0x1F
@@ -394,78 +349,13 @@ class Unicast:
             if kind == 0x1B and listener.heard_reply(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
-        self.lane_received[lane] += self.received - before
-        self.lane_bytes[lane] += r.pos - start
-
-    def _fragment(self, r: Reader) -> None:
-        header = r.u8()
-        sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
-        priority = 5
-        first = False
-        drop = False
-        if header & 0x80:
-            while True:
-                tag = r.u8()
-                kind = tag & 0x7F
-                if kind == 0x31:
-                    priority = r.vle(0xFFFF_FFFF_FFFF_FFFF) & 7
-                    if not self._qos and priority != 5:
-                        raise DecodeError(f"a fragment on lane {priority}: no lanes agreed", r.pos)
-                elif kind == 0x02:
-                    first = True
-                elif kind == 0x03:
-                    drop = True
-                else:
-                    r.skip_extension(tag, "Fragment")
-                if tag < 0x80:
-                    break
-        mask = self._mask
-        if sn > mask:
-            raise DecodeError(f"sequence number {sn} is above {mask}", r.pos)
-        reliable = (header & 0x20) != 0
-        lane = priority * 2 + (1 if reliable else 0)
-        payload = piece(r.data, r.pos, r.end)
-        r.pos = r.end
-        if not follows(self._last[lane], sn, mask):
-            self.duplicates += 1
-            return
-        self._last[lane] = sn
-        self.lane_bytes[lane] += len(payload)
-        collected = self._fragments[lane]
-        if drop:
-            self.collecting -= collected.size
-            collected.clear()
-            return
-        former = collected.size
-        whole = collected.add(sn, mask, payload, first, (header & 0x40) != 0, self._marked)
-        self.collecting += collected.size - former
-        if self.collecting > self.max_message:
-            # Sixteen lanes together may not collect more than one of them.
-            self.collecting -= collected.size
-            collected.clear()
-            return
-        if whole is None:
-            return
-        try:
-            message = read_pieces(whole)
-        except DecodeError:
-            self.undecodable += 1  # costs this message, not the link
-            return
-        self.received += 1
-        self.lane_received[lane] += 1
-        self.listener.heard(message, priority, reliable)
-
-    def incomplete(self) -> int:
-        """How many messages were given up because fragments of them were missing."""
-        found = 0
-        for collected in self._fragments:
-            found += collected.dropped
-        return found
+        lanes.messages[lane] += self.received - before
+        lanes.bytes[lane] += r.pos - start
 
     # -------------------------------------------------------------------------------- ending
 
     def tick(self, now: float) -> None:
-        """Keep the neighbour's lease alive, and look at ours; raises when it ran out."""
+        """Send a keep-alive if nothing else was sent; raises when the neighbour's lease ran out."""
         if self.state == CLOSED:
             self.deadline = float("inf")
             return
@@ -476,7 +366,7 @@ class Unicast:
                 )
             return
         if self.outbox.overflowed:
-            raise RemoteError("it does not take what it is told")
+            raise RemoteError("it does not take what is sent to it")
         if now >= self.last_heard + self.lease:
             raise RemoteError(f"nothing heard for its lease of {self.lease:g} s")
         outbox = self.outbox
@@ -484,26 +374,26 @@ class Unicast:
         self._bytes_seen = outbox.bytes_sent
         if quiet:
             outbox.send_transport(b"\x04")
-            # Which itself is nothing to rest on.
+            # The keep-alive itself does not count as traffic.
             self._bytes_seen += outbox.framing.prefix + (1 if outbox.framing.pack is None else 2)
         self.deadline = min(now + self._period, self.last_heard + self.lease)
 
     def fail(self, error: Exception, now: float) -> None:
-        """The neighbour broke the protocol or fell silent: say so if the opening allows it."""
+        """Close after a fault of the neighbour; sends Close only during the opening."""
         if self.state == CLOSED:
             return
         if self.state == OPENING:
-            # An established session is cut without a word, as other implementations do.
+            # An open session is cut without Close, as other implementations do.
             if isinstance(error, HandshakeError):
-                self._say(Close(reason=error.reason))
+                self._send(Close(reason=error.reason))
             elif isinstance(error, DecodeError):
-                self._say(Close(reason=INVALID))
+                self._send(Close(reason=INVALID))
         self.state = CLOSED
         self.outbox.closed = True
         self.listener.closed(error, now)
 
     def close(self, now: float, reason: int = GENERIC) -> None:
-        """Say goodbye."""
+        """Close the session, with Close behind all that waits."""
         if self.state == CLOSED:
             return
         self.state = CLOSED

@@ -1,0 +1,152 @@
+"""The receiving side of a session's lanes: sequence numbers, and messages in fragments.
+
+There are sixteen lanes: `priority * 2 + reliable`. A frame or fragment is accepted if its sequence
+number follows the last one of its lane; else it is a duplicate and is passed over. Fragments are
+collected by lane; all lanes together collect no more than one message may have.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from zenlake.errors import DecodeError
+from zenlake.transport.fragment import Reassembly, read_pieces
+from zenlake.transport.handshake import Terms
+from zenlake.transport.listener import Listener
+from zenlake.transport.piece import piece
+from zenlake.transport.sequence import follows
+from zenlake.wire.cursor import Reader
+
+LANES: Final = 16
+#: The priority of frames that name none.
+DATA: Final = 5
+
+
+@final
+class ReceiveLanes:
+    """What was received on each lane of one session."""
+
+    __slots__ = (
+        "bytes", "collecting", "duplicates", "last", "limit", "marked", "mask", "messages", "qos",
+        "reassemblies", "undecodable",
+    )  # fmt: skip
+
+    def __init__(self, limit: int) -> None:
+        """`limit`: the largest message that may come in fragments, in bytes."""
+        self.limit: int = limit
+        self.mask: int = 0x0FFF_FFFF
+        #: Whether lanes were agreed; else all frames are on the lane of `DATA`.
+        self.qos: bool = False
+        #: Whether first fragments are marked as such.
+        self.marked: bool = False
+        #: The last sequence number of each lane; the links of a session share it.
+        self.last: list[int] = []
+        self.reassemblies: list[Reassembly] = []
+        #: Bytes of unfinished messages in all lanes together.
+        self.collecting: int = 0
+        #: Frames and fragments that were received before, and messages that cannot be decoded.
+        self.duplicates: int = 0
+        self.undecodable: int = 0
+        #: By lane: messages, and the bytes of their frames and fragments.
+        self.messages: list[int] = [0] * LANES
+        self.bytes: list[int] = [0] * LANES
+
+    def begin(self, terms: Terms, next_sns: list[int]) -> None:
+        """Begin under the terms of a session; `next_sns`: the first number of each lane."""
+        self.mask = terms.mask
+        self.qos = terms.qos
+        self.marked = terms.patch >= 1
+        self.last = [(number - 1) & terms.mask for number in next_sns]
+        self.reassemblies = [Reassembly(self.limit) for _ in range(LANES)]
+
+    def share(self, other: ReceiveLanes) -> None:
+        """Count on with another link of the same session."""
+        self.last = other.last
+        self.reassemblies = other.reassemblies
+
+    def accept(self, lane: int, sn: int, r: Reader) -> bool:
+        """Whether `sn` is new on its lane; raises if it is above what was agreed."""
+        mask = self.mask
+        if sn > mask:
+            raise DecodeError(f"sequence number {sn} is above {mask}", r.pos)
+        if not follows(self.last[lane], sn, mask):
+            self.duplicates += 1
+            return False
+        self.last[lane] = sn
+        return True
+
+    def priority(self, r: Reader, message: str) -> int:
+        """The value of a priority extension."""
+        priority = r.vle(0xFFFF_FFFF_FFFF_FFFF) & 7
+        if not self.qos and priority != DATA:
+            raise DecodeError(f"a {message} on lane {priority}: no lanes agreed", r.pos)
+        return priority
+
+    def frame_priority(self, r: Reader) -> int:
+        """The priority that the extensions of a frame name."""
+        priority = DATA
+        while True:
+            tag = r.u8()
+            if tag & 0x7F == 0x31:
+                priority = self.priority(r, "frame")
+            else:
+                r.skip_extension(tag, "Frame")
+            if tag < 0x80:
+                return priority
+
+    def fragment(self, r: Reader, listener: Listener) -> int:
+        """Take a fragment in; how many messages (none or one) it completed for `listener`."""
+        header = r.u8()
+        sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
+        priority = DATA
+        first = False
+        drop = False
+        if header & 0x80:
+            while True:
+                tag = r.u8()
+                kind = tag & 0x7F
+                if kind == 0x31:
+                    priority = self.priority(r, "fragment")
+                elif kind == 0x02:
+                    first = True
+                elif kind == 0x03:
+                    drop = True
+                else:
+                    r.skip_extension(tag, "Fragment")
+                if tag < 0x80:
+                    break
+        reliable = (header & 0x20) != 0
+        lane = priority * 2 + (1 if reliable else 0)
+        accepted = self.accept(lane, sn, r)
+        payload = piece(r.data, r.pos, r.end)
+        r.pos = r.end
+        if not accepted:
+            return 0
+        self.bytes[lane] += len(payload)
+        reassembly = self.reassemblies[lane]
+        if drop:
+            self.collecting -= reassembly.size
+            reassembly.clear()
+            return 0
+        before = reassembly.size
+        pieces = reassembly.add(sn, self.mask, payload, first, (header & 0x40) != 0, self.marked)
+        self.collecting += reassembly.size - before
+        if self.collecting > self.limit:
+            # Sixteen lanes together may not collect more than one of them.
+            self.collecting -= reassembly.size
+            reassembly.clear()
+            return 0
+        if pieces is None:
+            return 0
+        try:
+            message = read_pieces(pieces)
+        except DecodeError:
+            self.undecodable += 1  # costs this message, not the link
+            return 0
+        self.messages[lane] += 1
+        listener.heard(message, priority, reliable)
+        return 1
+
+    def incomplete(self) -> int:
+        """How many messages were given up because fragments of them were missing."""
+        return sum([reassembly.dropped for reassembly in self.reassemblies])
