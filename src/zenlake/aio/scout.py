@@ -11,9 +11,9 @@ from zenlake.aio.handler import Handler
 from zenlake.clock import ZenohId
 from zenlake.config import Config
 from zenlake.engine.handlers import Receiver, Stats
+from zenlake.engine.loop import CallerLoop
 from zenlake.engine.runtime import fresh_zid
 from zenlake.engine.scouts import StandaloneScout
-from zenlake.engine.tasks import CallerLoop
 from zenlake.errors import ZError
 from zenlake.scouting.scout import Found
 from zenlake.values import Hello, WhatAmI, WhatAmIMatcher

@@ -1,4 +1,4 @@
-"""Where a node listens: opened at the start, and changed while it runs."""
+"""The listeners of a node: opened at the start, and changed while it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from asyncio import AbstractEventLoop
 from zenlake.config.model import Settings
 from zenlake.engine.multicast import is_group
 from zenlake.errors import LinkError
-from zenlake.links.link import LinkListener, OnLink
+from zenlake.links.link import Link, LinkListener, OnLink
 from zenlake.links.options import shown
 from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
@@ -18,8 +18,8 @@ from zenlake.values.locator import EndPoint
 log = logging.getLogger("zenlake.engine")
 
 
-def _places(settings: Settings) -> list[EndPoint]:
-    """The endpoints that somebody may come to: a multicast group is joined instead."""
+def _endpoints(settings: Settings) -> list[EndPoint]:
+    """The endpoints to listen on; a multicast group is joined instead."""
     return [endpoint for endpoint in settings.listen.endpoints if not is_group(endpoint)]
 
 
@@ -27,13 +27,29 @@ class Listeners:
     """The endpoints that a node listens on; lives on the loop."""
 
     def __init__(self, on_link: OnLink) -> None:
-        """Nowhere yet; `on_link` is given whoever comes."""
+        """None yet; `on_link` is given every link that comes, from `serve` on."""
         self._on_link = on_link
-        self._places: dict[str, LinkListener] = {}
+        self._listeners: dict[str, LinkListener] = {}
+        self._serving = False
+        #: Links that came before `serve`.
+        self._early: list[Link] = []
+
+    def _accepted(self, link: Link) -> None:
+        if self._serving:
+            self._on_link(link)
+        else:
+            self._early.append(link)
+
+    def serve(self) -> None:
+        """Hand over the links that came, and those that come from now on."""
+        self._serving = True
+        early, self._early = self._early, []
+        for link in early:
+            self._on_link(link)
 
     async def open(self, loop: AbstractEventLoop, settings: Settings) -> None:
-        """Listen where the configuration says; raises if it must be and cannot."""
-        for endpoint in _places(settings):
+        """Listen where the configuration says; raises if `exit_on_failure` is set and one fails."""
+        for endpoint in _endpoints(settings):
             try:
                 await self.add(endpoint, loop, settings)
             except LinkError as error:
@@ -49,12 +65,12 @@ class Listeners:
         pause = listening.retry.period_init_ms / 1000
         while True:
             try:
-                place = await listen(endpoint, loop, self._on_link, settings.transport.link)
+                listener = await listen(endpoint, loop, self._accepted, settings.transport.link)
             except LinkError:
                 if patience >= 0 and time.monotonic() + pause > deadline:
                     raise
             else:
-                self._places[str(endpoint)] = place
+                self._listeners[str(endpoint)] = listener
                 return
             await asyncio.sleep(pause)
             pause = min(
@@ -63,25 +79,27 @@ class Listeners:
             )
 
     async def change(self, loop: AbstractEventLoop, settings: Settings) -> None:
-        """Listen where a new configuration says; those who came the old way stay.
+        """Listen where a new configuration says; links that were accepted before stay.
 
-        What cannot be listened on is told, and left out.
+        An endpoint that cannot be listened on is logged and left out.
         """
-        wanted = {str(endpoint): endpoint for endpoint in _places(settings)}
-        for text in [text for text in self._places if text not in wanted]:
-            self._places.pop(text).close()
+        wanted = {str(endpoint): endpoint for endpoint in _endpoints(settings)}
+        for text in [text for text in self._listeners if text not in wanted]:
+            self._listeners.pop(text).close()
         for text, endpoint in wanted.items():
-            if text not in self._places:
+            if text not in self._listeners:
                 try:
                     await self.add(endpoint, loop, settings)
                 except LinkError as error:
                     log.warning("not listening on %s: %s", shown(endpoint), error)
 
     def locators(self) -> tuple[str, ...]:
-        """Where others reach the node."""
-        return tuple(text for place in self._places.values() for text in place.locators())
+        """The locators at which the node is reached."""
+        return tuple(text for one in self._listeners.values() for text in one.locators())
 
     def close(self) -> None:
-        """Take nobody new."""
-        for place in self._places.values():
-            place.close()
+        """Accept no more links."""
+        for listener in self._listeners.values():
+            listener.close()
+        for link in self._early:
+            link.close()

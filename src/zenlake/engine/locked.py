@@ -1,4 +1,4 @@
-"""How a program speaks with the node: alone with it, at a time that it knows."""
+"""The node, locked: how programs call it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class LockedNode:
-    """A moment in which a program speaks with the node."""
+    """Holds the node lock and sets `node.now`; on exit commits channels and re-arms the timer."""
 
     __slots__ = ("_deadline", "_node", "_runtime")
 
     def __init__(self, runtime: Runtime) -> None:
-        """Of this node."""
+        """Not locked yet: see `__enter__`."""
         self._runtime: Runtime = runtime
         self._node: Node = runtime.node
         self._deadline: float = 0.0
 
     def __enter__(self) -> Node:
-        """Take the lock, and tell the node what time it is."""
+        """Take the lock and set `node.now`; raises `ZError` if the session is closed."""
         runtime = self._runtime
         if runtime.closed:
             raise ZError("the session is closed")
@@ -35,7 +35,7 @@ class LockedNode:
         return node
 
     def __exit__(self, *_: object) -> None:
-        """Release the lock; if something is due earlier now, have it done."""
+        """Release the lock, commit the marked channels; re-arm the timer if need be."""
         runtime = self._runtime
         earlier = self._node.deadline < self._deadline
         marked = runtime.take_marked()

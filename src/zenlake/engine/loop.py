@@ -1,7 +1,7 @@
-"""Where a node runs: on a loop, and mostly on the loop thread, which all nodes share.
+"""The event loops that nodes run on: the loop thread of the process, or the program's own loop.
 
-The loop thread is started with the first node. A program that has a loop of its own runs its
-nodes there instead: see `zenlake.engine.tasks`.
+The loop thread is started with the first node, and all nodes share it. A program that has an event
+loop of its own runs its nodes there instead (`CallerLoop`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Loop:
 
 
 class LoopThread(Loop):
-    """A thread that runs an event loop for as long as somebody uses it."""
+    """A thread that runs an event loop until the process ends."""
 
     def __init__(self) -> None:
         """Start it."""
@@ -91,6 +91,22 @@ class LoopThread(Loop):
         return self.pid == os.getpid() and self.thread.is_alive()
 
 
+class CallerLoop(Loop):
+    """The event loop that the caller runs on."""
+
+    def __init__(self) -> None:
+        """Raises `RuntimeError` where no loop runs."""
+        super().__init__(asyncio.get_running_loop(), threading.get_ident())
+
+    def soon(self, call: Callable[..., object], *arguments: object) -> None:
+        """Have the loop call something; nothing happens when it runs no more."""
+        if self.is_current():
+            if not self.loop.is_closed():
+                self.loop.call_soon(call, *arguments)
+        else:
+            super().soon(call, *arguments)
+
+
 _lock = threading.Lock()
 _shared: LoopThread | None = None
 
@@ -105,7 +121,7 @@ def shared_loop() -> LoopThread:
 
 
 def _after_fork() -> None:
-    """A child has none of the threads, and perhaps a lock that nobody will release."""
+    """A child has none of the threads, and perhaps a lock that no thread will release."""
     global _lock, _shared
     _lock = threading.Lock()
     _shared = None

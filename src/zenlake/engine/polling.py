@@ -1,13 +1,22 @@
-"""Threads that wait for data read the links themselves.
+"""Threads that wait for data poll the sockets themselves (the leader of leader/followers).
 
 A wake from one thread to another costs more than everything else that happens to a small message.
 So a program's thread that finds its channel empty, in `recv()` or between two callbacks, does not
-go to sleep at once: it takes the loop's place at the sockets of its node, and what it reads it
-has. One thread helps at a time; the others sleep as before.
+sleep at once: it polls the sockets of its node in the loop's place, and has what it reads. One
+thread polls at a time; the others sleep.
 
-While there is a helper the loop does not watch the sockets (the links are *hot*); every
-millisecond it looks whether the helper has gone to do something else, and reads in its place.
-After a few such looks the links are its own again.
+States, of all links together:
+
+    cold   the loop watches the sockets
+    hot    the loop does not watch them. Every `LOOK` seconds it checks whether a thread polls; if
+           none does, it reads in its place; after `LOOKS` such checks in a row they are cold
+
+    cold ──poll_for──► hot       `_hand_over`, on the loop
+    hot ──`LOOKS` checks without a polling thread──► cold
+
+Locks: the thread that polls holds `_polling`, and takes the node's lock for each read as the loop
+does. `_by_fd` changes on the loop thread alone. `close` takes `_polling`, so that no descriptor is
+closed under a thread that polls it.
 """
 
 from __future__ import annotations
@@ -25,32 +34,36 @@ if TYPE_CHECKING:
     from zenlake.engine.pump import Pump
     from zenlake.engine.runtime import Runtime
 
-#: How long a helper stays without anything to read, in seconds.
+#: How long a thread polls without anything to read before it sleeps, in seconds.
 STAY: Final = 0.02
-#: How often the loop looks after hot links, in seconds, and how often before they are its own.
+#: How often the loop checks hot links, in seconds.
 LOOK: Final = 0.001
+#: So many checks in a row without a polling thread make the links cold.
 LOOKS: Final = 5
 
 
 class SocketPoller:
-    """The sockets of one node, and the thread that reads them just now."""
+    """The sockets of one node, and the thread that polls them."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nobody helps yet."""
+        """No thread polls yet, and the loop watches the sockets."""
         self.runtime = runtime
-        self._turn = threading.Lock()
+        self._polling = threading.Lock()
         self._epoll = select.epoll()
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._bell, select.EPOLLIN)
+        #: Written to call back the thread that polls.
+        self._interrupt = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._interrupt, select.EPOLLIN)
         self._by_fd: dict[int, Pump] = {}
-        self._helper = 0
-        #: Whether the loop leaves the sockets to a helper, and looks every millisecond.
+        #: The thread that polls; 0: none.
+        self._thread = 0
+        #: Whether the loop leaves the sockets to a thread, and checks every `LOOK` seconds.
         self.hot = False
+        #: Checks in a row without a polling thread.
         self._missed = 0
         self._closed = False
 
     def add(self, pump: Pump) -> None:
-        """A link has come; on the loop thread."""
+        """Poll a link that was opened; on the loop thread."""
         fd = pump.link.fd
         if fd >= 0 and not self._closed:
             self._by_fd[fd] = pump
@@ -59,21 +72,23 @@ class SocketPoller:
                 pump.link.unwatch()
 
     def remove(self, pump: Pump) -> None:
-        """A link is about to be closed; on the loop thread."""
+        """Forget a link that is about to be closed; on the loop thread."""
         fd = pump.link.fd
         if fd >= 0 and self._by_fd.pop(fd, None) is not None and not self._closed:
             with contextlib.suppress(OSError):  # the socket may be closed already
                 self._epoll.unregister(fd)
 
+    # ---------------------------------------------------------------------- on a waiting thread
+
     def poll_for(self, channel: Channel) -> bool:
-        """Read the links until the channel has something; False if the thread had better sleep."""
-        if not self._by_fd or self._closed or not self._turn.acquire(blocking=False):
+        """Read the links until the channel has an item or ends; False: the thread should sleep."""
+        if not self._by_fd or self._closed or not self._polling.acquire(blocking=False):
             return False
         try:
-            self._helper = threading.get_ident()
+            self._thread = threading.get_ident()
             if not self.hot:
                 self.hot = True
-                self.runtime.loop.soon(self._heat)
+                self.runtime.loop.soon(self._hand_over)
             channel.takers.interrupt = self.interrupt
             deadline = 0.0
             while not channel.queue.items and not channel.ended and not self._closed:
@@ -88,45 +103,45 @@ class SocketPoller:
             return True
         finally:
             channel.takers.interrupt = None
-            self._helper = 0
-            self._turn.release()
+            self._thread = 0
+            self._polling.release()
 
     def _read(self) -> bool:
-        """Wait for a while; whether anything was there."""
+        """Wait for up to `STAY` seconds and read what came; whether there was anything."""
         events = self._epoll.poll(STAY)
         for fd, _ in events:
             pump = self._by_fd.get(fd)
             if pump is not None:
                 if not pump.pauses:
                     pump.link.read_now()
-            elif fd == self._bell:
+            elif fd == self._interrupt:
                 with contextlib.suppress(BlockingIOError):
-                    os.eventfd_read(self._bell)
+                    os.eventfd_read(self._interrupt)
         return bool(events)
 
     def interrupt(self) -> None:
-        """Something came another way: the helper looks at its channel."""
-        if self._helper and self._helper != threading.get_ident() and not self._closed:
-            os.eventfd_write(self._bell, 1)
+        """Have the polling thread look at its channel; from any thread."""
+        if self._thread and self._thread != threading.get_ident() and not self._closed:
+            os.eventfd_write(self._interrupt, 1)
 
     # ------------------------------------------------------------------------ on the loop thread
 
-    def _heat(self) -> None:
-        """Leave the sockets to the helper."""
+    def _hand_over(self) -> None:
+        """Stop watching the sockets, and begin to check."""
         if self._closed:
             self.hot = False
             return
         for pump in list(self._by_fd.values()):
             pump.link.unwatch()
         self._missed = 0
-        self.runtime.loop.loop.call_later(LOOK, self._look)
+        self.runtime.loop.loop.call_later(LOOK, self._check)
 
-    def _look(self) -> None:
-        """See that somebody reads."""
+    def _check(self) -> None:
+        """Read in place of a thread that does not; watch again if none has come back."""
         if self._closed:
             return
         self.runtime.flush_later()
-        if self._turn.locked():
+        if self._polling.locked():
             self._missed = 0
         else:
             self._missed += 1
@@ -139,20 +154,20 @@ class SocketPoller:
             for pump in list(self._by_fd.values()):
                 if not pump.pauses:
                     pump.link.read_now()
-        self.runtime.loop.loop.call_later(LOOK, self._look)
+        self.runtime.loop.loop.call_later(LOOK, self._check)
 
     def close(self) -> None:
-        """End it; the helper, if there is one, comes back."""
+        """Stop; a thread that polls comes back."""
         if self._closed:
             return
         self._closed = True
-        os.eventfd_write(self._bell, 1)
-        with self._turn:
+        os.eventfd_write(self._interrupt, 1)
+        with self._polling:
             self._epoll.close()
-            os.close(self._bell)
+            os.close(self._interrupt)
             self._by_fd.clear()
 
 
 def is_supported() -> bool:
-    """Whether this system has what helping needs."""
+    """Whether this system has the calls that polling from any thread needs."""
     return hasattr(select, "epoll") and hasattr(os, "eventfd")

@@ -1,4 +1,15 @@
-"""A node that runs: its lock, its links, its timers, its scouting."""
+"""A running node: its lock, its links, its timer, its scouting.
+
+Life: made ──start──► *opening* ──sessions as configured──► *open* ──close──► *closed*, *stopped*.
+The node itself exists from the start; links that come before all listeners are open wait in
+`Listeners`.
+
+Locks: `lock` guards the node, the marked channels, the session listeners and `closed`. It is held
+for one call of the node: a read of a link, a tick, a declaration. Publications only take it when
+the tables have changed (`_renew_route`). Channels are committed after it is released, since waking
+a thread that then needs the lock would make it wait again. Pumps, the timer and tasks belong to the
+loop thread and need no lock.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +20,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zenlake.clock import Hlc, Timestamp, ZenohId
@@ -18,7 +30,7 @@ from zenlake.engine.changes import Changes
 from zenlake.engine.flushing import Flushing
 from zenlake.engine.listeners import Listeners
 from zenlake.engine.locked import LockedNode
-from zenlake.engine.loop import Loop, LoopThread, shared_loop
+from zenlake.engine.loop import CallerLoop, Loop, LoopThread, shared_loop
 from zenlake.engine.multicast import MulticastPump, is_group
 from zenlake.engine.opening import Opening, named
 from zenlake.engine.polling import SocketPoller, is_supported
@@ -32,7 +44,8 @@ from zenlake.engine.services import (
 )
 from zenlake.engine.settings import node_settings
 from zenlake.engine.shared import SharedOutbox
-from zenlake.engine.tasks import CallerLoop, join_tasks
+from zenlake.engine.tasks import join_tasks
+from zenlake.engine.timer import NodeTimer
 from zenlake.errors import HandshakeError, LinkError, ZError
 from zenlake.links.link import Link
 from zenlake.links.options import shown
@@ -53,9 +66,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zenlake.engine")
 
-#: A deadline that is kept this many seconds too late was kept by a process that stood still.
-STALL = 0.1
-
 
 class Runtime:
     """A running node."""
@@ -70,7 +80,7 @@ class Runtime:
         own = self.settings.id
         self.zid: bytes = bytes(own) if own is not None else fresh_zid()
         self.hlc = Hlc(ZenohId(self.zid))
-        self.node: Node
+        self.node = self._make_node()
         self.pumps: list[Pump] = []
         self.closed = False
         #: Services that need an open node, by the name of their room.
@@ -78,28 +88,23 @@ class Runtime:
         self.started = time.monotonic()
         self._marked: list[ChannelSink] = []
         self._groups: list[MulticastPump] = []
-        #: Where it listens.
+        #: The endpoints that it listens on.
         self.listeners = Listeners(self._accepted)
-        #: Links that came before there was a node.
-        self._early: list[Link] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._armed_for = float("inf")
-        #: When the timer ought to ring.
-        self._due = float("inf")
+        self._timer = NodeTimer(loop.loop, self._tick)
         self._session_listeners: list[Callable[[Neighbour, bool], None]] = []
         self._changes = Changes(self.lock, loop)
         self._stopped = False
         self._node_scouting: NodeScouting | None = None
-        #: Whether somebody still waits for the node to be open.
+        #: Whether `open` has not returned yet.
         self.opening = True
-        #: Threads of the program that read the links themselves; not on the program's own loop.
+        #: Lets threads of the program poll the sockets; None on the program's own loop.
         self._poller: SocketPoller | None = None
         self.poll_for: Callable[[ChannelSink], bool] | None = None
         if isinstance(loop, LoopThread) and is_supported():
             self._poller = SocketPoller(self)
             self.poll_for = self._poller.poll_for
-        #: Outboxes that threads have left to the loop.
+        #: The outboxes that the loop is to flush.
         self.flushing = Flushing(loop, self._poller)
 
     # ------------------------------------------------------------------------------- opening
@@ -120,7 +125,7 @@ class Runtime:
 
     @classmethod
     async def open_async(cls, config: Config) -> Runtime:
-        """The same on the loop of the caller: no thread is started, and no thread waits."""
+        """Start a node on the event loop of the caller: no thread is started, and none waits."""
         runtime = cls(CallerLoop(), config)
         try:
             refuse_session_services(runtime)
@@ -136,31 +141,36 @@ class Runtime:
         """Listen, then begin to connect; on the loop thread."""
         settings = self.settings
         await self.listeners.open(self.loop.loop, settings)
-        self.node = Node(
-            node_settings(settings, self.zid, self.listeners.locators()),
+        with self.lock:
+            node = self.node
+            node.change_settings(replace(node.settings, locators=self.listeners.locators()))
+            node.start(time.monotonic())
+        self._join_groups()
+        self.listeners.serve()
+        if settings.scouting.multicast.enabled:
+            self._node_scouting = NodeScouting(self)
+            self._node_scouting.start()
+        start_services(self)
+        self._tick(time.monotonic())
+
+    def _make_node(self) -> Node:
+        """The node as it is configured; where it listens is not known yet."""
+        node = Node(
+            node_settings(self.settings, self.zid, ()),
             lambda: secrets.token_bytes(32),
             random.random,
             self._make_outbox,
             self._stamps(),
         )
-        self.node.clock = time.monotonic
-        self.node.on_stopped = self._stopped_by_policy
-        self.node.rejections.tell = log.warning
-        self.node.on_session = self._session_changed
-        self.node.guard = self._find_way
-        self.node.start(time.monotonic())
-        self._join_groups()
-        early, self._early = self._early, []
-        for link in early:
-            self._accepted(link)
-        if settings.scouting.multicast.enabled:
-            self._node_scouting = NodeScouting(self)
-            self._node_scouting.start()
-        start_services(self)
-        self._tick()
+        node.clock = time.monotonic
+        node.on_stopped = self._stopped_by_policy
+        node.rejections.tell = log.warning
+        node.on_session = self._session_changed
+        node.guard = self._renew_route
+        return node
 
     def _join_groups(self) -> None:
-        """Be in every multicast group that is named as a place to listen."""
+        """Join every multicast group among the endpoints to listen on."""
         listening = self.settings.listen
         for endpoint in listening.endpoints:
             if not is_group(endpoint):
@@ -177,7 +187,7 @@ class Runtime:
             self.flushing.add(group.outbox, group)
 
     def _stamps(self) -> Stamps | None:
-        """Who gives times to values that pass, if the configuration wants it."""
+        """Gives timestamps to samples that have none, if that is configured."""
         timestamping = self.settings.timestamping
         if not timestamping.enabled:
             return None
@@ -198,30 +208,27 @@ class Runtime:
         return outbox
 
     def _wait_until_open(self) -> None:
-        """Wait for what the configuration says an open session is."""
+        """Wait until the configured return conditions hold."""
         opening = Opening(self)
         with self.lock:
             self._changes.wait(opening.ready, opening.patience)
             opening.check()
 
     async def _until_open(self) -> None:
-        """The same, on the loop."""
+        """Wait until the configured return conditions hold, as a task."""
         opening = Opening(self)
         await self._changes.until(opening.ready, opening.patience)
         with self.lock:
             opening.check()
 
     def scouting(self) -> bool:
-        """Whether it looks for others by multicast."""
+        """Whether it scouts by multicast."""
         return self._node_scouting is not None
 
     # --------------------------------------------------------------------------------- links
 
     def _accepted(self, link: Link) -> None:
-        """Somebody connected; on the loop thread."""
-        if not hasattr(self, "node"):
-            self._early.append(link)
-            return
+        """A neighbour connected to a listener; on the loop thread."""
         if self.closed or not self.node.may_accept(link.dst):
             link.close()
             return
@@ -242,7 +249,7 @@ class Runtime:
         self.arm()
 
     def forget(self, pump: Pump) -> None:
-        """A link is closed."""
+        """Let go of a pump whose link is closed; on the loop thread."""
         if self._poller is not None:
             self._poller.remove(pump)
         if pump in self.pumps:
@@ -310,37 +317,30 @@ class Runtime:
         """The policy stopped a message; the lock may not be held."""
         if log.isEnabledFor(logging.DEBUG):
             face = neighbour.face
-            who = "somebody" if face is None else ZenohId(face.zid)
+            who = "a node that is opening" if face is None else ZenohId(face.zid)
             log.debug("%s %s on %s %s: %s", flow, kind, key or "no key", who, reason)
 
     @staticmethod
     def scout(config: Config, matcher: int, on_found: Callable[[Found], None]) -> StandaloneScout:
-        """Look who is there, without being a node."""
+        """Scout without being a node."""
         settings = config.resolved.scouting.multicast
         return StandaloneScout(shared_loop(), settings, fresh_zid(), matcher, on_found)
 
     def progress(self) -> None:
-        """Something was heard: whoever waits for the node to open looks again."""
+        """Have `open` check its conditions again: a message was received."""
         with self.lock:
             self._changes.notify()
 
     # ---------------------------------------------------------------------------------- time
 
     def arm(self) -> None:
-        """Have the node's next deadline kept; on the loop thread."""
-        deadline = self.node.deadline
-        if deadline >= self._armed_for or self.closed:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._armed_for = deadline
-        now = time.monotonic()
-        self._due = max(now, deadline)
-        self._timer = self.loop.loop.call_later(self._due - now, self._tick)
+        """Set the timer for the node's next deadline; on the loop thread."""
+        if not self.closed:
+            self._timer.arm(self.node.deadline)
 
     def arm_soon(self) -> None:
-        """Have the node's next deadline kept; from any thread."""
-        if self.node.deadline < self._armed_for:
+        """Set the timer for the node's next deadline; from any thread."""
+        if self._timer.is_earlier(self.node.deadline):
             self.on_the_loop(self.arm)
 
     def on_the_loop(self, call: Callable[[], None]) -> None:
@@ -350,18 +350,10 @@ class Runtime:
         else:
             self.loop.soon(call)
 
-    def _tick(self) -> None:
-        self._timer = None
+    def _tick(self, now: float) -> None:
+        """Have the node do what is due, and begin the connections that it wants."""
         if self.closed:
             return
-        now = time.monotonic()
-        if now - self._due > STALL:
-            # The process stood still. What neighbours said meanwhile waits in the sockets: it is
-            # heard before anybody is blamed for silence.
-            self._due = now
-            self._timer = self.loop.loop.call_later(STALL / 10, self._tick)
-            return
-        self._armed_for = float("inf")
         with self.lock:
             for pump in self.pumps:
                 if pump.pauses:
@@ -379,11 +371,11 @@ class Runtime:
     # ------------------------------------------------------------------------------ programs
 
     def locked(self) -> LockedNode:
-        """Speak with the node: its lock is held and it knows what time it is."""
+        """A context in which the node's lock is held and `node.now` is set."""
         return LockedNode(self)
 
-    def _find_way(self, publication: Publication) -> None:
-        """Find out where a publication goes; from any thread."""
+    def _renew_route(self, publication: Publication) -> None:
+        """Compute anew where a publication goes; from any thread."""
         with self.lock:
             find_publication_way(self.node, publication)
 
@@ -403,12 +395,12 @@ class Runtime:
             return sessions + [one for crowd in self.node.crowds for one in crowd.members]
 
     def add_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
-        """Be told of sessions that open and close; the node's lock is held then."""
+        """Call `listener` when sessions open and close, with the node's lock held."""
         with self.lock:
             self._session_listeners.append(listener)
 
     def remove_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
-        """Be told no more."""
+        """Call `listener` no more."""
         with self.lock:
             if listener in self._session_listeners:
                 self._session_listeners.remove(listener)
@@ -416,31 +408,31 @@ class Runtime:
     # --------------------------------------------------------------------------------- sinks
 
     def mark(self, sink: ChannelSink) -> None:
-        """A sink has something to hand over once the chunk is read."""
+        """Commit a channel at the end of this read; the lock is held, or the caller commits."""
         self._marked.append(sink)
 
     def take_marked(self) -> list[ChannelSink]:
-        """The sinks that were marked; the lock is held."""
+        """The channels that were marked; the lock is held."""
         marked = self._marked
         if marked:
             self._marked = []
         return marked
 
     def commit_all(self) -> None:
-        """Let every marked sink hand over what it has."""
+        """Commit every marked channel."""
         with self.lock:
             marked = self.take_marked()
         for sink in marked:
             sink.commit()
 
     def flush_later(self) -> None:
-        """Flush what was left for later; on the loop thread."""
+        """Flush the outboxes that were left to this check; on the loop thread."""
         self.flushing.flush_later()
 
     # -------------------------------------------------------------------------------- ending
 
     def close(self) -> None:
-        """Stop: say goodbye, write the last words, close every link. Never hangs."""
+        """Close every session and link, after what waits was written. Never hangs."""
         self._end_services()
         if not self._leave() or not self.loop.alive:
             return
@@ -458,28 +450,27 @@ class Runtime:
             service.close()
 
     async def close_async(self) -> None:
-        """The same on the loop; who is cancelled meanwhile closes every link at once."""
+        """Close as a task; if it is cancelled every link is closed at once."""
         if self._leave():
             await self._stop()
         else:
             await self._changes.until(lambda: self._stopped, LAST_WORDS)
 
     def _leave(self) -> bool:
-        """Say goodbye to everybody; False if that has been done."""
+        """Send Close to every neighbour; False if that has been done."""
         with self.lock:
             if self.closed:
                 return False
-            if hasattr(self, "node"):
-                self.node.close(time.monotonic())
+            self.node.close(time.monotonic())
             self.closed = True
             self._changes.notify()
         self.commit_all()
         return True
 
     async def _stop(self) -> None:
-        """Wait for the last words, on the loop, and end all that is under way."""
+        """Wait until the pumps have written what waits, on the loop, and stop everything."""
         try:
-            # Each pump closes itself when it has said all.
+            # Each pump closes itself when its outbox is empty.
             await self._changes.until(lambda: not self.pumps, LAST_WORDS)
         finally:
             tasks = list(self._tasks)
@@ -487,15 +478,12 @@ class Runtime:
             await join_tasks(tasks)
 
     def _stop_now(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         if self._node_scouting is not None:
             self._node_scouting.close()
         self.listeners.close()
         for group in self._groups:
             group.shut()
-        for link in self._early:
-            link.close()
         for pump in list(self.pumps):
             pump.shut()
         if self._poller is not None:
@@ -508,7 +496,7 @@ class Runtime:
 
 
 def link_identity(link: Link) -> Papers:
-    """What a link tells of who is at its other end."""
+    """What a link knows of the node at its other end."""
     name = link.auth_identifier
     return Papers(tuple(link.interfaces), () if name is None else (name,))
 

@@ -1,14 +1,14 @@
-"""Running a node on the loop of the program itself: no thread, and tasks that wait.
+"""Waiting as a task: for an item of a channel, for room in an outbox, for other tasks.
 
-What makes a thread wait elsewhere makes a task wait here, in the same queues and as long: a task
-leaves a bell where a thread leaves a lock.
+A node on the event loop of its program has no thread that could wait. What makes a thread wait
+elsewhere makes a task wait here, in the same queues and as long: a task adds a `TaskWaker` where a
+thread adds a lock.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Generator, Iterator, MutableSequence
+from collections.abc import Generator, Iterator, MutableSequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from zenlake.engine.back_pressure import PATIENCE, Waker
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import SampleQueue
-from zenlake.engine.loop import Loop
 from zenlake.engine.shared import SharedOutbox
 from zenlake.node.entities import congestion
 from zenlake.routing.queries import ROUTE
@@ -29,35 +28,19 @@ if TYPE_CHECKING:
 
 #: By task: the channel that it empties, calling a coroutine function.
 emptying: dict[asyncio.Task[object], Channel] = {}
-#: How long a task may go on without giving others their turn, in seconds.
+#: How long a task may go on before other tasks run, in seconds.
 SLICE: Final = 0.001
 #: How many items it handles before it looks at the clock.
 CHECK_EVERY: Final = 16
 
 
-class CallerLoop(Loop):
-    """The loop that the caller runs on."""
-
-    def __init__(self) -> None:
-        """Raises `RuntimeError` where no loop runs."""
-        super().__init__(asyncio.get_running_loop(), threading.get_ident())
-
-    def soon(self, call: Callable[..., object], *arguments: object) -> None:
-        """Have the loop call something; nothing happens when it runs no more."""
-        if self.is_current():
-            if not self.loop.is_closed():
-                self.loop.call_soon(call, *arguments)
-        else:
-            super().soon(call, *arguments)
-
-
 class TaskWaker:
-    """Wakes a task, from any thread."""
+    """Wakes a task that awaits its future, from any thread."""
 
     __slots__ = ("future",)
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Await its future."""
+        """Of a task that runs on `loop`."""
         self.future: asyncio.Future[None] = loop.create_future()
 
     def release(self) -> None:
@@ -65,21 +48,21 @@ class TaskWaker:
         future = self.future
         loop = future.get_loop()
         try:
-            here = asyncio.get_running_loop() is loop
+            on_loop = asyncio.get_running_loop() is loop
         except RuntimeError:
-            here = False
-        if here:
-            self._ring()
+            on_loop = False
+        if on_loop:
+            self._wake()
         elif not loop.is_closed():
-            loop.call_soon_threadsafe(self._ring)
+            loop.call_soon_threadsafe(self._wake)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         if not self.future.done():
             self.future.set_result(None)
 
 
 class Yield:
-    """An await that gives every other task a turn, without the cost of a future."""
+    """An awaitable that gives every other task one round, without the cost of a future."""
 
     __slots__ = ()
 
@@ -92,17 +75,17 @@ YIELD: Final = Yield()
 
 
 class TimeSlice:
-    """Sees to it that a task which never has to wait does not keep the loop to itself."""
+    """How long a task that never has to wait has kept the loop to itself."""
 
     __slots__ = ("left", "since")
 
     def __init__(self) -> None:
-        """A fresh share."""
+        """A slice that begins now."""
         self.left: int = CHECK_EVERY
         self.since: float = perf_counter()
 
     def spent(self) -> bool:
-        """Whether it is others' turn; asked when `left` has come to nothing."""
+        """Whether other tasks should run; called when `left` has come to nothing."""
         self.left = CHECK_EVERY
         now = perf_counter()
         if now - self.since < SLICE:
@@ -111,13 +94,13 @@ class TimeSlice:
         return True
 
     def renew(self) -> None:
-        """Others have had their turn."""
+        """Begin anew: other tasks have run."""
         self.left = CHECK_EVERY
         self.since = perf_counter()
 
 
 async def join_tasks(tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for tasks that were cancelled, even if the one that waits is cancelled too."""
+    """Wait for tasks that were cancelled, even if the waiting task is cancelled too."""
     cancelled: asyncio.CancelledError | None = None
     while any(not task.done() for task in tasks):
         try:
@@ -133,7 +116,7 @@ async def join_tasks(tasks: list[asyncio.Task[None]]) -> None:
 
 @contextmanager
 def back_pressure_lifted() -> Iterator[None]:
-    """Around a wait: what this very task is to empty must not hold up what it waits for."""
+    """Around a wait: lift the back-pressure of the channel that this very task empties."""
     task = asyncio.current_task()
     channel = None if task is None else emptying.get(task)
     if channel is None:
@@ -173,7 +156,7 @@ async def wait_for_item(channel: Channel) -> None:
 
 
 def would_block(publication: Publication) -> bool:
-    """Whether what is published now would have to wait for room somewhere."""
+    """Whether a publication would have to wait now: a lane of one of its remotes is full."""
     node = publication.node
     if publication.version != node.tables.version:
         node.renew(publication)
@@ -185,7 +168,7 @@ def would_block(publication: Publication) -> bool:
 
 
 async def publish(publication: Publication, push: Push) -> bool:
-    """Publish to all who listen, waiting for room where there is none."""
+    """Publish to all subscribers, waiting for room where there is none."""
     taken = True
     stack = push.timestamp_stack
     if stack is not None and publication.remotes:
@@ -219,7 +202,7 @@ async def publish(publication: Publication, push: Push) -> bool:
 
 
 async def publish_guarded(publication: Publication, remote: Remote, push: Push) -> bool:
-    """Publish to one who listens, if the policy allows it, and as it says."""
+    """Publish to one neighbour, if the policy allows it, and as it says."""
     qos = push.qos
     try:
         if not publication.may_go(remote, push):
