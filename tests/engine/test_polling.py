@@ -171,7 +171,7 @@ def polling(scene: Scene) -> tuple[threading.Thread, list[object]]:
     got: list[object] = []
     thread = threading.Thread(target=lambda: got.append(scene.channel.take()))
     thread.start()
-    while not scene.poller._thread:
+    while not scene.poller._owner:
         os.sched_yield()
     return thread, got
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import LocatorError
 from zenlake.links import PROTOCOLS, check, supports
-from zenlake.links.options import only_inet, traffic_class, whole
+from zenlake.links.options import only_inet, parse_integer, traffic_class
 from zenlake.links.registry import NOT_YET
 from zenlake.values.locator import EndPoint
 
@@ -114,7 +114,7 @@ def test_traffic_classes_are_read(text: str, byte: int | None) -> None:
 
 @given(st.text(max_size=12))
 def test_any_text_is_a_number_or_is_not(text: str) -> None:
-    number = whole(text)
+    number = parse_integer(text)
     assert number is None or (str(number) == text.lstrip("0") or number == 0)
     byte = traffic_class(text)
     assert byte is None or 0 <= byte <= 255

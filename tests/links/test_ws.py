@@ -155,7 +155,7 @@ def test_a_goodbye_is_answered(run: Run) -> None:
         await there.until(lambda: bool(there.lost))
         assert there.lost == [None]
         assert isinstance(await stranger.hear(), CloseConnection)
-        with pytest.raises(LinkError, match="said goodbye"):
+        with pytest.raises(LinkError, match="closed the WebSocket"):
             there.link.send(b"x")
         stranger.writer.close()
         visitors.close()

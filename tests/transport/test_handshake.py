@@ -300,8 +300,8 @@ def test_each_side_hears_the_others_region_and_where_it_was_put() -> None:
     mine, theirs = one.terms, other.terms
     assert mine is not None
     assert theirs is not None
-    assert (mine.region_name, mine.told) == (b"main", 1)
-    assert (theirs.region_name, theirs.told) == (b"hall", -1)
+    assert (mine.region_name, mine.assigned) == (b"main", 1)
+    assert (theirs.region_name, theirs.assigned) == (b"hall", -1)
     assert seen == [(CLIENT_ZID, b"hall")]
 
 
@@ -312,6 +312,6 @@ def test_who_connects_says_where_it_puts_the_other_before_it_opens() -> None:
     assert isinstance(said, OpenSyn)
     assert said.remote_bound == 0
     assert initiator.terms is not None
-    assert initiator.terms.told == -2
+    assert initiator.terms.assigned == -2
     initiator.receive(OpenAck(lease=10_000, initial_sn=1))
-    assert initiator.terms.told == -1
+    assert initiator.terms.assigned == -1

@@ -78,8 +78,8 @@ def test_a_conversation_reads_from_the_first_word_to_the_last() -> None:
     assert "< declare queryable 2 q (complete)" in words
     assert "> put demo/x/y 5 B" in words
     assert "> query 1: q?a=1 of best matching" in words
-    assert "< answer to query 1: put q 1 B" in words
-    assert "< no more answers to query 1" in words
+    assert "< reply to query 1: put q 1 B" in words
+    assert "< final response to query 1" in words
     assert words[-1] == "< close: no reason given"
 
 

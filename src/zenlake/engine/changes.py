@@ -1,4 +1,4 @@
-"""Waiting until something about a node is so: threads by its lock, tasks on its loop."""
+"""A condition variable of a node that threads and tasks can wait at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """Those who wait for a node to change."""
+    """The threads and tasks that wait until a predicate about the node holds."""
 
     def __init__(self, lock: threading.RLock, loop: Loop) -> None:
         """`lock` guards the node."""
@@ -22,28 +22,28 @@ class Changes:
         self._tasks: list[asyncio.Event] = []
 
     def notify(self) -> None:
-        """Have all who wait look again; the lock is held."""
+        """Have all waiters check their predicates; the lock is held."""
         self._threads.notify_all()
-        for heard in self._tasks:
-            self._loop.soon(heard.set)
+        for changed in self._tasks:
+            self._loop.soon(changed.set)
 
     def wait(self, ready: Callable[[], bool], patience: float | None) -> None:
-        """Wait in a thread that holds the lock, but not for ever."""
+        """Wait until `ready()`, or for `patience` seconds, as a thread that holds the lock."""
         self._threads.wait_for(ready, patience)
 
     async def until(self, ready: Callable[[], bool], patience: float | None) -> None:
-        """Wait on the loop, but not for ever."""
-        heard = asyncio.Event()
-        self._tasks.append(heard)
+        """Wait until `ready()`, or for `patience` seconds, as a task."""
+        changed = asyncio.Event()
+        self._tasks.append(changed)
         try:
             async with asyncio.timeout(patience):
                 while True:
                     with self._lock:
                         if ready():
                             return
-                    heard.clear()
-                    await heard.wait()
+                    changed.clear()
+                    await changed.wait()
         except TimeoutError:
             return
         finally:
-            self._tasks.remove(heard)
+            self._tasks.remove(changed)

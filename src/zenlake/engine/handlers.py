@@ -100,7 +100,7 @@ class Callback(Generic[T]):
     """A function to call for each item, and one to call after the last.
 
     With `indirect` (the default) it runs on a thread of its own and may take its time; without,
-    on the thread that hears: it must not wait, and everything else on that thread waits for it.
+    on the thread that reads the link: it must not wait, and everything else there waits for it.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Receiver:
         on_loop: Callable[[], bool],
         poll: Callable[[Channel], bool] | None = None,
     ) -> None:
-        """Tell the channel of the engine that feeds it."""
+        """Connect the channel with the engine that feeds it."""
         self.channel.takers.poll = poll
         self.channel.mark = mark
         self.channel.on_loop = on_loop
@@ -262,7 +262,7 @@ class SampleQueue(SampleSink):
     """Samples into a channel, one wake for many."""
 
     def __init__(self, channel: Channel) -> None:
-        """Committed by the engine, or by the publication if it is of this very node."""
+        """Committed by the engine, or by a publisher of the same node."""
         self.channel: Channel = channel
 
     def push(self, sample: Sample) -> None:
@@ -298,10 +298,10 @@ class SampleQueue(SampleSink):
 
 
 class TokenQueue(SampleSink):
-    """News of liveliness into a channel: rare, so that each one wakes."""
+    """Liveliness changes into a channel: rare, so that each one wakes."""
 
     def __init__(self, channel: Channel) -> None:
-        """Any thread may bring news."""
+        """Any thread may push."""
         self.channel: Channel = channel
 
     def push(self, sample: Sample) -> None:
@@ -318,17 +318,17 @@ class TokenQueue(SampleSink):
 
 
 class QueryQueue(QuestionSink):
-    """Questions into a channel, one wake for many: see `Runtime.take_marked`."""
+    """Queries into a channel, one wake for many: see `Runtime.take_marked`."""
 
     def __init__(self, channel: Channel, make: Callable[[Incoming], object]) -> None:
-        """`make` gives a question the form that programs see."""
+        """`make` turns a query into the object that programs get."""
         self.channel: Channel = channel
         self.make: Callable[[Incoming], object] = make
 
-    def push(self, question: Incoming) -> None:
-        """One question."""
-        body = question.body.body
-        self.channel.push(self.make(question), 0 if body is None else len(body.payload))
+    def push(self, query: Incoming) -> None:
+        """One query."""
+        body = query.body.body
+        self.channel.push(self.make(query), 0 if body is None else len(body.payload))
 
     def end(self) -> None:
         """There will be no more."""
@@ -337,33 +337,33 @@ class QueryQueue(QuestionSink):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Stampable:
-    """An answer that can be told its times."""
+    """A reply that takes a timestamp stack."""
 
     __slots__ = ()
 
     def stamp(self, stack: TimestampStack) -> None:
-        """The times that were taken on its way."""
+        """Take the timestamps that were recorded along its route."""
 
 
 class ReplyQueue(AnswerSink):
-    """Answers into a channel, one wake for many: see `Runtime.take_marked`."""
+    """Replies into a channel, one wake for many: see `Runtime.take_marked`."""
 
     def __init__(
         self,
         channel: Channel,
         make: Callable[[str, Put | Del | Err, Responder | None, int], object],
     ) -> None:
-        """`make` gives an answer the form that programs see."""
+        """`make` turns a reply into the object that programs get."""
         self.channel: Channel = channel
         self.make: Callable[[str, Put | Del | Err, Responder | None, int], object] = make
         self.stack: TimestampStack | None = None
 
     def stamp(self, stack: TimestampStack) -> None:
-        """The times of the answer that is pushed next."""
+        """Keep the timestamps of the reply that is pushed next."""
         self.stack = stack
 
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
-        """One answer."""
+        """One reply."""
         weight = 0 if isinstance(body, Del) else len(body.payload)
         made = self.make(key, body, responder, qos)
         stack = self.stack
@@ -382,7 +382,7 @@ class StatusQueue(StatusSink):
     """Matching statuses into a channel."""
 
     def __init__(self, channel: Channel, make: Callable[[bool], object]) -> None:
-        """`make` gives a status the form that programs see."""
+        """`make` turns a status into the object that programs get."""
         self.channel: Channel = channel
         self.make: Callable[[bool], object] = make
 

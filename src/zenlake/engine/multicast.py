@@ -1,4 +1,4 @@
-"""Between the sockets of a multicast group and a node."""
+"""A multicast group as a link: between its sockets and the node's multicast session."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("zenlake.engine")
 
 BATCH: Final = 8192
-"""The largest batch to a group, in bytes: all members must agree without a word on it."""
+"""The largest batch to a group, in bytes: all members must use the same, and cannot negotiate."""
 
-TTL: Final = Option("ttl", "whole", "How many routers of the network a datagram may cross.")
+TTL: Final = Option("ttl", "integer", "How many routers of the network a datagram may cross.")
 OPTIONS: Final = (IFACE, TTL, *RETRY)
 
 
@@ -103,14 +103,14 @@ class MulticastPump:
         runtime.arm_soon()
 
     def _answered(self, data: bytes, address: tuple[str, int], _: str) -> None:
-        """Nobody is answered in a group."""
+        """Nothing is answered in a group."""
 
     def flush(self) -> None:
         """Send what waits."""
         self.outbox.flush()
 
     def shut(self) -> None:
-        """Leave the group; the last word has been put into the outbox."""
+        """Leave the group; Close has been put into the outbox."""
         if self.closed:
             return
         try:

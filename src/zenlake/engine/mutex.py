@@ -1,13 +1,14 @@
-"""A lock that costs next to nothing while nobody else wants it.
+"""A lock that costs next to nothing while it is free.
 
 Every publication takes the lock of an outbox, and nearly always finds it free. The interpreter's
 own lock then still asks the system for the time and for a semaphore: a third of what a small
-`put` costs. Here whoever pops the token has the lock; only who finds none waits at a real one.
+`put` costs. Here the thread that pops the token has the lock; only a thread that finds no token
+waits at a real lock.
 
-The interpreter makes each `pop` and `append` one step. Nobody is forgotten between two steps: who
-waits first says so and then tries once more, who leaves first gives the token back and then looks
-who waits. Whoever is faster than the one who was called has it first, which saves a change of
-threads; but only once: the second time it is handed over.
+The interpreter makes each `pop` and `append` one step. No waiter is forgotten between two steps: a
+waiter first lines up and then tries to pop once more, an owner first gives the token back and then
+looks for waiters. A thread that is faster than the waiter that was called has the token first,
+which saves a change of threads; but only once: the second time the waiter is handed the token.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from typing import final
 
 @final
 class Waiter:
-    """Somebody who waits."""
+    """A thread that waits for the token."""
 
     __slots__ = ("gate", "lost", "owns")
 
     def __init__(self) -> None:
-        """At a gate that is shut."""
+        """With a gate that is shut."""
         self.gate: Lock = Lock()
         self.gate.acquire()
-        #: Whether they were called once and others were faster.
+        #: Whether it was called once, and another thread was faster.
         self.lost: bool = False
-        #: Whether they were given the token with the call.
+        #: Whether it was given the token with the call.
         self.owns: bool = False
 
 
@@ -67,11 +68,11 @@ class Mutex:
         self.release()
 
     def locked(self) -> bool:
-        """Whether somebody has it."""
+        """Whether a thread has it."""
         return not self._tokens
 
     def _is_owned(self) -> bool:
-        """What `threading.Condition` asks: it is told the truth by all who use it here."""
+        """For `threading.Condition`: whether the calling thread has it, which callers see to."""
         return not self._tokens
 
     def _wait(self) -> None:
@@ -84,7 +85,7 @@ class Mutex:
             raise
 
     def _has_turn(self, waiter: Waiter) -> bool:
-        """Line up until called; whether it is theirs then."""
+        """Line up until called; whether the waiter has the token then."""
         if waiter.lost:
             self._waiting.appendleft(waiter)
         else:
@@ -98,23 +99,23 @@ class Mutex:
         try:  # noqa: SIM105  (this is compiled)
             self._waiting.remove(waiter)
         except ValueError:
-            pass  # called meanwhile, for the very token that was found
+            pass  # called meanwhile, for the very token that it popped
         return True
 
     def _wake(self) -> None:
-        """Call whoever waits longest; one who was called in vain before is given the token."""
+        """Call the longest waiter; one that was called in vain before is given the token."""
         while True:
             try:
                 waiter = self._waiting.popleft()
             except IndexError:
-                return  # they found the token themselves
+                return  # the waiter popped the token itself
             if waiter.lost:
                 try:
                     self._tokens.pop()
                 except IndexError:
                     self._waiting.appendleft(waiter)
                     if not self._tokens:
-                        return  # whoever has it looks here when they leave
+                        return  # its owner looks for waiters on release
                     continue
                 waiter.owns = True
             waiter.gate.release()

@@ -1,4 +1,4 @@
-"""When a session is open, as its configuration says, and what to say if it is not."""
+"""The conditions under which `open` returns, and the error if they do not hold in time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def named(endpoint: str, error: str) -> str:
-    """What went wrong with an endpoint; links name it themselves, neighbours do not."""
+    """An error with its endpoint in front; errors of links name it themselves."""
     return error if error.startswith(endpoint) else f"{endpoint}: {error}"
 
 
 class Opening:
-    """What whoever opens a session waits for, and how long."""
+    """What `open` waits for, and how long."""
 
     def __init__(self, runtime: Runtime) -> None:
         """Of a node that has been started."""
@@ -44,7 +44,7 @@ class Opening:
             self.patience = 0.0
 
     def ready(self) -> bool:
-        """Whether there is nothing left to wait for; the node's lock is held."""
+        """Whether `open` may return; the node's lock is held."""
         node = self._runtime.node
         opened = len(node.by_zid)
         if self._client:
@@ -56,7 +56,7 @@ class Opening:
         return not self._declares or node.settled()
 
     def check(self) -> None:
-        """Raise if what must be there is not; the node's lock is held."""
+        """Raise if sessions are missing that must be there; the node's lock is held."""
         runtime = self._runtime
         if runtime.settings.connect.exit_on_failure and len(runtime.node.by_zid) < self._wanted:
             raise LinkError(self._failure())

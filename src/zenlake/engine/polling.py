@@ -54,8 +54,8 @@ class SocketPoller:
         self._interrupt = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._interrupt, select.EPOLLIN)
         self._by_fd: dict[int, Pump] = {}
-        #: The thread that polls; 0: none.
-        self._thread = 0
+        #: The thread that polls; 0: none. (The compiler cannot have a `_thread`.)
+        self._owner = 0
         #: Whether the loop leaves the sockets to a thread, and checks every `LOOK` seconds.
         self.hot = False
         #: Checks in a row without a polling thread.
@@ -85,7 +85,7 @@ class SocketPoller:
         if not self._by_fd or self._closed or not self._polling.acquire(blocking=False):
             return False
         try:
-            self._thread = threading.get_ident()
+            self._owner = threading.get_ident()
             if not self.hot:
                 self.hot = True
                 self.runtime.loop.soon(self._hand_over)
@@ -103,7 +103,7 @@ class SocketPoller:
             return True
         finally:
             channel.takers.interrupt = None
-            self._thread = 0
+            self._owner = 0
             self._polling.release()
 
     def _read(self) -> bool:
@@ -121,7 +121,7 @@ class SocketPoller:
 
     def interrupt(self) -> None:
         """Have the polling thread look at its channel; from any thread."""
-        if self._thread and self._thread != threading.get_ident() and not self._closed:
+        if self._owner and self._owner != threading.get_ident() and not self._closed:
             os.eventfd_write(self._interrupt, 1)
 
     # ------------------------------------------------------------------------ on the loop thread

@@ -1,4 +1,10 @@
-"""Between a link and a node: bytes in, bytes out, and the end of both."""
+"""Between a link and a node: bytes in, bytes out, and the end of both.
+
+States: *running* from `start`; *paused* while `pauses` counts waits of channels and outboxes that
+are full (the link is not read); *draining* after `_finished` (what waits is written for at most
+`LAST_WORDS` seconds); *closed*. A pump lives on the loop thread; `received` may run on the thread
+that polls (see `polling`), under the node's lock, and `pause` and `resume_soon` on any.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +71,7 @@ class Pump:
         link.start(on_data, self.lost)
 
     def received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Give bytes to the node, commit channels, and pause if one of them is full."""
         runtime = self.runtime
         now = monotonic()
         with runtime.lock:
@@ -82,13 +88,13 @@ class Pump:
             if sink.is_full() and sink.add_paused(self):
                 self.pause()
         for outbox in crowded:
-            self._hold_up(outbox)
+            self._pause_for(outbox)
         if runtime.opening:
             runtime.progress()
         runtime.arm_soon()
 
     def lost(self, error: Exception | None) -> None:
-        """The link is gone."""
+        """End the session of a link that broke or was closed by the other side."""
         runtime = self.runtime
         if error is None:
             error = LinkError("the other side ended the link without a word")
@@ -108,16 +114,16 @@ class Pump:
 
     # -------------------------------------------------------------------------- back-pressure
 
-    def _hold_up(self, outbox: Outbox) -> None:
-        """Somebody does not take as fast as this neighbour speaks, and nothing may be dropped."""
+    def _pause_for(self, outbox: Outbox) -> None:
+        """Pause this link for a full outbox that its messages go to, if nothing may be dropped."""
         if isinstance(outbox, SharedOutbox) and outbox.add_paused(self):
             self.pause()
             if not outbox.room.supervised:
                 outbox.room.supervised = True
-                self.runtime.on_the_loop(lambda: self._watch(outbox))
+                self.runtime.on_the_loop(lambda: self._supervise(outbox))
 
-    def _watch(self, outbox: SharedOutbox) -> None:
-        """See that a neighbour for whom others are held up takes something now and then."""
+    def _supervise(self, outbox: SharedOutbox) -> None:
+        """Check after a while that an outbox moves which links are paused for."""
         written = outbox.link.written
         self.runtime.loop.loop.call_later(
             outbox.congestion.wait_before_close, self._look, outbox, written
@@ -130,10 +136,10 @@ class Pump:
             outbox.room.supervised = False
             outbox.give_up(DATA, False)
         else:
-            self._watch(outbox)
+            self._supervise(outbox)
 
     def pause(self) -> None:
-        """Read no more until somebody has caught up."""
+        """Do not read the link; each call needs a `resume`. From any thread."""
         self.pauses += 1
         if self.pauses == 1:
             self.runtime.on_the_loop(self._pause_link)
@@ -143,7 +149,7 @@ class Pump:
             self.link.pause()
 
     def resume(self) -> None:
-        """Somebody has caught up; on the loop thread."""
+        """Undo one `pause`; on the loop thread."""
         self.pauses -= 1
         if self.pauses == 0 and not self.closed:
             # Silence of our own making does not count against the neighbour.
@@ -151,13 +157,13 @@ class Pump:
             self.link.resume()
 
     def resume_soon(self) -> None:
-        """Somebody has caught up; from any thread."""
+        """Undo one `pause`; from any thread."""
         self.runtime.loop.soon(self.resume)
 
     # ------------------------------------------------------------------------------- the end
 
     def _finished(self) -> None:
-        """The conversation is over: the last words are written, then the link is closed."""
+        """The session is over: write what waits, then close the link."""
         self.outbox.closed = True
         self.runtime.loop.soon(self._drain, monotonic() + LAST_WORDS)
 
@@ -178,7 +184,7 @@ class Pump:
         self.link.when_writable(again)
 
     def _unresponsive(self) -> None:
-        """Somebody waited too long for room: this neighbour is given up."""
+        """A message waited too long for room: close the session."""
         self.runtime.loop.soon(self._give_up)
 
     def _give_up(self) -> None:
@@ -202,16 +208,16 @@ class Pump:
 
 
 class TranscribedLink:
-    """Writes down what is said over a link, as it is said."""
+    """Logs every message that goes over a link, in either direction."""
 
     def __init__(self, pump: Pump) -> None:
-        """Of a pump that is about to start."""
+        """For a pump that is about to start."""
         self._pump = pump
         self._link = pump.link
         self._written = Transcript(pump.link.stream, self._tell)
 
     def begin(self) -> None:
-        """Start the link with an ear at both ends."""
+        """Start the link with the transcript between it and the pump."""
         self._pump.begin(self._write, self._read)
 
     def _read(self, data: bytes) -> None:

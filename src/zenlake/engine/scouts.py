@@ -1,4 +1,4 @@
-"""Scouting that runs: the sockets, the timer, and the node that is told whom they found."""
+"""Scouting by multicast: sockets and a timer around `scouting.scout`, with or without a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger("zenlake.scouting")
 
 
 class MulticastScout:
-    """Asks a group who is there, until stopped; on the loop thread."""
+    """Sends SCOUT to a multicast group and receives HELLO, until stopped; on the loop thread."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class MulticastScout:
         answering: Answering | None,
         on_found: Callable[[Found], None],
     ) -> None:
-        """`answering`: how to answer the questions of others (None: not at all)."""
+        """`answering`: answers the SCOUT of other nodes (None: they are ignored)."""
         self._loop = loop
         self._scouting = scouting
         self._answering = answering
@@ -48,36 +48,36 @@ class MulticastScout:
         )
 
     def start(self, asks: bool) -> None:
-        """Open the sockets; `asks`: not only answer."""
+        """Open the sockets; `asks`: send SCOUT too, and not only answer it."""
         self.group.open(self._asked, self._answered)
         if asks:
             self._scouting.start(time.monotonic())
             self._tick()
 
     def stop(self) -> None:
-        """Ask and answer no more."""
+        """Send and answer no SCOUT any more."""
         if self._timer is not None:
             self._timer.cancel()
         self._scouting.stop()
         self.group.close()
 
     def rest(self) -> None:
-        """Ask no more for now."""
+        """Send no SCOUT for now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._scouting.stop()
 
     def again(self) -> None:
-        """Ask anew."""
+        """Send SCOUT again."""
         if self._timer is None:
             self._scouting.start(time.monotonic())
             self._tick()
 
     def _tick(self) -> None:
-        question = self._scouting.tick(time.monotonic())
-        if question is not None:
-            self.group.ask(question)
+        scout = self._scouting.tick(time.monotonic())
+        if scout is not None:
+            self.group.ask(scout)
         deadline = self._scouting.deadline
         if deadline is not None:
             delay = max(0.0, deadline - time.monotonic())
@@ -90,8 +90,8 @@ class MulticastScout:
                 self.group.answer(hello, address)
 
     def _answered(self, data: bytes, address: tuple[str, int], interface: str) -> None:
-        for found in self._scouting.received(data, time.monotonic()):
-            self._on_found(found)
+        for node in self._scouting.received(data, time.monotonic()):
+            self._on_found(node)
 
 
 class NodeScouting:
@@ -106,7 +106,7 @@ class NodeScouting:
         self.scout: MulticastScout | None = None
 
     def start(self) -> None:
-        """Begin; a machine without multicast is told so and goes on."""
+        """Begin; where multicast is impossible a warning is logged."""
         runtime = self.runtime
         role = 1 << runtime.node.mode
         answering = (
@@ -120,7 +120,7 @@ class NodeScouting:
             self._found,
         )
         try:
-            # A client that was told where to connect does not look around.
+            # A client with endpoints to connect to does not scout.
             scout.start(
                 bool(self.matcher)
                 and not (runtime.node.mode == 2 and runtime.node.settings.connect)
@@ -130,21 +130,21 @@ class NodeScouting:
             return
         self.scout = scout
 
-    def _found(self, found: Found) -> None:
+    def _found(self, hello: Found) -> None:
         runtime = self.runtime
         with runtime.lock:
             node = runtime.node
             node.now = time.monotonic()
-            node.discover(found.zid, found.role, list(found.locators), self.autoconnect, 0.0)
+            node.discover(hello.zid, hello.role, list(hello.locators), self.autoconnect, 0.0)
         runtime.arm()
 
     def connected(self, client: bool) -> None:
-        """A client that has found somebody asks no more."""
+        """Stop scouting in a client that has a session."""
         if client and self.scout is not None:
             self.scout.rest()
 
     def disconnected(self, client: bool) -> None:
-        """A client that has lost everybody asks again."""
+        """Scout again in a client that has lost its last session."""
         if client and self.scout is not None and not self.runtime.node.settings.connect:
             self.scout.again()
 
@@ -156,7 +156,7 @@ class NodeScouting:
 
 
 class StandaloneScout:
-    """Scouting without a node: for those who only want to know who is there."""
+    """Scouting without a node, for `zenlake.scout`."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class StandaloneScout:
         matcher: int,
         on_found: Callable[[Found], None],
     ) -> None:
-        """Starts at once; raises if there is no way to ask."""
+        """Starts at once; raises `LinkError` where multicast is impossible."""
         self._loop = loop
         self._scout = MulticastScout(loop.loop, settings, Scouting(zid, 4, matcher), None, on_found)
         self._stopped = False
@@ -179,7 +179,7 @@ class StandaloneScout:
         self._scout.start(True)
 
     def stop(self) -> None:
-        """Ask no more; from any thread."""
+        """Send SCOUT no more; from any thread."""
         if not self._stopped:
             self._stopped = True
             if self._loop.is_current():

@@ -29,21 +29,21 @@ RESOLUTIONS = {"8bit": 0b00, "16bit": 0b01, "32bit": 0b10}
 
 def roles(names: tuple[str, ...]) -> int:
     """A set of roles as flags."""
-    found = 0
+    flags = 0
     for name in names:
-        found |= WhatAmI.parse(name).value
-    return found
+        flags |= WhatAmI.parse(name).value
+    return flags
 
 
 def connect_endpoints(settings: Settings) -> tuple[str, ...]:
     """The endpoints to connect to, groups opened up."""
-    found: list[str] = []
+    endpoints: list[str] = []
     for item in settings.connect.endpoints:
         if isinstance(item, EndpointGroup):
-            found.extend(str(endpoint) for endpoint in item.locators)
+            endpoints.extend(str(endpoint) for endpoint in item.locators)
         else:
-            found.append(str(item))
-    return tuple(found)
+            endpoints.append(str(item))
+    return tuple(endpoints)
 
 
 def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> NodeSettings:
@@ -143,7 +143,7 @@ def region_filter(chosen: GatewayFilter) -> Filter:
 
 
 def credentials(settings: Settings) -> Credentials:
-    """Who the node is and whom it lets in; reads the files that say so."""
+    """The credentials of the node and of those it accepts; reads the files that hold them."""
     auth = settings.transport.auth.usrpwd
     users: dict[bytes, bytes] | None = None
     if auth.dictionary_file:
@@ -159,19 +159,19 @@ def credentials(settings: Settings) -> Credentials:
     )
 
 
-def _private_key(said: PublicKey) -> PrivateKey | None:
+def _private_key(settings: PublicKey) -> PrivateKey | None:
     """The node's own pair of keys, if it has one; both halves must belong together."""
     where = "transport/auth/pubkey"
-    if said.private_key_pem is not None:
-        key = _parsed(f"{where}/private_key_pem", said.private_key_pem, private_key)
-    elif said.private_key_file is not None:
-        key = _read(f"{where}/private_key_file", said.private_key_file, private_key)
+    if settings.private_key_pem is not None:
+        key = _parsed(f"{where}/private_key_pem", settings.private_key_pem, private_key)
+    elif settings.private_key_file is not None:
+        key = _read(f"{where}/private_key_file", settings.private_key_file, private_key)
     else:
         return None
-    if said.public_key_pem is not None:
-        public = _parsed(f"{where}/public_key_pem", said.public_key_pem, public_keys)
-    elif said.public_key_file is not None:
-        public = _read(f"{where}/public_key_file", said.public_key_file, public_keys)
+    if settings.public_key_pem is not None:
+        public = _parsed(f"{where}/public_key_pem", settings.public_key_pem, public_keys)
+    elif settings.public_key_file is not None:
+        public = _read(f"{where}/public_key_file", settings.public_key_file, public_keys)
     else:
         return key
     if public != [key.public]:
@@ -179,12 +179,12 @@ def _private_key(said: PublicKey) -> PrivateKey | None:
     return key
 
 
-def _known_keys(said: PublicKey) -> frozenset[RsaKey]:
-    """Whom a node with a key lets in: without a file nobody, as in Eclipse's nodes."""
-    if said.known_keys_file is None:
+def _known_keys(settings: PublicKey) -> frozenset[RsaKey]:
+    """The keys that a node with a key accepts: without a file none, as in Eclipse's nodes."""
+    if settings.known_keys_file is None:
         return frozenset()
     where = "transport/auth/pubkey/known_keys_file"
-    return frozenset(_read(where, said.known_keys_file, public_keys))
+    return frozenset(_read(where, settings.known_keys_file, public_keys))
 
 
 def _read(where: str, file: str, parse: Callable[[str], T]) -> T:

@@ -19,7 +19,7 @@ It is composed of machines that each fit on a page:
     LinkWriter   the link and what it left over (link_writer)  whether anyone can write
     FlushRequest what the loop was asked for (flushing)        whether the loop is going to write
     Congestion   what a full lane means (congestion)           whether a message waits or is dropped
-    RoomWaiters  threads, tasks, links (room)                  who goes on when a batch has left
+    RoomWaiters  threads, tasks, links (room)                  which of them a free lane wakes
 
 States, by two flags:
 
@@ -27,13 +27,13 @@ States, by two flags:
                     not empty: the link is *blocked*. Only the loop writes (`request.asked` stays
                     set, the link calls back when writable), or a thread that waits for room and
                     has waited at the socket itself (`link.wait_writable`)
-    closed          False: open. True: nothing is accepted, waiters are told, the rest is written
+    closed          False: open. True: nothing is accepted, waiters go on, the rest is written
 
 Invariants, whenever the lock is free:
 
 * what was accepted will be written while the link lives: either nothing waits, or
   `request.asked`, or `request.later`, or the thread that added it is about to call `_moved`.
-* `leftover` goes before anything `take` returns, so batches leave whole and in order.
+* `leftover` goes before anything `take` returns, so batches leave complete and in order.
 * a thread in `_room_within` is counted in `room.threads`; every batch that leaves wakes it.
 * a link in `room.links` is paused, and is resumed when no lane is full, or by `shut`.
 

@@ -161,7 +161,7 @@ def would_block(publication: Publication) -> bool:
     if publication.version != node.tables.version:
         node.renew(publication)
     priority = publication.priority
-    for remote in publication.remotes:  # noqa: SIM110 - a generator costs more than the question
+    for remote in publication.remotes:  # noqa: SIM110 - a generator costs more than the check
         if remote.outbox.full(priority):
             return True
     return False

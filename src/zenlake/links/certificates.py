@@ -2,7 +2,7 @@
 
 They come from `transport/link/tls` of the configuration, or from the options of one endpoint, which
 count more. Each is a file, or its content in base64. A file is read again when it has changed, so
-that a renewed certificate is shown to whoever comes next.
+that a renewed certificate is shown to the next neighbour that connects.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class Pem:
         if not self.path:
             return None
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     @contextlib.contextmanager
     def as_file(self) -> Iterator[str]:
         """A path where it can be read; OpenSSL takes certificates from nowhere else."""
         if self.path:
-            self.read()  # says which file is missing, where OpenSSL says that one of two is
+            self.read()  # names the missing file, where OpenSSL only says that one is
             yield self.path
             return
         if hasattr(os, "memfd_create"):  # never touches a disk
@@ -83,7 +83,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True)
 class TlsCredentials:
-    """All that one side of a secure link goes by."""
+    """The certificates and rules of one side of a secure link."""
 
     authority: Pem | None
     certificate: Pem | None
@@ -114,7 +114,7 @@ class TlsCredentials:
 
 
 def credentials(endpoint: EndPoint, settings: Tls, side: Side) -> TlsCredentials:
-    """What the configuration and the endpoint say, checked for contradictions."""
+    """The credentials in the configuration and the endpoint, checked for contradictions."""
     timeout = endpoint.get("tls_handshake_timeout_ms")
     return TlsCredentials(
         authority=_pem(endpoint, settings, "root_ca_certificate"),
@@ -129,56 +129,56 @@ def credentials(endpoint: EndPoint, settings: Tls, side: Side) -> TlsCredentials
     )
 
 
-def client_context(said: TlsCredentials) -> ssl.SSLContext:
+def client_context(tls: TlsCredentials) -> ssl.SSLContext:
     """How to be the side that connects: believe the given authorities, else those of the system.
 
     With authorities of one's own the system's are not believed as well: a private network is not
-    open to whoever can buy a certificate for any name.
+    open to every owner of a certificate for any name.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = said.verify_name
-    if said.authority is None:
+    context.check_hostname = tls.verify_name
+    if tls.authority is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
-        _believe(context, said.authority)
-    if said.mtls:
-        _show(context, *said.identity("connect"))
+        _believe(context, tls.authority)
+    if tls.mtls:
+        _show(context, *tls.identity("connect"))
     return context
 
 
-def server_context(said: TlsCredentials) -> ssl.SSLContext:
+def server_context(tls: TlsCredentials) -> ssl.SSLContext:
     """How to be the side that is connected to."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.num_tickets = 0  # nobody resumes
-    _show(context, *said.identity("listen"))
-    if said.mtls:
-        if said.authority is None:
+    context.num_tickets = 0  # sessions are not resumed
+    _show(context, *tls.identity("listen"))
+    if tls.mtls:
+        if tls.authority is None:
             raise ConfigError(
                 "enable_mtls needs transport/link/tls/root_ca_certificate, which is not set: "
                 "nothing says whose certificates to believe"
             )
         context.verify_mode = ssl.CERT_REQUIRED
-        _believe(context, said.authority)
+        _believe(context, tls.authority)
     return context
 
 
 class ServerContext:
-    """The context for whoever comes next, made anew when a file has changed."""
+    """The context for the next handshake, made anew when a file has changed."""
 
-    def __init__(self, said: TlsCredentials) -> None:
-        """Read everything once, so that what is wrong is known before somebody comes."""
-        self._said = said
-        self._stamps = said.stamps()
-        self._context = server_context(said)
+    def __init__(self, tls: TlsCredentials) -> None:
+        """Read everything once, so that a fault is known before a neighbour connects."""
+        self._tls = tls
+        self._stamps = tls.stamps()
+        self._context = server_context(tls)
 
     def current(self) -> tuple[ssl.SSLContext, LinkError | ConfigError | None]:
         """The context, and why new files could not be used if they could not."""
-        stamps = self._said.stamps()
+        stamps = self._tls.stamps()
         if stamps == self._stamps:
             return self._context, None
         self._stamps = stamps
         try:
-            self._context = server_context(self._said)
+            self._context = server_context(self._tls)
         except (LinkError, ConfigError) as error:
             # A file may be half written: it changes again, and is then looked at again.
             return self._context, error
@@ -186,10 +186,10 @@ class ServerContext:
 
 
 def tls_reason(error: Exception) -> str:
-    """Why a handshake failed, in words."""
+    """Why a handshake failed, as text."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        said = error.verify_message or "it does not verify"
-        return f"its certificate is not accepted: {said[:1].lower()}{said[1:].rstrip('.')}"
+        why = error.verify_message or "it does not verify"
+        return f"its certificate is not accepted: {why[:1].lower()}{why[1:].rstrip('.')}"
     if isinstance(error, ssl.SSLError):
         code = (error.reason or "").upper()
         if "ALERT" in code:

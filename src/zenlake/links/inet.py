@@ -10,7 +10,7 @@ from typing import Final
 from zenlake.errors import LinkError
 from zenlake.links.interfaces import local_addresses
 from zenlake.links.link import reason
-from zenlake.links.options import traffic_class, whole
+from zenlake.links.options import parse_integer, traffic_class
 from zenlake.values.locator import EndPoint, split_host_port
 
 __all__ = [
@@ -36,17 +36,17 @@ async def resolve(
 ) -> list[Place]:
     """The addresses of a host, in the order to try them.
 
-    An address in figures needs nobody's answer and is not handed to another thread.
+    A numeric address needs no resolver and is not handed to another thread.
     """
     try:
         try:
-            found = socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)
+            addresses = socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:
-            found = list(await loop.getaddrinfo(host, port, type=kind))
+            addresses = list(await loop.getaddrinfo(host, port, type=kind))
     except (OSError, ValueError) as error:  # a text that cannot be a name is a ValueError
         raise LinkError(f"the name '{host}' does not resolve: {reason(error)}") from error
     places: list[Place] = []
-    for family, _, _, _, address in found:
+    for family, _, _, _, address in addresses:
         place: Place = (family, address)  # type: ignore[assignment]
         if place not in places and len(places) < MAX_PLACES:
             places.append(place)
@@ -72,9 +72,9 @@ def address_text(address: object) -> str:
 
 
 def apply_options(sock: socket.socket, endpoint: EndPoint) -> None:
-    """Set on a socket what the endpoint says, before it is bound or connected."""
+    """Set the endpoint's options on a socket, before it is bound or connected."""
     for name, option in (("so_sndbuf", socket.SO_SNDBUF), ("so_rcvbuf", socket.SO_RCVBUF)):
-        size = whole(endpoint.get(name) or "")
+        size = parse_integer(endpoint.get(name) or "")
         if size:
             sock.setsockopt(socket.SOL_SOCKET, option, size)
     marked = endpoint.get("dscp")
@@ -101,8 +101,8 @@ async def bound(
 ) -> list[socket.socket]:
     """Sockets bound to every address of an endpoint; `[::]` takes IPv4 as well.
 
-    A machine without IPv6 that is told to listen at `[::]` listens at `0.0.0.0`: who writes `[::]`
-    means every address there is.
+    A machine without IPv6 that shall listen at `[::]` listens at `0.0.0.0`, since `[::]` stands for
+    every address there is.
     """
     places = await resolve(endpoint.host, endpoint.port, kind, loop)
     if endpoint.host == "::" and not _has_ipv6():

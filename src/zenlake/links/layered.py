@@ -2,10 +2,10 @@
 
     WebSocketLink ──► TlsLink ──► StreamLink ──► a socket
 
-The outer link owns the inner one. Before it is handed to anybody the two sides agree over the inner
-link; `opened` waits for that, and not a byte of the session travels earlier. What the inner link
-does not take is kept here, and the outer link takes nothing new until that is gone: so it never
-holds more than one `send` and the few words it says by itself.
+The outer link owns the inner one. Before it is handed out the two sides agree over the inner link;
+`opened` waits for that, and not a byte of the session travels earlier. What the inner link does not
+take is kept here, and the outer link takes nothing new until that is gone: so it never holds more
+than one `send` and the few bytes of its own protocol.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LayeredLink(Link):
         self.thread_safe = inner.thread_safe
         self.auth_identifier = inner.auth_identifier
         # Guards the state of the protocol and what the inner link has not taken. No callback runs
-        # under it, so whoever is called may send.
+        # under it, so a callback may send.
         self._lock = threading.Lock()
         self._rest = b""
         self._waiting = False
@@ -134,7 +134,7 @@ class LayeredLink(Link):
         return agreement.done() and not agreement.cancelled() and agreement.exception() is None
 
     def _agree(self) -> None:
-        """The two sides have agreed: nothing is read until somebody wants it."""
+        """The two sides have agreed: nothing is read until `start`."""
         self._inner.pause()
         if not self._agreement.done():
             self._agreement.set_result(None)
@@ -179,7 +179,7 @@ class LayeredLink(Link):
         self._inner.pause()
         on_lost = self._on_lost
         if on_lost is None:
-            self._over = self._over or (error,)  # for whoever starts it
+            self._over = self._over or (error,)  # for `start`
             return
         self._on_data = None
         self._on_lost = None
@@ -233,7 +233,7 @@ async def opened_in_time(
 
 
 class LayeredListener(LinkListener):
-    """A place where neighbours may come, who agree on a layer before they are let in."""
+    """Accepts links whose two sides agree on a layer before they are handed out."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class LayeredListener(LinkListener):
         refused: Callable[[Link, Exception], None],
     ) -> None:
         self.inner: LinkListener | None = None
-        """The place inside, set once it is there."""
+        """The listener of the inner links, set once it is open."""
         self._loop = loop
         self._on_link = on_link
         self._wrap = wrap
@@ -252,7 +252,7 @@ class LayeredListener(LinkListener):
         self._closed = False
 
     def accepted(self, link: Link) -> None:
-        """Somebody came to the place inside."""
+        """A neighbour connected to the inner listener."""
         if self._closed or len(self._knocking) >= MAX_KNOCKING:
             link.close()
             return
@@ -261,7 +261,7 @@ class LayeredListener(LinkListener):
         task.add_done_callback(self._knocking.discard)
 
     def close(self) -> None:
-        """Take nobody new, and nobody who has not agreed yet."""
+        """Accept no more links, and close those that have not agreed yet."""
         self._closed = True
         if self.inner is not None:
             self.inner.close()

@@ -1,4 +1,4 @@
-"""What the engine knows of any link.
+"""The interface of links, as the engine sees them.
 
 A link carries bytes to one neighbour and back. It is an edge with no opinion: it does not know
 batches, sessions or leases. Its life:
@@ -28,7 +28,7 @@ OnLost = Callable[[Exception | None], None]
 
 
 class Link(ABC):
-    """A way to one neighbour."""
+    """A connection that carries bytes to one neighbour and back."""
 
     stream: bool
     """Whether bytes arrive without boundaries; else each `send` is one datagram."""
@@ -46,7 +46,7 @@ class Link(ABC):
     def __init_subclass__(cls) -> None:
         """Refuse a class that any thread may write and none can wait for."""
         super().__init_subclass__()
-        # What is not said of the class may be said of each link: it has to be ready for both.
+        # A class that does not set it may set it for each link: it has to be ready for both.
         if getattr(cls, "thread_safe", True) and cls.wait_writable is Link.wait_writable:
             raise TypeError(
                 f"{cls.__name__} may be written by any thread, and has no wait_writable; "
@@ -78,7 +78,7 @@ class Link(ABC):
         """Hand bytes to the network, without waiting; how many it took.
 
         0 means that nothing fits now: try again when writable. A stream may take a part, a
-        datagram is taken whole or not at all. Raises `LinkError` when the link is broken.
+        datagram is taken completely or not at all. Raises `LinkError` when the link is broken.
         """
 
     @abstractmethod
@@ -119,10 +119,10 @@ class Link(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the link at once and without a word; never raises, a second time does nothing."""
+        """End the link at once; never raises, a second time does nothing."""
 
     def admit(self) -> None:  # noqa: B027 - most links have no use for it
-        """Say that a session runs over it: it no longer counts among those that only knocked."""
+        """A session runs over it: it no longer counts among those that have not opened one."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.src} => {self.dst}>"
@@ -132,7 +132,7 @@ OnLink = Callable[[Link], None]
 
 
 class LinkListener(ABC):
-    """A place where neighbours may come."""
+    """Accepts links from neighbours that connect."""
 
     @abstractmethod
     def locators(self) -> list[str]:
@@ -140,11 +140,11 @@ class LinkListener(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Take nobody new; links that came before live on. A second time does nothing."""
+        """Accept no more links; those that were accepted live on. A second time does nothing."""
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed, in the words of the system and without its numbers."""
+    """Why something failed, as the system words it and without its numbers."""
     if isinstance(error, LinkError):
         return str(error)
     if isinstance(error, TimeoutError) and not error.args:

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Side = Literal["connect", "listen"]
-Kind = Literal["whole", "factor", "flag", "class", "text", "address"]
+Kind = Literal["integer", "factor", "flag", "class", "text", "address"]
 
 MAX_INT: Final = 2**31 - 1
 
@@ -66,18 +66,18 @@ class Metadata:
 
 IFACE = Option("iface", "text", "Uses this network interface alone (Linux).")
 BIND = Option("bind", "address", "Connects from this local address.", ("connect",))
-SO_SNDBUF = Option("so_sndbuf", "whole", "The size of the system's send buffer, in bytes.")
-SO_RCVBUF = Option("so_rcvbuf", "whole", "The size of the system's receive buffer, in bytes.")
+SO_SNDBUF = Option("so_sndbuf", "integer", "The size of the system's send buffer, in bytes.")
+SO_RCVBUF = Option("so_rcvbuf", "integer", "The size of the system's receive buffer, in bytes.")
 DSCP = Option(
     "dscp", "class", "The traffic class byte of packets: 0 to 255, `0x` allowed, joined by a bar."
 )
 RETRY: Final = (
-    Option("retry_period_init_ms", "whole", "The first pause before trying again."),
-    Option("retry_period_max_ms", "whole", "The longest pause before trying again."),
+    Option("retry_period_init_ms", "integer", "The first pause before trying again."),
+    Option("retry_period_max_ms", "integer", "The longest pause before trying again."),
     Option("retry_period_increase_factor", "factor", "How much each pause grows."),
     Option("exit_on_failure", "flag", "Whether opening the session fails when this does."),
 )
-"""Read by whoever decides when to connect again; every protocol allows them."""
+"""Read by `node.connect`, which decides when to connect again; every protocol allows them."""
 
 INET: Final = (IFACE, BIND, SO_SNDBUF, SO_RCVBUF, DSCP)
 
@@ -116,8 +116,8 @@ TLS: Final = (
     ),
     Option(
         "tls_handshake_timeout_ms",
-        "whole",
-        "How long whoever connects may take for the handshake.",
+        "integer",
+        "How long a node that connects may take for the handshake.",
         ("listen",),
     ),
 )
@@ -179,8 +179,8 @@ def check_metadata(endpoint: EndPoint, known: Iterable[Metadata]) -> None:
             )
 
 
-def whole(text: str) -> int | None:
-    """The whole number that `text` spells, if it is one that a socket can be told."""
+def parse_integer(text: str) -> int | None:
+    """The integer that `text` spells, if it is one that a socket option can have."""
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT:
         return int(text)
     return None
@@ -188,7 +188,7 @@ def whole(text: str) -> int | None:
 
 def traffic_class(text: str) -> int | None:
     """The byte that `text` spells, such as `0x20` or `4|16`."""
-    found = 0
+    bits = 0
     for part in text.split("|"):
         try:
             number = int(part, 16 if part[:2] in ("0x", "0X") else 10)
@@ -196,12 +196,12 @@ def traffic_class(text: str) -> int | None:
             return None
         if not 0 <= number <= 255:
             return None
-        found |= number
-    return found
+        bits |= number
+    return bits
 
 
-def _whole_fault(value: str) -> str:
-    return "" if whole(value) else f"write a whole number from 1 to {MAX_INT}"
+def _integer_fault(value: str) -> str:
+    return "" if parse_integer(value) else f"write a whole number from 1 to {MAX_INT}"
 
 
 def _factor_fault(value: str) -> str:
@@ -233,7 +233,7 @@ def _address_fault(value: str) -> str:
 
 
 _FAULTS: Final = {
-    "whole": _whole_fault,
+    "integer": _integer_fault,
     "factor": _factor_fault,
     "flag": _flag_fault,
     "class": _class_fault,

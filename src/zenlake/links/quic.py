@@ -33,7 +33,7 @@ from zenlake.values.locator import EndPoint
 __all__ = ["connect", "listen"]
 
 ALPN: Final = ("zenoh", "hq-29")
-"""What the other side must speak: the word of today, and that of older nodes."""
+"""The application protocols to negotiate: the current one, and that of older nodes."""
 MAX_KNOCKING: Final = 128
 """How many connections to one place may be in the middle of their handshake."""
 
@@ -45,11 +45,11 @@ async def connect(
 ) -> Link:
     """A link to the first address that answers and whose certificate is accepted."""
     deadline = loop.time() + timeout
-    said = credentials(endpoint, settings.tls, "connect")
+    tls = credentials(endpoint, settings.tls, "connect")
     plain = only_inet(endpoint, settings.tls.so_sndbuf, settings.tls.so_rcvbuf)
     tried: list[str] = []
     try:
-        configuration = _client_configuration(said, endpoint.host)
+        configuration = _client_configuration(tls, endpoint.host)
         async with asyncio.timeout_at(deadline):
             places = await resolve(endpoint.host, endpoint.port, socket.SOCK_DGRAM, loop)
     except (LinkError, TimeoutError) as error:
@@ -58,7 +58,7 @@ async def connect(
         share = loop.time() + (deadline - loop.time()) / (len(places) - index)
         try:
             async with asyncio.timeout_at(share):
-                return await _connected(plain, place, loop, configuration, said)
+                return await _connected(plain, place, loop, configuration, tls)
         except OSError as error:  # a timeout is one, too
             tried.append(f"{address_text(place[1])}: {reason(error)}")
     raise LinkError(f"{plain}: cannot connect to {'; '.join(tried)}")
@@ -68,15 +68,15 @@ async def listen(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
 ) -> LinkListener:
     """Take connections at the endpoint."""
-    said = credentials(endpoint, settings.tls, "listen")
+    tls = credentials(endpoint, settings.tls, "listen")
     plain = only_inet(endpoint, settings.tls.so_sndbuf, settings.tls.so_rcvbuf)
-    if said.mtls:
+    if tls.mtls:
         raise ConfigError(
-            f"{plain}: quic cannot demand certificates of those who connect; "
+            f"{plain}: quic cannot demand certificates of nodes that connect; "
             "listen on tls, or set enable_mtls=false"
         )
     try:
-        listening = _QuicListener(endpoint, said, on_link)
+        listening = _QuicListener(endpoint, tls, on_link)
     except LinkError as error:
         raise LinkError(f"{plain}: {error}") from error
     try:
@@ -93,7 +93,7 @@ async def _connected(
     place: Place,
     loop: asyncio.AbstractEventLoop,
     configuration: QuicConfiguration,
-    said: TlsCredentials,
+    tls: TlsCredentials,
 ) -> Link:
     family, address = place
     sock = socket.socket(family, socket.SOCK_DGRAM)
@@ -104,7 +104,7 @@ async def _connected(
             sock.bind((_source(place), 0))
         quic = QuicConnection(configuration=configuration)
         transport, side = await loop.create_datagram_endpoint(
-            lambda: QuicSide(quic, said), sock=sock
+            lambda: QuicSide(quic, tls), sock=sock
         )
     except BaseException:
         sock.close()
@@ -130,7 +130,7 @@ def _source(place: Place) -> str:
 
 
 class _Server(QuicServer):
-    """A bound socket; connections are found by their ids."""
+    """A bound socket; datagrams go to connections by their ids."""
 
     def __init__(self, listening: _QuicListener, sock: socket.socket) -> None:
         configuration = listening.configuration()
@@ -142,7 +142,7 @@ class _Server(QuicServer):
         self._shut = False
 
     def shut(self) -> None:
-        """Take nobody new; the socket goes with the last connection."""
+        """Accept no more connections; the socket is closed with the last one."""
         self._shut = True
         for side in list(self._knocking):
             side.end()
@@ -161,8 +161,8 @@ class _Server(QuicServer):
         return len(data) > 5 and data[6 : 6 + data[5]] not in self._protocols
 
     def _came(self, quic: QuicConnection, stream_handler: object = None) -> QuicSide:
-        side = QuicSide(quic, self._listening.said)
-        timer = self._loop.call_later(self._listening.said.handshake_timeout, side.end)
+        side = QuicSide(quic, self._listening.tls)
+        timer = self._loop.call_later(self._listening.tls.handshake_timeout, side.end)
         self._knocking.add(side)
 
         def on_stream() -> None:
@@ -194,14 +194,14 @@ class _Server(QuicServer):
 
 @final
 class _QuicListener(LinkListener):
-    def __init__(self, endpoint: EndPoint, said: TlsCredentials, on_link: OnLink) -> None:
-        self.said = said
+    def __init__(self, endpoint: EndPoint, tls: TlsCredentials, on_link: OnLink) -> None:
+        self.tls = tls
         self.on_link = on_link
         self._endpoint = endpoint
         self._servers: list[_Server] = []
         self._places: list[str] = []
-        self._stamps = said.stamps()
-        self._configuration = _server_configuration(said)
+        self._stamps = tls.stamps()
+        self._configuration = _server_configuration(tls)
 
     async def open(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         """Listen at a bound socket too."""
@@ -210,41 +210,41 @@ class _QuicListener(LinkListener):
         self._places += listening_locators("quic", sock)
 
     def configuration(self) -> QuicConfiguration:
-        """That for whoever comes next, made anew when a file has changed."""
-        stamps = self.said.stamps()
+        """The configuration for the next connection, made anew when a file has changed."""
+        stamps = self.tls.stamps()
         if stamps != self._stamps:
             self._stamps = stamps
             try:
-                self._configuration = _server_configuration(self.said)
+                self._configuration = _server_configuration(self.tls)
             except (LinkError, ConfigError) as error:
                 log.warning("quic: the certificates of before are used: %s", error)
         return self._configuration
 
     def locators(self) -> list[str]:
-        """Where to reach it; by name if it was told one, since certificates are for names."""
+        """Where to reach it; by name if the endpoint has one, since certificates are for names."""
         return named_locators(self._endpoint, "quic", self._places)
 
     def close(self) -> None:
-        """Take nobody new."""
+        """Accept no more links."""
         for server in self._servers:
             server.shut()
         self._servers.clear()
 
 
-def _client_configuration(said: TlsCredentials, host: str) -> QuicConfiguration:
+def _client_configuration(tls: TlsCredentials, host: str) -> QuicConfiguration:
     configuration = QuicConfiguration(is_client=True, alpn_protocols=list(ALPN))
     configuration.verify_mode = ssl.CERT_REQUIRED
-    configuration.server_name = host.partition("%")[0] if said.verify_name else None
-    if said.authority is not None:
-        configuration.load_verify_locations(cadata=said.authority.read())
-    if said.mtls:
-        _show(configuration, *said.identity("connect"))
+    configuration.server_name = host.partition("%")[0] if tls.verify_name else None
+    if tls.authority is not None:
+        configuration.load_verify_locations(cadata=tls.authority.read())
+    if tls.mtls:
+        _show(configuration, *tls.identity("connect"))
     return configuration
 
 
-def _server_configuration(said: TlsCredentials) -> QuicConfiguration:
+def _server_configuration(tls: TlsCredentials) -> QuicConfiguration:
     configuration = QuicConfiguration(is_client=False, alpn_protocols=list(ALPN))
-    _show(configuration, *said.identity("listen"))
+    _show(configuration, *tls.identity("listen"))
     return configuration
 
 

@@ -37,7 +37,7 @@ STREAM: Final = 0
 MAX_UNSENT: Final = 1_000_000
 """How many bytes may wait to be sent or acknowledged before no more are taken."""
 MAX_HELD: Final = 1_000_000
-"""How many bytes are kept for a reader who pauses, before packets are dropped as if lost."""
+"""How many bytes are kept for a paused reader, before packets are dropped as if lost."""
 LAST_WORDS: Final = 1.0
 """How many seconds a closed link has to send what it had taken."""
 
@@ -74,7 +74,7 @@ class QuicLink(Link):
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more can be kept for a reader who pauses."""
+        """Whether nothing more can be kept for a paused reader."""
         return self._held_size >= MAX_HELD
 
     def start(self, on_data: OnData, on_lost: OnLost) -> None:
@@ -125,7 +125,7 @@ class QuicLink(Link):
         else:
             self._side.end()
 
-    # --------------------------------------------------------------------- told by the connection
+    # --------------------------------------------------------------------- called by the connection
 
     def arrived(self, data: bytes) -> None:
         """Bytes came on the stream."""
@@ -165,14 +165,14 @@ class QuicLink(Link):
 class QuicSide(QuicConnectionProtocol):
     """This end of a connection, and the link that runs over its stream."""
 
-    def __init__(self, quic: QuicConnection, said: TlsCredentials) -> None:
+    def __init__(self, quic: QuicConnection, tls: TlsCredentials) -> None:
         super().__init__(quic)
         self.link: QuicLink | None = None
         self.peer: NetworkAddress | None = None
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.on_stream: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
-        self._said = said
+        self._tls = tls
         self._ended = False
         self._leaving = False
         self._alarm: asyncio.TimerHandle | None = None
@@ -224,7 +224,7 @@ class QuicSide(QuicConnectionProtocol):
         """A packet came."""
         link = self.link
         if self._ended or (link is not None and link.is_full):
-            return  # as if it had been lost on the way: it comes again
+            return  # as if it had been lost: it is sent again
         self.peer = addr
         super().datagram_received(data, addr)
         self._told()
@@ -264,7 +264,7 @@ class QuicSide(QuicConnectionProtocol):
         words = event.reason_phrase.strip("\0") or f"error {event.error_code:#x}"
         if not self.opened.done():
             self.opened.set_exception(LinkError(f"no QUIC with the other side: {words}"))
-            self.opened.exception()  # somebody may ask, nobody must
+            self.opened.exception()  # it need not be awaited
         if self.link is not None:
             in_order = event.error_code == 0
             error = None if in_order else LinkError(f"{self.link.dst}: the link broke: {words}")
@@ -279,7 +279,7 @@ class QuicSide(QuicConnectionProtocol):
             return
         for attribute in shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
             self.common_name = str(attribute.value)
-        if self._said.close_on_expiration:
+        if self._tls.close_on_expiration:
             self._expiry = shown.not_valid_after_utc.timestamp()
             self._watch()
 

@@ -1,4 +1,4 @@
-"""Which protocols there are, and the way from an endpoint to a link.
+"""The protocols that are implemented: from an endpoint to a link or a listener.
 
     link = await connect(EndPoint.parse("tcp/127.0.0.1:7447"), loop, timeout=10)
     listening = await listen(EndPoint.parse("tcp/[::]:7447"), loop, on_link)
@@ -45,7 +45,7 @@ DEFAULTS: Final = LinkSettings()
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A kind of link: how it is made, and what an endpoint may say of it."""
+    """A kind of link: how it is made, and which options an endpoint may have."""
 
     name: str
     summary: str
@@ -127,7 +127,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "udp",
             "Datagrams over the network, which may be lost. Listening on the address of a "
             "multicast group (`udp/224.0.0.225:7447#iface=eth0`) joins it: publications go to all "
-            "of its members at once, without a session; questions do not cross it.",
+            "of its members at once, without a session; queries do not cross it.",
             "udp/192.168.0.1:7447",
             udp.MTU,
             lambda endpoint, loop, timeout, _: udp.connect(endpoint, loop, timeout),
@@ -219,7 +219,7 @@ async def connect(
     """A link to the endpoint, not yet started; `settings` is `transport/link` of a configuration.
 
     Raises `LocatorError` when the endpoint asks for what is not honoured, and `LinkError` when
-    there is no way, with every address that was tried and why it failed.
+    it cannot be reached, with every address that was tried and why it failed.
     """
     protocol = check(endpoint, "connect", settings)
     return await protocol.connect(endpoint, loop, timeout, settings)
@@ -261,7 +261,7 @@ def check(endpoint: EndPoint, side: Side, settings: LinkSettings = DEFAULTS) -> 
 
 
 def supports(locator: str) -> bool:
-    """Whether a locator that another node told could be connected to."""
+    """Whether a locator that another node announced could be connected to."""
     try:
         check(EndPoint(Locator.parse(locator)), "connect")
     except LocatorError:

@@ -1,8 +1,8 @@
 """Links over serial lines: `serial//dev/ttyUSB0#baudrate=115200`.
 
-A line has two ends and no idea who is there. The side that connects says *begin*, the one that
-listens answers *yes, begin*, and batches follow. A second *begin* on a running link means that the
-other side started anew: it is told *not now*, the link ends, and its next *begin* is answered.
+A line has no notion of a connection. The side that connects sends INIT, the one that listens
+answers INIT|ACK, and batches follow. A second INIT on a running link means that the other side
+started anew: it is sent RESET, the link ends, and its next INIT is answered.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ MTU: Final = MAX_PAYLOAD
 READ_SIZE: Final = 65536
 BAUD_RATE: Final = 9600
 AGAIN: Final = 0.5
-"""How many seconds to wait for an answer to *begin*, and after *not now*, before the next."""
+"""How many seconds to wait for an answer to INIT, and after RESET, before the next."""
 BREATH: Final = 0.1
 """How many seconds to wait before a line that cannot be opened is tried again."""
 
 OPTIONS: Final = (
-    Option("baudrate", "whole", f"Bits a second, {BAUD_RATE} unless told."),
-    Option("exclusive", "flag", "Whether no other process may open the line; true unless told."),
+    Option("baudrate", "integer", f"Bits a second, {BAUD_RATE} unless given."),
+    Option("exclusive", "flag", "Whether no other process may open the line; true unless given."),
 )
 
 log = logging.getLogger("zenlake.links")
 
 
 async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float) -> Link:
-    """A link to whoever listens at the other end of the line."""
+    """A link to the node that listens at the other end of the line."""
     link = SerialLink(_Port(endpoint, loop), loop, connects=True)
     return await opened_in_time(link, loop, loop.time() + timeout)
 
@@ -115,7 +115,7 @@ class SerialLink(LayeredLink):
             self._deliver(payload)
 
     def _answer(self, header: int) -> None:
-        """Somebody said something before the link was there."""
+        """Handle a frame that came before the link was agreed."""
         if self._connects and header & INIT and header & ACK:
             self._ask_no_more()
             self._agree()
@@ -158,11 +158,11 @@ class _SerialListener(LinkListener):
         self._task = loop.create_task(self._run())
 
     def locators(self) -> list[str]:
-        """Where to reach it: nowhere, for anybody but who is at the other end."""
+        """Where to reach it: nowhere but from the other end of the line."""
         return []
 
     def close(self) -> None:
-        """Take nobody new."""
+        """Accept no more links."""
         self._closed = True
         self._task.cancel()
         if self._waiting is not None:
@@ -327,12 +327,12 @@ def _opened(endpoint: EndPoint) -> int:
         raise LinkError(f"{endpoint}: cannot open the line: {reason(error)}") from error
     try:
         tty.setraw(fd)
-        said = termios.tcgetattr(fd)
-        said[0] &= ~(termios.IXON | termios.IXOFF | termios.IXANY)
-        said[2] |= termios.CLOCAL | termios.CREAD
-        said[2] &= ~(termios.CSTOPB | termios.CRTSCTS)
-        said[4] = said[5] = speed
-        termios.tcsetattr(fd, termios.TCSANOW, said)
+        attributes = termios.tcgetattr(fd)
+        attributes[0] &= ~(termios.IXON | termios.IXOFF | termios.IXANY)
+        attributes[2] |= termios.CLOCAL | termios.CREAD
+        attributes[2] &= ~(termios.CSTOPB | termios.CRTSCTS)
+        attributes[4] = attributes[5] = speed
+        termios.tcsetattr(fd, termios.TCSANOW, attributes)
         termios.tcflush(fd, termios.TCIOFLUSH)
         if endpoint.get("exclusive") != "false":
             fcntl.ioctl(fd, termios.TIOCEXCL)

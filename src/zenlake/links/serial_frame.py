@@ -7,8 +7,8 @@
       7 6 5 4 3 2 1 0
      |0 0 0 0 0|R|A|I|    I begin · A yes, begin · R not now; data has none of them
 
-Whoever is lost in the middle of a frame finds the next one behind the next zero. Stuffing (COBS)
-replaces each zero by the distance to the next, so it costs one byte in 254.
+A reader that is lost in the middle of a frame finds the next one behind the next zero. Stuffing
+(COBS) replaces each zero by the distance to the next, so it costs one byte in 254.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _POLYNOMIAL: Final = 0x04C11DB7
 
 
 def _table() -> tuple[int, ...]:
-    found: list[int] = []
+    table: list[int] = []
     for byte in range(256):
         rest = byte
         for _ in range(8):
             rest = (rest >> 1) ^ (_POLYNOMIAL if rest & 1 else 0)
-        found.append(rest)
-    return tuple(found)
+        table.append(rest)
+    return tuple(table)
 
 
 _TABLE: Final = _table()
@@ -90,7 +90,7 @@ class SerialDeframer:
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """The frames that `data` completes: their headers and payloads."""
-        found: list[tuple[int, bytes]] = []
+        frames: list[tuple[int, bytes]] = []
         pieces = (self._begun + data).split(b"\0")
         self._begun = pieces.pop()
         for piece in pieces:
@@ -100,7 +100,7 @@ class SerialDeframer:
             if not piece:
                 continue
             try:
-                found.append(decode(piece))
+                frames.append(decode(piece))
             except DecodeError:
                 self.dropped += 1
         if len(self._begun) > MAX_FRAME:
@@ -109,7 +109,7 @@ class SerialDeframer:
             if not self._lost:
                 self.dropped += 1
             self._lost = True
-        return found
+        return frames
 
 
 def _stuffed(data: bytes) -> bytes:

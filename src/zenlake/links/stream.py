@@ -29,7 +29,7 @@ PATIENCE: Final = 0.1
 LAST_READS: Final = 8
 BACKLOG: Final = 128
 ACCEPTS_AT_ONCE: Final = 32
-"""How many connections are taken before others on the loop have their turn."""
+"""How many connections are accepted before other callbacks of the loop run."""
 BREATH: Final = 0.2
 """How many seconds to wait when the process has no more descriptors for connections."""
 
@@ -167,7 +167,7 @@ class StreamLink(Link):
         self._on_lost = None
         with self._lock, contextlib.suppress(OSError):
             # A socket closed over unread bytes resets the connection, and the other side may
-            # then lose our last words. So what has arrived is read, within reason.
+            # then lose what we sent last. So what has arrived is read, within reason.
             with contextlib.suppress(OSError):
                 for _ in range(LAST_READS):
                     if not self._sock.recv(READ_SIZE):

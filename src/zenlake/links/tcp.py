@@ -89,7 +89,7 @@ class _TcpListener(LinkListener):
         ]
 
     def close(self) -> None:
-        """Take nobody new."""
+        """Accept no more links."""
         for acceptor in self._acceptors:
             acceptor.close()
         self._acceptors.clear()

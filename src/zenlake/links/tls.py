@@ -54,14 +54,14 @@ async def secure(
 ) -> TlsLink:
     """As `connect`, for a protocol over TLS."""
     deadline = loop.time() + timeout
-    said = credentials(endpoint, settings.tls, "connect")
+    tls = credentials(endpoint, settings.tls, "connect")
     plain = only_inet(endpoint, settings.tls.so_sndbuf, settings.tls.so_rcvbuf)
     try:
-        context = client_context(said)
+        context = client_context(tls)
     except LinkError as error:
         raise LinkError(f"{plain}: {error}") from error
     inner = await tcp.connect(plain, loop, deadline - loop.time())
-    link = TlsLink(inner, loop, context, said, protocol, endpoint.host)
+    link = TlsLink(inner, loop, context, tls, protocol, endpoint.host)
     return await opened_in_time(link, loop, deadline)
 
 
@@ -80,10 +80,10 @@ async def secure_listening(
     protocol: str,
 ) -> LinkListener:
     """As `listen`, for a protocol over TLS."""
-    said = credentials(endpoint, settings.tls, "listen")
+    tls = credentials(endpoint, settings.tls, "listen")
     plain = only_inet(endpoint, settings.tls.so_sndbuf, settings.tls.so_rcvbuf)
     try:
-        listening = _TlsListener(endpoint, loop, on_link, said, protocol)
+        listening = _TlsListener(endpoint, loop, on_link, tls, protocol)
     except LinkError as error:
         raise LinkError(f"{plain}: {error}") from error
     listening.inner = await tcp.listen(plain, loop, listening.accepted)
@@ -103,7 +103,7 @@ class TlsLink(LayeredLink):
         inner: Link,
         loop: asyncio.AbstractEventLoop,
         context: ssl.SSLContext,
-        said: TlsCredentials,
+        tls: TlsCredentials,
         protocol: str,
         host: str = "",
     ) -> None:
@@ -116,7 +116,7 @@ class TlsLink(LayeredLink):
         # Held while bytes are decrypted and handed over: two threads would mix them up.
         self._reader = threading.Lock()
         self._home = threading.get_ident()
-        self._said = said
+        self._credentials = tls
         self._expiry = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         super().__init__(inner, loop, protocol)
@@ -253,7 +253,7 @@ class TlsLink(LayeredLink):
                 if pair[0] == "commonName":
                     self.auth_identifier = str(pair[1])
         until = shown.get("notAfter")
-        if self._said.close_on_expiration and isinstance(until, str):
+        if self._credentials.close_on_expiration and isinstance(until, str):
             self._expiry = float(ssl.cert_time_to_seconds(until))
             self._watch()
 
@@ -273,17 +273,17 @@ class _TlsListener(LayeredListener):
         endpoint: EndPoint,
         loop: asyncio.AbstractEventLoop,
         on_link: OnLink,
-        said: TlsCredentials,
+        tls: TlsCredentials,
         protocol: str,
     ) -> None:
         super().__init__(loop, on_link, self._secured, _refused)
         self._endpoint = endpoint
         self._protocol = protocol
-        self._said = said
-        self._context = ServerContext(said)
+        self._tls = tls
+        self._context = ServerContext(tls)
 
     def locators(self) -> list[str]:
-        """Where to reach it; by name if it was told one, since certificates are for names."""
+        """Where to reach it; by name if the endpoint has one, since certificates are for names."""
         assert self.inner is not None
         return named_locators(self._endpoint, self._protocol, self.inner.locators())
 
@@ -291,8 +291,8 @@ class _TlsListener(LayeredListener):
         context, fault = self._context.current()
         if fault is not None:
             log.warning("%s: the certificates of before are used: %s", self._protocol, fault)
-        link = TlsLink(inner, self._loop, context, self._said, self._protocol)
-        deadline = self._loop.time() + self._said.handshake_timeout
+        link = TlsLink(inner, self._loop, context, self._tls, self._protocol)
+        deadline = self._loop.time() + self._tls.handshake_timeout
         return await opened_in_time(link, self._loop, deadline)
 
 

@@ -1,8 +1,8 @@
 """Links over UDP: each batch is one datagram.
 
-Who connects has a socket of its own. Who listens has one socket for all, and a link for each
-address that datagrams come from. Anybody can make up addresses, so those that only knocked are
-few at a time; a link counts as knocking until `admit` says that a session runs over it.
+A node that connects has a socket of its own. A listener has one socket for all, and a link for each
+address that datagrams come from. Source addresses can be forged, so links without a session are few
+at a time; a link counts as one of them until `admit` is called.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["MAX_KNOCKING", "MAX_SOURCES", "MTU", "UdpListener", "connect", "list
 MTU: Final = 65487
 READ_SIZE: Final = 65536
 READS_AT_ONCE: Final = 64
-"""How many datagrams are taken before others on the loop have their turn."""
+"""How many datagrams are read before other callbacks of the loop run."""
 MAX_KNOCKING: Final = 100
 MAX_SOURCES: Final = 2048
 MAX_EARLY: Final = 2
@@ -42,7 +42,7 @@ _FULL: Final = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.EINTR)
 
 
 async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float) -> Link:
-    """A link to the first address of the endpoint that there is a way to.
+    """A link to the first address of the endpoint that can be routed to.
 
     Nothing is sent, so nothing is known of the other side yet.
     """
@@ -173,7 +173,7 @@ class _UdpLink(Link):
                 datagram = self._sock.recv(READ_SIZE)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError as error:  # mostly: nobody listens there
+            except OSError as error:  # mostly: no socket is bound there
                 self._lost(LinkError(f"{self.dst}: the link broke: {reason(error)}"))
                 return
             if self._on_data is not None:
@@ -329,7 +329,7 @@ class _SharedSocket:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                continue  # an earlier datagram of ours found nobody; others go on
+                continue  # an earlier datagram of ours was refused; others go on
             link = self._links.get(address) or self._knocked(address)
             if link is not None:
                 link.arrived(datagram)
@@ -391,7 +391,7 @@ class UdpListener(LinkListener):
         ]
 
     def close(self) -> None:
-        """Take nobody new."""
+        """Accept no more links."""
         self._open = False
         for shared in self._sockets:
             shared.close()

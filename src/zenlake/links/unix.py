@@ -71,7 +71,7 @@ class _UnixListener(LinkListener):
         return [f"{PROTOCOL}/{self._path}"]
 
     def close(self) -> None:
-        """Take nobody new, and remove the path unless another socket is there by now."""
+        """Accept no more links, and remove the path unless another socket is there by now."""
         self._acceptor.close()
         if self._file is not None and _identity(self._path) == self._file:
             with contextlib.suppress(OSError):
@@ -91,15 +91,15 @@ def _socket(endpoint: EndPoint) -> socket.socket:
 
 
 def _make_way(endpoint: EndPoint) -> None:
-    """Remove a socket that nobody listens at; refuse to touch anything else."""
+    """Remove a socket that no process listens at; refuse to touch anything else."""
     path = endpoint.address
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return
     except OSError as error:
         raise LinkError(f"{endpoint}: cannot look at {path}: {reason(error)}") from error
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise LinkError(f"{endpoint}: {path} is there and is not a socket; choose another path")
     with _socket(endpoint) as probe:
         try:
@@ -111,18 +111,20 @@ def _make_way(endpoint: EndPoint) -> None:
         except FileNotFoundError:
             return
         except BlockingIOError:
-            pass  # its queue is full: somebody is there
+            pass  # its queue is full: a process listens
         except OSError as error:
-            raise LinkError(f"{endpoint}: cannot ask who is at {path}: {reason(error)}") from error
+            raise LinkError(
+                f"{endpoint}: cannot find out whether a process listens at {path}: {reason(error)}"
+            ) from error
     raise LinkError(f"{endpoint}: another process listens at {path}; choose another path")
 
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _nameless() -> str:

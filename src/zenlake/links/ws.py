@@ -32,7 +32,7 @@ from zenlake.values.locator import EndPoint
 __all__ = ["WebSocketLink", "connect", "listen"]
 
 AGREEMENT: Final = 10.0
-"""How many seconds whoever comes may take to ask for a WebSocket."""
+"""How many seconds a neighbour that connects may take to ask for a WebSocket."""
 IN_ORDER: Final = (1000, 1001, 1005)
 """The codes of goodbyes without a fault."""
 
@@ -98,7 +98,9 @@ class WebSocketLink(LayeredLink):
             try:
                 self._write(self._ws.send(BytesMessage(data=data)))
             except LocalProtocolError as error:
-                raise LinkError(f"{self.dst}: cannot send: the other side said goodbye") from error
+                raise LinkError(
+                    f"{self.dst}: cannot send: the other side closed the WebSocket"
+                ) from error
         return len(data)
 
     def _arrived(self, data: bytes) -> None:
@@ -132,8 +134,8 @@ class WebSocketLink(LayeredLink):
         elif isinstance(event, AcceptConnection):
             self._agree()
         elif isinstance(event, RejectConnection | RejectData):
-            said = getattr(event, "status_code", "no")
-            raise LinkError(f"{self.dst}: no WebSocket here: the other side answered {said}")
+            status = getattr(event, "status_code", "no")
+            raise LinkError(f"{self.dst}: no WebSocket here: the other side answered {status}")
         elif isinstance(event, Ping):
             with self._lock:
                 self._write(self._ws.send(event.response()))
@@ -147,7 +149,7 @@ class WebSocketLink(LayeredLink):
         elif isinstance(event, TextMessage):
             raise LinkError(f"{self.dst}: the other side sent text, which is no batch")
         else:
-            assert isinstance(event, Pong)  # nobody asked for it; harmless
+            assert isinstance(event, Pong)  # unasked; harmless
 
     def _heard(self, event: BytesMessage) -> None:
         if not self._message and event.message_finished and len(event.data) <= MAX_BATCH:
@@ -185,8 +187,8 @@ class _WebSocketListener(LayeredListener):
     def locators(self) -> list[str]:
         """Where to reach it."""
         assert self.inner is not None
-        found = self.inner.locators()
-        return [f"{self._protocol}/{locator.partition('/')[2]}" for locator in found]
+        locators = self.inner.locators()
+        return [f"{self._protocol}/{locator.partition('/')[2]}" for locator in locators]
 
     async def _agreed(self, inner: Link) -> WebSocketLink:
         link = WebSocketLink(inner, self._loop, self._protocol)

@@ -25,7 +25,7 @@ def admit(node: Node, neighbour: Neighbour, terms: Terms) -> int:
         return CONNECTION_TO_SELF
     if node.closing:
         return INVALID
-    if terms.told != NOT_YET:
+    if terms.assigned != NOT_YET:
         place_of(neighbour, terms)  # which raises if there is none
     first = node.by_zid.get(terms.zid)
     if first is not None:
@@ -62,7 +62,7 @@ def bound_of(neighbour: Neighbour) -> Callable[[Terms], int]:
 def place_of(neighbour: Neighbour, terms: Terms) -> Place:
     """Where a neighbour lies; raises `HandshakeError` if both sides do not agree on that."""
     claim = claim_of(neighbour, terms)
-    return place(neighbour.node.mode, terms.whatami, claim, terms.told)
+    return place(neighbour.node.mode, terms.whatami, claim, terms.assigned)
 
 
 def _may_join(node: Node, first: Neighbour, terms: Terms) -> bool:

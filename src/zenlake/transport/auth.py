@@ -34,27 +34,27 @@ METHODS = 8
 
 def read_methods(data: bytes | None) -> dict[int, int | bytes | None]:
     """The methods in an `auth` extension, by id."""
-    found: dict[int, int | bytes | None] = {}
+    methods: dict[int, int | bytes | None] = {}
     if data is None:
-        return found
+        return methods
     r = Reader(data)
     while r.pos < r.end:
         header = r.u8()
         id = header & 0x0F
         shape = header & 0x60
         if shape == UNIT:
-            found[id] = None
+            methods[id] = None
         elif shape == Z64:
-            found[id] = r.vle(0xFFFF_FFFF_FFFF_FFFF)
+            methods[id] = r.vle(0xFFFF_FFFF_FFFF_FFFF)
         elif shape == ZBUF:
-            found[id] = r.take(r.vle(0xFFFF))
+            methods[id] = r.take(r.vle(0xFFFF))
         else:
             raise DecodeError("an authentication method with the reserved encoding 3", r.pos)
-        if len(found) > METHODS:
+        if len(methods) > METHODS:
             raise DecodeError(f"more than {METHODS} authentication methods", r.pos)
         if not header & 0x80:
             break
-    return found
+    return methods
 
 
 def write_methods(methods: Mapping[int, int | bytes | None]) -> bytes | None:
@@ -88,7 +88,7 @@ class Credentials:
 
     user: bytes = b""
     password: bytes = field(default=b"", repr=False)
-    #: The users that may connect to us; None: everybody, without asking.
+    #: The users that may connect to us; None: every node, without credentials.
     users: Mapping[bytes, bytes] | None = field(default=None, repr=False)
     key: PrivateKey | None = field(default=None, repr=False)
     #: The keys that may connect to us; None: any key.
@@ -112,7 +112,7 @@ class InitiatorAuth:
     """The side that connects."""
 
     def __init__(self, credentials: Credentials, random: Random) -> None:
-        """`random` gives bytes nobody can guess."""
+        """`random` gives bytes that cannot be guessed."""
         self.credentials = credentials
         self.random = random
 
@@ -130,13 +130,13 @@ class InitiatorAuth:
     def open(self, ack: bytes | None) -> bytes | None:
         """For OpenSyn, from what InitAck brought."""
         methods = read_methods(ack)
-        answer: dict[int, int | bytes | None] = {}
+        shown: dict[int, int | bytes | None] = {}
         nonce = methods.get(USER_PASSWORD)
         if isinstance(nonce, int) and self.credentials.user:
             w = Writer()
             w.sized(self.credentials.user, 0xFFFF)
             w.sized(proof(nonce, self.credentials.password), 0xFFFF)
-            answer[USER_PASSWORD] = w.getvalue()
+            shown[USER_PASSWORD] = w.getvalue()
         offered = methods.get(PUBLIC_KEY)
         if isinstance(offered, bytes) and self.credentials.key is not None:
             r = Reader(offered)
@@ -144,15 +144,15 @@ class InitiatorAuth:
             challenge = self.credentials.key.decrypt(r.take(r.vle(0xFFFF)))
             w = Writer()
             w.sized(theirs.encrypt(challenge, self.random), 0xFFFF)
-            answer[PUBLIC_KEY] = w.getvalue()
-        return write_methods(answer)
+            shown[PUBLIC_KEY] = w.getvalue()
+        return write_methods(shown)
 
 
 class AcceptorAuth:
     """The side that is connected to."""
 
     def __init__(self, credentials: Credentials, random: Random) -> None:
-        """`random` gives bytes nobody can guess."""
+        """`random` gives bytes that cannot be guessed."""
         self.credentials = credentials
         self.random = random
         self.nonce = int.from_bytes(random(8), "little")
@@ -162,15 +162,15 @@ class AcceptorAuth:
         self.user: str = ""
 
     def ack(self, syn: bytes | None) -> bytes | None:
-        """For InitAck; raises if somebody without credentials knocks."""
+        """For InitAck; raises if the initiator has no credentials and needs some."""
         methods = read_methods(syn)
-        answer: dict[int, int | bytes | None] = {}
+        shown: dict[int, int | bytes | None] = {}
         if self.credentials.users is not None:
             if USER_PASSWORD not in methods:
                 raise HandshakeError(
                     "it has no user and password, and we let none in so", GENERIC, LOGIN
                 )
-            answer[USER_PASSWORD] = self.nonce
+            shown[USER_PASSWORD] = self.nonce
         if self.credentials.key is not None:
             offered = methods.get(PUBLIC_KEY)
             if not isinstance(offered, bytes):
@@ -187,20 +187,20 @@ class AcceptorAuth:
             w = Writer()
             self.credentials.key.public.write(w)
             w.sized(self.theirs.encrypt(self.challenge, self.random), 0xFFFF)
-            answer[PUBLIC_KEY] = w.getvalue()
-        return write_methods(answer)
+            shown[PUBLIC_KEY] = w.getvalue()
+        return write_methods(shown)
 
     def open(self, syn: bytes | None) -> bytes | None:
         """For OpenAck, from what OpenSyn brought; raises if it proves nothing."""
         methods = read_methods(syn)
-        answer: dict[int, int | bytes | None] = {}
+        shown: dict[int, int | bytes | None] = {}
         if self.credentials.users is not None:
             self._check_password(methods.get(USER_PASSWORD))
-            answer[USER_PASSWORD] = None
+            shown[USER_PASSWORD] = None
         if self.credentials.key is not None:
             self._check_key(methods.get(PUBLIC_KEY), self.credentials.key)
-            answer[PUBLIC_KEY] = None
-        return write_methods(answer)
+            shown[PUBLIC_KEY] = None
+        return write_methods(shown)
 
     def _check_password(self, shown: int | bytes | None) -> None:
         if not isinstance(shown, bytes) or self.credentials.users is None:

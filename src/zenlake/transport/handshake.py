@@ -1,13 +1,13 @@
 """How a session begins: both sides of INIT and OPEN.
 
     initiator                              acceptor
-    InitSyn   who I am, what I can  ──►
-              ◄──  InitAck   who I am, what we both can, a cookie
+    InitSyn   id, what it can       ──►
+              ◄──  InitAck   id, what both can, a cookie
     OpenSyn   lease, first number, cookie  ──►
               ◄──  OpenAck   lease, first number
 
 What is agreed is in `Terms`. A side that cannot go on raises `HandshakeError`, which knows the
-reason to give in the closing word.
+reason to give in Close.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ ROLES = ("router", "peer", "client")
 
 
 def no_chance(size: int) -> bytes:
-    """For nodes that ask nobody for a proof."""
+    """For nodes that demand no proof."""
     return bytes(size)
 
 
 def no_bound(terms: Terms) -> int:
-    """For nodes that put nobody anywhere: the modes decide."""
+    """For nodes that assign no bounds: the modes decide."""
     return -1
 
 
@@ -71,13 +71,13 @@ class Offer:
     credentials: Credentials = NOBODY
     #: The region that this node says it is in, for gateways that ask; empty: none.
     region_name: bytes = b""
-    #: What it says of the other side's place: 0 north, 1 south, -1 nothing.
+    #: The bound that it assigns to the other side: 0 north, 1 south, -1 none.
     bound: Callable[[Terms], int] = no_bound
     #: Shown by nodes that allow several links to one neighbour.
     link_key: PrivateKey | None = None
     #: What this link is for, as the number on the wire; 0: everything.
     purpose: int = 0
-    #: Bytes nobody can guess, for those who prove who they are.
+    #: Gives bytes that cannot be guessed, for proofs.
     random: Random = no_chance
 
 
@@ -102,11 +102,11 @@ class Terms:
     link_key: PublicKey | None = None  # whose links may join the session; None: it has one link
     purpose: int = 0  # what this link is for; 0: everything
     region_name: bytes = b""  # the region that the neighbour says it is in
-    told: int = -1  # where it has put us: 0 north, 1 south, -1 it does not say, -2 not yet
+    assigned: int = -1  # the bound it assigns to us: 0 north, 1 south, -1 none, -2 not known yet
 
 
-def said_bound(bound: int) -> int | None:
-    """What is said of a place, as the message has it."""
+def bound_field(bound: int) -> int | None:
+    """A bound as the field of the message; None: not assigned."""
     return None if bound < 0 else bound
 
 
@@ -124,7 +124,7 @@ class Initiator:
     """The side that connects."""
 
     def __init__(self, offer: Offer, expected: bytes = b"") -> None:
-        """`expected`: the id that whoever is found must have (empty: any)."""
+        """`expected`: the id that the acceptor must have (empty: any)."""
         self.offer = offer
         self.expected = expected
         #: Whether the acceptor asked for proof of who this is.
@@ -135,7 +135,7 @@ class Initiator:
         self.done = False
 
     def start(self) -> Message:
-        """The first word."""
+        """The InitSyn."""
         offer = self.offer
         return InitSyn(
             version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=offer.resolution,
@@ -147,7 +147,7 @@ class Initiator:
         )  # fmt: skip
 
     def receive(self, message: Message) -> Message | None:
-        """The answer to what the acceptor said; `terms` are final once `done`."""
+        """The answer to a message of the acceptor; `terms` are final once `done`."""
         if isinstance(message, Close):
             raise refuse_close(message, self._guess(message.reason))
         if self.terms is None:
@@ -162,7 +162,7 @@ class Initiator:
             rx_initial_sn=message.initial_sn,
             rx_lease=message.lease,
             link_key=self.proof.theirs if message.multilink else None,
-            told=-1 if message.remote_bound is None else message.remote_bound,
+            assigned=-1 if message.remote_bound is None else message.remote_bound,
         )
         self.done = True
         return None
@@ -217,7 +217,7 @@ class Initiator:
             link_key=self.proof.theirs,
             purpose=offer.purpose,
             region_name=ack.region_name or b"",
-            told=-2,
+            assigned=-2,
         )
         return OpenSyn(
             lease=offer.lease,
@@ -225,7 +225,7 @@ class Initiator:
             cookie=ack.cookie,
             auth=self.auth.open(ack.auth),
             multilink=shown,
-            remote_bound=said_bound(offer.bound(self.terms)),
+            remote_bound=bound_field(offer.bound(self.terms)),
         )
 
 
@@ -233,7 +233,7 @@ class Acceptor:
     """The side that listens."""
 
     def __init__(self, offer: Offer, cookie: bytes) -> None:
-        """`cookie`: bytes nobody can guess, made for this link alone."""
+        """`cookie`: bytes that cannot be guessed, made for this link alone."""
         self.offer = offer
         self.cookie = cookie
         self.auth = AcceptorAuth(offer.credentials, offer.random)
@@ -244,7 +244,7 @@ class Acceptor:
         self.done = False
 
     def receive(self, message: Message) -> Message | None:
-        """The answer to what the initiator said; none yet when `done`: see `accept`."""
+        """The answer to a message of the initiator; none yet when `done`: see `accept`."""
         if isinstance(message, Close):
             raise refuse_close(message)
         if self.terms is None:
@@ -264,20 +264,20 @@ class Acceptor:
             rx_lease=message.lease,
             user=self.auth.user,
             link_key=self.proof.theirs if self._multilink else None,
-            told=-1 if message.remote_bound is None else message.remote_bound,
+            assigned=-1 if message.remote_bound is None else message.remote_bound,
         )
         self.done = True
         return None
 
     def accept(self) -> Message:
-        """The last word, once the node has nothing against this neighbour."""
+        """The OpenAck, once the node admits this neighbour."""
         assert self.terms is not None
         return OpenAck(
             lease=self.offer.lease,
             initial_sn=self.terms.tx_initial_sn,
             auth=self._welcome,
             multilink=self._multilink,
-            remote_bound=said_bound(self.offer.bound(self.terms)),
+            remote_bound=bound_field(self.offer.bound(self.terms)),
         )
 
     def _agree(self, syn: InitSyn) -> Message:
@@ -306,7 +306,7 @@ class Acceptor:
             region_name=syn.region_name or b"",
         )
         Purpose.read(syn.qos_link)
-        # Lanes for a link that is for some of them only are agreed in the words they came in.
+        # QoS of a link for some priorities only is acknowledged by the extension that asked for it.
         qos_link = syn.qos_link if self.terms.qos else 0
         return InitAck(
             version=VERSION, whatami=offer.whatami, zid=offer.zid, resolution=resolution,

@@ -1,14 +1,14 @@
-"""A multicast group: everybody tells everybody, and nobody shakes hands.
+"""The transport of a multicast group: every member sends to all others, without an opening.
 
-Each member says JOIN at once and again and again, with the sequence numbers that its next frames
-will have. Whoever hears it can follow from there; frames of somebody whose JOIN was not heard mean
-nothing and are passed over. All must use the same resolution and batch size, since there is
-nobody to agree with.
+Each member sends JOIN at once and then periodically, with the sequence numbers that its next frames
+will have. A member that receives it can follow from there; frames of a member whose JOIN was not
+received are passed over. All must use the same resolution and batch size, since nothing is
+negotiated.
 
-    group = MulticastTransport(terms, outbox, meet)
+    group = MulticastTransport(terms, outbox, new_member)
     group.start(now)
     group.receive(datagram, source, now)
-    group.outbox.take()                  each batch is one datagram to the whole group
+    group.outbox.take()                  each batch is one datagram to the group
     group.deadline, group.tick(now)
     group.close(now)
 """
@@ -38,7 +38,7 @@ LANES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class MulticastTerms:
-    """What a node says of itself to a group, and demands of the others in it."""
+    """What a node announces to a group, and demands of its other members."""
 
     zid: bytes
     whatami: int
@@ -55,40 +55,40 @@ class MulticastTerms:
 
 
 NewMember = Callable[[bytes, int, str], Listener | None]
-"""Gets the id, the role and the address of somebody new: who listens to it, or None."""
+"""Is given the id, role and address of a new member: returns its listener, or None to ignore it."""
 
 
 class MulticastTransport:
-    """The conversation with all members of a group."""
+    """The sessions with all members of a group."""
 
-    def __init__(self, terms: MulticastTerms, outbox: Outbox, meet: NewMember) -> None:
-        """`outbox`: where what is said to the group is put."""
+    def __init__(self, terms: MulticastTerms, outbox: Outbox, new_member: NewMember) -> None:
+        """`outbox`: takes what is sent to the group."""
         self.terms: MulticastTerms = terms
         self.outbox: Outbox = outbox
-        self.meet: NewMember = meet
+        self.new_member: NewMember = new_member
         self.mask: int = mask_of(terms.resolution)
         #: By the address that their datagrams come from.
         self.members: dict[str, Unicast] = {}
         self.deadline: float = float("inf")
         self.closed: bool = False
-        #: Datagrams of those who have not joined, and JOINs that do not fit, by reason.
+        #: Datagrams of nodes that have not joined, and JOINs that do not fit, by reason.
         self.strangers: int = 0
         self.refused: dict[str, int] = {}
         self._next_join: float = 0.0
         outbox.agree(terms.batch_size, self.mask, terms.initial_sn & self.mask, terms.qos)
 
     def start(self, now: float) -> None:
-        """Say that we are here."""
+        """Send the first JOIN."""
         self._next_join = now
         self.tick(now)
 
     def tick(self, now: float) -> None:
-        """Say again that we are here; forget who has been silent for its lease."""
+        """Send JOIN when it is due; forget members that were silent for their lease."""
         if self.closed:
             return
         if now >= self._next_join:
             self._next_join = now + self.terms.join_interval
-            self._say_join()
+            self._send_join()
         deadline = self._next_join
         for source, member in list(self.members.items()):
             until = member.last_heard + member.lease
@@ -98,7 +98,7 @@ class MulticastTransport:
                 deadline = min(deadline, until)
         self.deadline = deadline
 
-    def _say_join(self) -> None:
+    def _send_join(self) -> None:
         terms = self.terms
         lanes: tuple[int, ...] | None = None
         reliable = best_effort = 0
@@ -166,7 +166,7 @@ class MulticastTransport:
         if why:
             self.refused[why] = self.refused.get(why, 0) + 1
             return
-        listener = self.meet(join.zid, join.whatami, source)
+        listener = self.new_member(join.zid, join.whatami, source)
         if listener is None:
             return
         terms = Terms(
@@ -181,7 +181,7 @@ class MulticastTransport:
             rx_lease=join.lease,
         )
         offer = Offer(zid=self.terms.zid, whatami=self.terms.whatami)
-        # Nobody answers in a group: what a member is told is told to all, by way of the group.
+        # A member is not sent anything by itself: what is sent goes to the group.
         silent = Outbox(terms.batch_size, 0, self.mask, 0, False, 1)
         member = Unicast(offer, listener, False, silent, max_message=self.terms.max_message)
         self.members[source] = member
@@ -225,7 +225,7 @@ class MulticastTransport:
     # -------------------------------------------------------------------------------- ending
 
     def close(self, now: float) -> None:
-        """Say goodbye to everybody."""
+        """Leave the group, with Close to all members."""
         if self.closed:
             return
         self.closed = True

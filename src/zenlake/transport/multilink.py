@@ -34,7 +34,7 @@ class Purpose:
     __slots__ = ("first", "last", "reliable")
 
     def __init__(self, first: int = -1, last: int = -1, reliable: int = -1) -> None:
-        """-1: not said."""
+        """-1: not restricted."""
         self.first: int = first
         self.last: int = last
         self.reliable: int = reliable
@@ -53,7 +53,7 @@ class Purpose:
         return cls(first, last, reliable)
 
     def number(self) -> int:
-        """As the number on the wire; 0 if nothing is said."""
+        """As the number on the wire; 0 if nothing is restricted."""
         value = 0
         if self.first >= 0:
             value |= RANGE | self.first << 3 | self.last << 11
@@ -80,7 +80,7 @@ class LinkProof:
     """One side's part in showing that a link belongs to a node."""
 
     def __init__(self, key: PrivateKey | None, random: Random) -> None:
-        """Without a key there is one link, and nothing is said of others."""
+        """Without a key there is one link, and no extension is sent."""
         self.key: PrivateKey | None = key
         self.random: Random = random
         #: Whose link it is: the key that the other side showed.
@@ -88,7 +88,7 @@ class LinkProof:
         self._nonce: bytes = b""
 
     def init_syn(self) -> bytes | None:
-        """What whoever connects says first."""
+        """The extension of InitSyn: the key of this side."""
         if self.key is None:
             return None
         w = Writer()
@@ -96,7 +96,7 @@ class LinkProof:
         return w.getvalue()
 
     def init_ack(self, syn: bytes | None) -> bytes | None:
-        """What is answered to that: a nonce that only the owner of that key can read."""
+        """The extension of InitAck: this side's key, and a nonce encrypted for the other's."""
         if self.key is None or syn is None:
             return None
         self.theirs = PublicKey.read(Reader(syn))
@@ -107,7 +107,7 @@ class LinkProof:
         return w.getvalue()
 
     def open_syn(self, ack: bytes | None) -> bytes | None:
-        """The proof: the nonce again, for the other side's key."""
+        """The extension of OpenSyn: the proof, which is the nonce for the other side's key."""
         if self.key is None or ack is None:
             return None
         r = Reader(ack)

@@ -135,10 +135,10 @@ class Outbox:
         """
         lane = self.lanes[priority] if self.qos else self.lanes[0]
         length = len(payload)
-        words = self.heads.join(head, length)
+        start = self.heads.join(head, length)
         if self.framing.bare:
-            return self._bare(lane, words + payload, False)
-        need = len(words) + length
+            return self._bare(lane, start + payload, False)
+        need = len(start) + length
         if not self._room(lane, reliable, need):
             if self.closed:
                 return False
@@ -148,10 +148,10 @@ class Outbox:
                 self._close_batch(lane)
                 self.framing.open_frame(lane, reliable)
             else:
-                return self._queue_fragmented(lane, words, payload, reliable, False)
+                return self._queue_fragmented(lane, start, payload, reliable, False)
         w = lane.writer
         parts = w.parts
-        parts.append(words)
+        parts.append(start)
         parts.append(payload)
         w.size += need
         lane.filled += 1

@@ -33,10 +33,10 @@ def private_key(text: str) -> PrivateKey:
 
 
 def _blocks(text: str, kind: str) -> list[bytes]:
-    found = BLOCK.findall(text)
-    named = [body for name, body in found if name == kind]
+    blocks = BLOCK.findall(text)
+    named = [body for name, body in blocks if name == kind]
     if not named:
-        others = ", ".join(sorted({name for name, _ in found})) or "no PEM text"
+        others = ", ".join(sorted({name for name, _ in blocks})) or "no PEM text"
         raise ValueError(
             f"it holds {others}, not an {kind}; openssl's options -traditional and "
             "-RSAPublicKey_out write that form"

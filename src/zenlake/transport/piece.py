@@ -1,8 +1,8 @@
 """Part of what a link brought, kept for later.
 
-What becomes whole only with the next read, a batch or a message in fragments, is put together from
-its pieces. A large piece stays where it was read, so that it is copied once; whoever keeps it then
-keeps the whole read, so a small one is copied out.
+A batch or a message in fragments that is complete only with a later read is put together from its
+pieces. A large piece stays where it was read, so that it is copied once; it keeps all of that read
+alive, so a small piece is copied out.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class PublicKey:
 
     @classmethod
     def read(cls, r: Reader) -> PublicKey:
-        """A key from the wire; refused if nobody could use it."""
+        """A key from the wire; raises if it is none that can be used."""
         n = int.from_bytes(r.take(r.vle(MAX_MODULUS)), "little")
         e = int.from_bytes(r.take(r.vle(MAX_MODULUS)), "little")
         if n.bit_length() < 256 or n % 2 == 0 or e < 3 or e >= n:

@@ -9,7 +9,7 @@ from zenlake.transport.piece import Piece, piece
 class BatchDeframer:
     """Cuts a stream into batches by the length in front of each.
 
-    Whole batches are not copied: `feed` leaves the bounds of those that lie in the bytes it was
+    Complete batches are not copied: `feed` leaves the bounds of those that lie in the bytes it was
     given in `starts` and `ends`. Only a batch that came in pieces is put together, in `first`; it
     comes before the others.
     """
@@ -22,7 +22,7 @@ class BatchDeframer:
         self.first: bytes = b""
         self.starts: list[int] = []
         self.ends: list[int] = []
-        #: Pieces of a batch that is not whole yet; they keep the reads that they lie in.
+        #: Pieces of an incomplete batch; they keep the reads that they lie in.
         self._kept: list[Piece] = []
         self._kept_size: int = 0
         self._wanted: int = 0
@@ -45,15 +45,15 @@ class BatchDeframer:
                 pos += taken
             if self._kept_size < self._wanted:
                 return
-            whole = b"".join(self._kept)
-            size = self._size(whole, 0, limit)
-            if len(whole) < prefix + size:
-                self._kept = [whole]
+            batch = b"".join(self._kept)
+            size = self._size(batch, 0, limit)
+            if len(batch) < prefix + size:
+                self._kept = [batch]
                 self._wanted = prefix + size
                 continue
             self._kept = []
             self._kept_size = 0
-            self.first = whole
+            self.first = batch
         while pos + prefix <= end:
             size = self._size(data, pos, limit)
             stop = pos + prefix + size

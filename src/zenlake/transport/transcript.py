@@ -1,8 +1,8 @@
-"""A conversation in words: one line for each message that goes over a link, in either direction.
+"""A transcript of a link: one line of text for each message, in either direction.
 
-It reads the bytes by itself, beside the session and without touching it, so that whoever does
-not want a transcript pays nothing for it. What it cannot read it says so, once, and then is
-silent in that direction.
+It decodes the bytes by itself, beside the session and without touching it, so that a link without
+a transcript costs nothing. What it cannot decode it reports once, and is then silent in that
+direction.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ IN = 0
 OUT = 1
 #: Numbers of keys that are remembered in each direction.
 KEYS = 1 << 16
-#: Bytes of a batch that is not whole yet.
+#: Bytes of an incomplete batch.
 LARGEST = 1 << 24
 LANES = (
     "control", "real_time", "interactive_high", "interactive_low", "data_high", "data", "data_low",
@@ -70,14 +70,14 @@ class _Side:
     def __init__(self) -> None:
         self.buffer: bytes = b""
         self.keys: dict[int, str] = {}
-        #: Whether the last word of the opening was said.
+        #: Whether the last message of the opening has passed.
         self.opened: bool = False
         #: Whether it cannot be followed any more.
         self.lost: bool = False
 
 
 class Transcript:
-    """Follows what is said over one link."""
+    """Decodes what goes over one link."""
 
     def __init__(self, stream: bool, tell: Callable[[int, str], None]) -> None:
         """`tell` is given the direction (`IN` or `OUT`) and a line."""
@@ -174,7 +174,7 @@ class Transcript:
         self._tell(direction, self._words(direction, message) + about)
 
     def _key(self, direction: int, scope: int, mine: bool, suffix: str) -> str:
-        """The whole key, as far as its number is known."""
+        """The complete key, if the number of its prefix is known."""
         if not scope:
             return shown(suffix)
         keys = self._sides[direction if mine else 1 - direction].keys
@@ -193,10 +193,10 @@ class Transcript:
             key = self._key(direction, message.scope, message.sender_mapping, message.suffix)
             body = message.body
             if isinstance(body, Err):
-                return f"error in answer to query {message.id}: {len(body.payload)} B"
-            return f"answer to query {message.id}: {_value(body.body)} {key}{_size(body.body)}"
+                return f"error in reply to query {message.id}: {len(body.payload)} B"
+            return f"reply to query {message.id}: {_value(body.body)} {key}{_size(body.body)}"
         if isinstance(message, ResponseFinal):
-            return f"no more answers to query {message.id}"
+            return f"final response to query {message.id}"
         if isinstance(message, Declare):
             return self._declared(direction, message)
         if isinstance(message, Interest):
@@ -208,7 +208,7 @@ class Transcript:
 
     def _declared(self, direction: int, message: Declare) -> str:
         body = message.body
-        answer = "" if message.interest_id is None else f" (for interest {message.interest_id})"
+        suffix = "" if message.interest_id is None else f" (for interest {message.interest_id})"
         if isinstance(body, DeclareKeyExpr):
             key = self._key(direction, body.scope, True, body.suffix)
             keys = self._sides[direction].keys
@@ -222,7 +222,7 @@ class Transcript:
             key = self._key(direction, body.scope, body.sender_mapping, body.suffix)
             word = body.NAME.removeprefix("Declare").lower()
             complete = " (complete)" if isinstance(body, DeclareQueryable) and body.info & 1 else ""
-            return f"declare {word} {body.id} {key}{complete}{answer}"
+            return f"declare {word} {body.id} {key}{complete}{suffix}"
         if isinstance(body, (UndeclareSubscriber, UndeclareQueryable, UndeclareToken)):
             word = body.NAME.removeprefix("Undeclare").lower()
             named = body.key
@@ -231,7 +231,7 @@ class Transcript:
                 key = " " + self._key(direction, named.scope, named.sender_mapping, named.suffix)
             return f"undeclare {word} {body.id}{key}"
         if isinstance(body, DeclareFinal):
-            return f"all is declared{answer}"
+            return f"all is declared{suffix}"
         return body.NAME
 
     def _interest(self, direction: int, message: Interest) -> str:
