@@ -52,7 +52,7 @@ def no_bound(terms: Terms) -> int:
 
 
 #: Nothing to show, and nothing to ask for.
-NOBODY = Credentials()
+NO_CREDENTIALS = Credentials()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Offer:
     patch: int = 1
     low_latency: bool = False
     compression: bool = False
-    credentials: Credentials = NOBODY
+    credentials: Credentials = NO_CREDENTIALS
     #: The region that this node says it is in, for gateways that ask; empty: none.
     region_name: bytes = b""
     #: The bound that it assigns to the other side: 0 north, 1 south, -1 none.
