@@ -20,7 +20,7 @@ BLOCK_FIRST: Final = 2
 
 
 @final
-class Congestion:
+class CongestionRules:
     """The state of the rules for one outbox, by priority; guarded by the outbox's lock."""
 
     __slots__ = ("blocking", "congested", "unresponsive", "wait_before_close", "wait_before_drop")

@@ -14,12 +14,12 @@ it waits at the socket itself, and writes.
 
 It is composed of machines that each fit on a page:
 
-    Outbox       lanes and batches (transport.outbox)          what is sent, in which order
-    Pacing       how much at once (pacing)                     when a caller writes
-    LinkWriter   the link and what it left over (link_writer)  whether anyone can write
-    FlushRequest what the loop was asked for (flushing)        whether the loop is going to write
-    Congestion   what a full lane means (congestion)           whether a message waits or is dropped
-    RoomWaiters  threads, tasks, links (room)                  which of them a free lane wakes
+    Outbox           lanes and batches (transport.outbox)     what is sent, in which order
+    Pacing           how much at once (pacing)                when a caller writes
+    LinkWriter       the link, its leftover (link_writer)     whether it can be written
+    FlushRequest     what the loop was asked for (flushing)   whether the loop is going to write
+    CongestionRules  what a full lane means (congestion)      whether a message waits or is dropped
+    RoomWaiters      threads, tasks, links (room)             which of them a free lane wakes
 
 States, by two flags:
 
@@ -50,7 +50,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 from zenlake.engine.back_pressure import Pausable
-from zenlake.engine.congestion import BLOCK, DROP, Congestion
+from zenlake.engine.congestion import BLOCK, DROP, CongestionRules
 from zenlake.engine.delivery import begin_wait, end_wait
 from zenlake.engine.flushing import FlushRequest
 from zenlake.engine.link_writer import LinkWriter
@@ -84,7 +84,7 @@ class SharedOutbox(Outbox):
         self.link: LinkWriter = LinkWriter()
         self.pacing: Pacing = Pacing(depth)
         self.request: FlushRequest = FlushRequest(flush_soon)
-        self.congestion: Congestion = Congestion(wait_before_drop, wait_before_close)
+        self.congestion: CongestionRules = CongestionRules(wait_before_drop, wait_before_close)
         self.room: RoomWaiters = RoomWaiters(self.lock)
 
     def attach(

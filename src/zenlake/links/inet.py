@@ -14,7 +14,7 @@ from zenlake.links.options import parse_integer, traffic_class
 from zenlake.values.locator import EndPoint, split_host_port
 
 __all__ = [
-    "Place",
+    "InetAddress",
     "address_text",
     "apply_options",
     "bound",
@@ -28,12 +28,12 @@ MAX_PLACES: Final = 16
 
 
 SocketAddress = tuple[str, int] | tuple[str, int, int, int]
-Place = tuple[socket.AddressFamily, SocketAddress]
+InetAddress = tuple[socket.AddressFamily, SocketAddress]
 
 
 async def resolve(
     host: str, port: int, kind: socket.SocketKind, loop: asyncio.AbstractEventLoop
-) -> list[Place]:
+) -> list[InetAddress]:
     """The addresses of a host, in the order to try them.
 
     A numeric address needs no resolver and is not handed to another thread.
@@ -45,9 +45,9 @@ async def resolve(
             addresses = list(await loop.getaddrinfo(host, port, type=kind))
     except (OSError, ValueError) as error:  # a text that cannot be a name is a ValueError
         raise LinkError(f"the name '{host}' does not resolve: {reason(error)}") from error
-    places: list[Place] = []
+    places: list[InetAddress] = []
     for family, _, _, _, address in addresses:
-        place: Place = (family, address)  # type: ignore[assignment]
+        place: InetAddress = (family, address)  # type: ignore[assignment]
         if place not in places and len(places) < MAX_PLACES:
             places.append(place)
     if not places:
@@ -119,7 +119,7 @@ async def bound(
     return made
 
 
-def _bound_one(endpoint: EndPoint, kind: socket.SocketKind, place: Place) -> socket.socket:
+def _bound_one(endpoint: EndPoint, kind: socket.SocketKind, place: InetAddress) -> socket.socket:
     family, address = place
     sock = socket.socket(family, kind)
     try:

@@ -17,7 +17,7 @@ from zenlake.config.model_transport import Link as LinkSettings
 from zenlake.errors import ConfigError, LinkError
 from zenlake.links.certificates import Pem, TlsCredentials, credentials
 from zenlake.links.inet import (
-    Place,
+    InetAddress,
     address_text,
     apply_options,
     bound,
@@ -90,7 +90,7 @@ async def listen(
 
 async def _connected(
     endpoint: EndPoint,
-    place: Place,
+    place: InetAddress,
     loop: asyncio.AbstractEventLoop,
     configuration: QuicConfiguration,
     tls: TlsCredentials,
@@ -121,7 +121,7 @@ async def _connected(
     return side.link
 
 
-def _source(place: Place) -> str:
+def _source(place: InetAddress) -> str:
     """The address of this machine that packets to a place come from."""
     family, address = place
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

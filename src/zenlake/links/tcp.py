@@ -9,7 +9,7 @@ from typing import final
 
 from zenlake.errors import LinkError
 from zenlake.links.inet import (
-    Place,
+    InetAddress,
     address_text,
     apply_options,
     bound,
@@ -104,7 +104,7 @@ class _TcpListener(LinkListener):
 
 
 async def _connected(
-    endpoint: EndPoint, place: Place, loop: asyncio.AbstractEventLoop
+    endpoint: EndPoint, place: InetAddress, loop: asyncio.AbstractEventLoop
 ) -> socket.socket:
     family, address = place
     sock = socket.socket(family, socket.SOCK_STREAM)

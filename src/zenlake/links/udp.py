@@ -15,7 +15,7 @@ from typing import Final, final
 
 from zenlake.errors import LinkError
 from zenlake.links.inet import (
-    Place,
+    InetAddress,
     address_text,
     apply_options,
     bound,
@@ -71,7 +71,7 @@ async def listen(
     return UdpListener(await bound(endpoint, socket.SOCK_DGRAM, loop), loop, on_link)
 
 
-def _connected(endpoint: EndPoint, place: Place) -> socket.socket:
+def _connected(endpoint: EndPoint, place: InetAddress) -> socket.socket:
     family, address = place
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:

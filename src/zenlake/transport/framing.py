@@ -48,11 +48,10 @@ class HeadCache:
         self.joined: bytes = b""
 
     def join(self, head: bytes, length: int) -> bytes:
-        """`head` and the encoded `length`."""
-        if head is not self.head or length != self.length:
-            self.head = head
-            self.length = length
-            self.joined = head + (_SMALL[length] if length < 0x4000 else vle(length))
+        """`head` and the encoded `length`, which are kept; `Outbox.push` looks here first."""
+        self.head = head
+        self.length = length
+        self.joined = head + (_SMALL[length] if length < 0x4000 else vle(length))
         return self.joined
 
 

@@ -135,21 +135,28 @@ class Outbox:
         """
         lane = self.lanes[priority] if self.qos else self.lanes[0]
         length = len(payload)
-        start = self.heads.join(head, length)
-        if self.framing.bare:
+        heads = self.heads
+        if head is heads.head and length == heads.length:
+            start = heads.joined
+        else:
+            start = heads.join(head, length)
+        framing = self.framing
+        if framing.bare:
             return self._bare(lane, start + payload, False)
         need = len(start) + length
-        if not self._room(lane, reliable, need):
-            if self.closed:
-                return False
-            if need + FRAGMENT_HEAD <= self.framing.limit:
+        w = lane.writer
+        kind = 1 if reliable else 0
+        if lane.frame != kind or w.size + need > framing.limit or self.closed:
+            if not self._room(lane, reliable, need):
+                if self.closed:
+                    return False
+                if need + FRAGMENT_HEAD > framing.limit:
+                    return self._queue_fragmented(lane, start, payload, reliable, False)
                 if len(lane.queue) >= self.depth:
                     return False
                 self._close_batch(lane)
-                self.framing.open_frame(lane, reliable)
-            else:
-                return self._queue_fragmented(lane, start, payload, reliable, False)
-        w = lane.writer
+                framing.open_frame(lane, reliable)
+            w = lane.writer
         parts = w.parts
         parts.append(start)
         parts.append(payload)
