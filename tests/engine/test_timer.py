@@ -6,7 +6,6 @@ from typing import cast
 import pytest
 
 from tests.engine.by_hand import MemoryLink, Schedule
-from zenlake.engine import timer as module
 from zenlake.engine.listeners import Listeners
 from zenlake.engine.timer import STALL, NodeTimer
 
@@ -18,7 +17,7 @@ class Clock:
         self.schedule = Schedule()
         self.rung: list[float] = []
         self.timer = NodeTimer(cast(asyncio.AbstractEventLoop, self.schedule), self.rung.append)
-        monkeypatch.setattr(module.time, "monotonic", lambda: self.schedule.now)
+        monkeypatch.setattr("zenlake.engine.timer.monotonic", lambda: self.schedule.now)
 
     def pending(self) -> list[float]:
         return [timer.when for timer in self.schedule.timers if not timer.cancelled]

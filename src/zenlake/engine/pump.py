@@ -17,6 +17,7 @@ from zenlake.clock import ZenohId
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError
 from zenlake.links.link import Link
+from zenlake.node.guard import Papers
 from zenlake.node.neighbour import Neighbour
 from zenlake.transport.handshake import UNRESPONSIVE
 from zenlake.transport.outbox import DATA, Outbox
@@ -45,6 +46,7 @@ class Pump:
         self.runtime = runtime
         self.link = link
         self.neighbour = neighbour
+        neighbour.papers = lambda: link_identity(link)
         assert neighbour.unicast is not None
         self.unicast = neighbour.unicast
         outbox = self.unicast.outbox
@@ -205,6 +207,12 @@ class Pump:
         self.link.close()
         # The node may want to connect again, sooner than it wanted anything before.
         self.runtime.arm()
+
+
+def link_identity(link: Link) -> Papers:
+    """What a link knows of the node at its other end."""
+    name = link.auth_identifier
+    return Papers(tuple(link.interfaces), () if name is None else (name,))
 
 
 class TranscribedLink:

@@ -52,7 +52,6 @@ from zenlake.links.options import shown
 from zenlake.links.registry import connect
 from zenlake.node.connect import Attempt
 from zenlake.node.entities import Publication
-from zenlake.node.guard import Papers
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.node.stamps import Stamps
@@ -239,7 +238,6 @@ class Runtime:
         self._pump(link, neighbour)
 
     def _pump(self, link: Link, neighbour: Neighbour) -> None:
-        neighbour.papers = lambda: link_identity(link)
         pump = Pump(self, link, neighbour)
         self.pumps.append(pump)
         self.flushing.add(pump.outbox, pump)
@@ -493,12 +491,6 @@ class Runtime:
         with self.lock:
             self._stopped = True
             self._changes.notify()
-
-
-def link_identity(link: Link) -> Papers:
-    """What a link knows of the node at its other end."""
-    name = link.auth_identifier
-    return Papers(tuple(link.interfaces), () if name is None else (name,))
 
 
 def fresh_zid() -> bytes:

@@ -13,8 +13,8 @@ Everything but `is_earlier` is called on the loop thread.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 #: A deadline that is kept this many seconds too late was kept by a process that stood still.
@@ -43,7 +43,7 @@ class NodeTimer:
             return
         self.cancel()
         self._armed_for = deadline
-        now = time.monotonic()
+        now = monotonic()
         self._rings_at = max(now, deadline)
         self._handle = self._loop.call_later(self._rings_at - now, self._ring)
 
@@ -55,7 +55,7 @@ class NodeTimer:
 
     def _ring(self) -> None:
         self._handle = None
-        now = time.monotonic()
+        now = monotonic()
         if now - self._rings_at > STALL:
             self._rings_at = now
             self._handle = self._loop.call_later(STALL / 10, self._ring)
