@@ -99,12 +99,12 @@ def test_a_wrong_password_is_refused_in_words(tmp_path: Path) -> None:
     users.write_text("alice:secret\n")
     settings = {
         "transport__auth__usrpwd__user": '"alice"',
-        "transport__auth__usrpwd__password": '"wrong"',
+        "transport__auth__usrpwd__password": '"guessed"',
     }
     with listening(transport__auth__usrpwd__dictionary_file=f'"{users}"') as strict:
         with pytest.raises(zenlake.ZError, match=where(strict)) as caught:
             connected(strict, mode='"client"', **settings)
-        assert "wrong" not in str(caught.value)
+        assert "guessed" not in str(caught.value), "a password is not shown"
         assert strict.info.transports() == []
 
 
