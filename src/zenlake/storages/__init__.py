@@ -1,6 +1,7 @@
 """Storages: what was published is there when somebody asks.
 
-storage     one storage: a subscriber, a queryable, and the thread that writes its volume
+storage     one storage: its subscriber, its values, and the thread that writes its volume
+answers     its queryable: values, history, acknowledged puts
 service     the storages of a node, as its configuration names them
 """
 

@@ -1,7 +1,7 @@
 """One storage: a subscriber, a queryable, and the thread that writes its volume.
 
     samples ──► contents (in memory, under one lock) ──► writer thread ──► volume
-    queries ──► contents ──► payloads from memory, or from the volume on a thread of the pool
+    queries ──► answers ──► contents, and payloads from the volume
 
 The subscriber never waits for the volume. When the volume fails, batches are kept and written
 again later, and the storage says so; what does not fit into memory meanwhile is counted.
@@ -9,25 +9,24 @@ again later, and the storage says so; what does not fit into memory meanwhile is
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from zenlake.clock import NTP64, Timestamp
-from zenlake.errors import LocalError, SelectorError, Timeout, ZError
-from zenlake.keys import includes, intersects, is_wild
+from zenlake.clock import NTP64
+from zenlake.errors import Timeout, ZError
+from zenlake.keys import intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
-from zenlake.values import Encoding, SampleKind
+from zenlake.storages.answers import Answers
+from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
 
 if TYPE_CHECKING:
-    from zenlake.api.queryable import Query
     from zenlake.api.session import Session
+    from zenlake.clock import Timestamp
     from zenlake.config.model_storages import StorageSettings
     from zenlake.node.sample import Sample
 
@@ -35,18 +34,12 @@ __all__ = ["Storage"]
 
 log = logging.getLogger("zenlake.storages")
 
-JSON: Final = "application/json"
-ACK_PUT: Final = "_ack_put"
-LIMIT: Final = "_limit"
 #: How long changes are gathered for one transaction, in seconds.
 GATHER: Final = 0.01
 #: After a failure of the volume: seconds until the next try, doubled each time up to the last.
 RETRY: Final = (0.1, 10.0)
 #: How many entries are read from a volume at a time.
 CHUNK: Final = 500
-#: Queries that may wait for the volume; more are refused.
-MOST_QUERIES: Final = 256
-WORKERS: Final = 4
 #: How long an acknowledged put waits for the volume, in seconds.
 ACK_TIME: Final = 10.0
 
@@ -102,12 +95,10 @@ class Storage:
         self._idle = False
         self._acknowledging = 0
         self._failure = ""
-        self._read_only = read_only
+        self.read_only = read_only
         if volume is not None:
             self._contents.load(volume.entries(), volume.wide())
         self._next_collection = time.monotonic() + settings.garbage_collection.period
-        self._slots = threading.BoundedSemaphore(MOST_QUERIES)
-        self._pool = ThreadPoolExecutor(WORKERS, f"zenlake storage {name}")
         self._writer = threading.Thread(
             target=self._write_on, name=f"zenlake storage {name}", daemon=True
         )
@@ -115,9 +106,7 @@ class Storage:
         self._subscriber = (
             None if read_only else session.declare_subscriber(self._expr, self._heard)
         )
-        self._queryable = session.declare_queryable(
-            self._expr, self._asked, complete=settings.complete
-        )
+        self._answers = Answers(self, session)
 
     # ---------------------------------------------------------------------------------- facts
 
@@ -153,6 +142,11 @@ class Storage:
     def key_expr(self) -> str:
         """What it stores and answers for."""
         return self._expr
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all values lie in memory, so that answers wait for nothing."""
+        return self._volume is None
 
     def __len__(self) -> int:
         """How many keys have a value."""
@@ -298,86 +292,24 @@ class Storage:
             number = self._contents.number
         self.wait_durable(number, timeout)
 
-    # -------------------------------------------------------------------------------- queries
-
-    def _asked(self, query: Query) -> None:
-        self.counts.queries += 1
-        try:
-            if query.parameters.flag(ACK_PUT):
-                self._later(query, self._acknowledge)
-            elif self._volume is None:
-                self._answer(query)
-            else:
-                self._later(query, self._answer)
-        except ZError as error:
-            self._refuse(query, error)
-
-    def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
-        """Answer on a thread of the pool: a volume may be slow."""
-        if not self._slots.acquire(blocking=False):
-            self._refuse(query, LocalError(f"{MOST_QUERIES} queries wait already; ask again"))
-            return
-
-        def run() -> None:
-            try:
-                with query:
-                    try:
-                        answer(query)
-                    except (ZError, OSError) as error:
-                        self._refuse(query, error)
-            except ZError as error:
-                log.debug("storage '%s': a reply was lost: %s", self.name, error)
-            finally:
-                self._slots.release()
-
-        try:
-            self._pool.submit(run)
-        except RuntimeError:  # closing
-            self._slots.release()
-
-    def _refuse(self, query: Query, error: Exception) -> None:
-        self.counts.refused += 1
-        try:
-            query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
-        except ZError as again:
-            log.debug("storage '%s': a query was not answered: %s", self.name, again)
-
-    def _answer(self, query: Query) -> None:
-        parameters = query.parameters
-        asked = parameters.time_range()
-        limit = _limit(parameters.interpreted(LIMIT))
-        expr = str(query.key_expr)
-        if asked is None:
-            for entry in self.entries(expr, limit=limit):
-                self._reply(query, entry)
-            return
-        range = asked.resolve(time.time_ns())
-        if self._history:
-            for entry in self.samples(expr, range.contains, limit):
-                self._reply(query, entry)
-            return
-        for entry in self.entries(expr, range.contains, limit):
-            self._reply(query, entry)
+    # --------------------------------------------------------------------------------- values
 
     def entries(
-        self,
-        expr: str,
-        wanted: Callable[[int], bool] | None = None,
-        limit: int | None = None,
+        self, expr: str, start: int = 0, end: int = (1 << 64) - 1, limit: int | None = None
     ) -> Iterator[Entry]:
-        """The values of the keys that `expr` stands for, with payloads, some at a time.
+        """The values of the keys that `expr` stands for, with payloads, read some at a time.
 
-        `wanted` decides by the time in nanoseconds since 1970.
+        Only those with a time from `start` to `end` (NTP64), and at most `limit`.
         """
         with self._lock:
             # Only references: a million keys are some megabytes.
             keys = self._contents.keys(expr)
-        ttl = self.settings.ttl
-        oldest = 0 if ttl is None else _ntp64(time.time() - ttl)
+        if self.settings.ttl is not None:
+            start = max(start, _ntp64(time.time() - self.settings.ttl))
         given = 0
         for first in range(0, len(keys), CHUNK):
             for entry in self._read(keys[first : first + CHUNK]):
-                if entry.time < oldest or (wanted is not None and not wanted(_nanos(entry.time))):
+                if not start <= entry.time <= end:
                     continue
                 if limit is not None and given >= limit:
                     return
@@ -402,67 +334,18 @@ class Storage:
             else:
                 yield entry
 
-    def samples(
-        self, expr: str, wanted: Callable[[int], bool], limit: int | None = None
-    ) -> list[Entry]:
-        """Every sample in a range of time, in the order of time; with a limit the newest."""
+    def samples(self, expr: str, start: int, end: int, limit: int | None = None) -> list[Entry]:
+        """Every sample from `start` to `end` (NTP64) in their order; with a limit the newest."""
         assert self._volume is not None
         self.flush()
         keys = [
             key for key in self._volume.history_keys() if not is_wild(key) and intersects(expr, key)
         ]
-        found = [
-            sample
-            for sample in self._volume.history(keys, None, None, None)
-            if wanted(_nanos(sample.time))
-        ]
+        found = list(self._volume.history(keys, start, end, limit))
         found.sort(key=lambda entry: (entry.time, entry.id))
         return found if limit is None else found[max(0, len(found) - limit) :]
 
-    def _reply(self, query: Query, entry: Entry) -> None:
-        stamp = Timestamp(entry.time >> 32, entry.id, entry.time & 0xFFFFFFFF)
-        value = entry.value
-        if value is None:
-            query.reply_del(entry.key, timestamp=stamp)
-        else:
-            query.reply(
-                entry.key,
-                value.payload or b"",
-                encoding=Encoding.from_wire(value.encoding_id, value.schema or None),
-                attachment=value.attachment,
-                timestamp=stamp,
-            )
-        self.counts.replies += 1
-
-    # ---------------------------------------------------------------------- acknowledged puts
-
-    def _acknowledge(self, query: Query) -> None:
-        """Put the payload of a query under its key, and reply when the volume has it."""
-        key = str(query.key_expr)
-        if is_wild(key):
-            raise SelectorError(f"'{key}' has wildcards: an acknowledged put is for one key")
-        if self._read_only:
-            raise LocalError(f"storage '{self.name}' is read_only")
-        if not includes(self._expr, key):
-            raise LocalError(f"storage '{self.name}' stores '{self._expr}', not '{key}'")
-        payload = query.payload
-        stamp = self._session.new_timestamp()
-        self._session.put(
-            key,
-            b"" if payload is None else payload,
-            encoding=query.encoding,
-            attachment=query.attachment,
-            timestamp=stamp,
-        )
-        self._await(key, stamp)
-        query.reply(
-            key,
-            json.dumps({"storage": self.name, "timestamp": str(stamp)}),
-            encoding=JSON,
-            timestamp=stamp,
-        )
-
-    def _await(self, key: str, stamp: Timestamp, timeout: float = ACK_TIME) -> None:
+    def await_put(self, key: str, stamp: Timestamp, timeout: float = ACK_TIME) -> None:
         """Wait until a put is stored, or a newer value of its key, and written."""
         moment = (stamp.seconds << 32 | stamp.fraction, stamp.id_bytes)
         end = time.monotonic() + timeout
@@ -486,14 +369,12 @@ class Storage:
 
     def close(self) -> None:
         """Hear and answer no more, and write what is still to be written."""
-        if not self._session.is_closed():
-            if self._subscriber is not None:
-                self._subscriber.undeclare()
-            self._queryable.undeclare()
+        self._answers.close()
+        if self._subscriber is not None and not self._session.is_closed():
+            self._subscriber.undeclare()
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._pool.shutdown(wait=True, cancel_futures=True)
         self._writer.join()
         if self._contents.dirty:
             log.error(
@@ -506,17 +387,5 @@ class Storage:
             self._volume.close()
 
 
-def _limit(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit()):
-        raise SelectorError(f"{LIMIT}={text!r}: write a number of samples")
-    return int(text)
-
-
 def _ntp64(seconds: float) -> int:
     return int(NTP64.from_nanos(max(0, int(seconds * 1e9))))
-
-
-def _nanos(time: int) -> int:
-    return (time >> 32) * 1_000_000_000 + ((time & 0xFFFFFFFF) * 1_000_000_000 >> 32)

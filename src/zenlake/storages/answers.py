@@ -1,0 +1,185 @@
+"""The answers of a storage: values, history, and acknowledged puts.
+
+Values that lie in memory are answered at once; whatever may wait for a volume is answered by a
+few threads of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from zenlake.clock import Timestamp
+from zenlake.errors import LocalError, SelectorError, ZError
+from zenlake.keys import ResolvedRange, includes, is_wild
+from zenlake.storage import Entry
+from zenlake.values import Encoding
+
+if TYPE_CHECKING:
+    from zenlake.api.queryable import Query
+    from zenlake.api.session import Session
+    from zenlake.storages.storage import Storage
+
+__all__ = ["Answers"]
+
+log = logging.getLogger("zenlake.storages")
+
+JSON: Final = "application/json"
+ACK_PUT: Final = "_ack_put"
+LIMIT: Final = "_limit"
+#: Queries that may wait for the volume; more are refused.
+MOST_QUERIES: Final = 256
+WORKERS: Final = 4
+_LAST: Final = (1 << 64) - 1
+
+
+class Answers:
+    """The queryable of a storage."""
+
+    def __init__(self, storage: Storage, session: Session) -> None:
+        """Begin to answer."""
+        self._storage = storage
+        self._session = session
+        self._slots = threading.BoundedSemaphore(MOST_QUERIES)
+        self._pool = ThreadPoolExecutor(WORKERS, f"zenlake storage {storage.name}")
+        self._queryable = session.declare_queryable(
+            storage.key_expr, self._asked, complete=storage.settings.complete
+        )
+
+    def close(self) -> None:
+        """Answer no more."""
+        if not self._session.is_closed():
+            self._queryable.undeclare()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _asked(self, query: Query) -> None:
+        self._storage.counts.queries += 1
+        try:
+            if query.parameters.flag(ACK_PUT):
+                self._later(query, self._acknowledge)
+            elif self._storage.in_memory:
+                self._answer(query)
+            else:
+                self._later(query, self._answer)
+        except ZError as error:
+            self._refuse(query, error)
+
+    def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
+        """Answer on a thread of the pool: a volume may be slow."""
+        if not self._slots.acquire(blocking=False):
+            self._refuse(query, LocalError(f"{MOST_QUERIES} queries wait already; ask again"))
+            return
+
+        def run() -> None:
+            try:
+                with query:
+                    try:
+                        answer(query)
+                    except (ZError, OSError) as error:
+                        self._refuse(query, error)
+            except ZError as error:
+                log.debug("storage '%s': a reply was lost: %s", self._storage.name, error)
+            finally:
+                self._slots.release()
+
+        try:
+            self._pool.submit(run)
+        except RuntimeError:  # closing
+            self._slots.release()
+
+    def _refuse(self, query: Query, error: Exception) -> None:
+        self._storage.counts.refused += 1
+        try:
+            query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
+        except ZError as again:
+            log.debug("storage '%s': a query was not answered: %s", self._storage.name, again)
+
+    def _answer(self, query: Query) -> None:
+        storage = self._storage
+        parameters = query.parameters
+        asked = parameters.time_range()
+        limit = _limit(parameters.interpreted(LIMIT))
+        expr = str(query.key_expr)
+        if asked is None:
+            for entry in storage.entries(expr, 0, _LAST, limit):
+                self._reply(query, entry)
+            return
+        start, end = _bounds(asked.resolve(time.time_ns()))
+        if storage.settings.history == "all":
+            for sample in storage.samples(expr, start, end, limit):
+                self._reply(query, sample)
+        else:
+            for entry in storage.entries(expr, start, end, limit):
+                self._reply(query, entry)
+
+    def _reply(self, query: Query, entry: Entry) -> None:
+        stamp = Timestamp(entry.time >> 32, entry.id, entry.time & 0xFFFFFFFF)
+        value = entry.value
+        if value is None:
+            query.reply_del(entry.key, timestamp=stamp)
+        else:
+            query.reply(
+                entry.key,
+                value.payload or b"",
+                encoding=Encoding.from_wire(value.encoding_id, value.schema or None),
+                attachment=value.attachment,
+                timestamp=stamp,
+            )
+        self._storage.counts.replies += 1
+
+    # ---------------------------------------------------------------------- acknowledged puts
+
+    def _acknowledge(self, query: Query) -> None:
+        """Put the payload of a query under its key, and reply when the volume has it."""
+        storage = self._storage
+        key = str(query.key_expr)
+        if is_wild(key):
+            raise SelectorError(f"'{key}' has wildcards: an acknowledged put is for one key")
+        if storage.read_only:
+            raise LocalError(f"storage '{storage.name}' is read_only")
+        if not includes(storage.key_expr, key):
+            raise LocalError(f"storage '{storage.name}' stores '{storage.key_expr}', not '{key}'")
+        payload = query.payload
+        stamp = self._session.new_timestamp()
+        self._session.put(
+            key,
+            b"" if payload is None else payload,
+            encoding=query.encoding,
+            attachment=query.attachment,
+            timestamp=stamp,
+        )
+        storage.await_put(key, stamp)
+        query.reply(
+            key,
+            json.dumps({"storage": storage.name, "timestamp": str(stamp)}),
+            encoding=JSON,
+            timestamp=stamp,
+        )
+
+
+def _limit(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise SelectorError(f"{LIMIT}={text!r}: write a number of samples")
+    return int(text)
+
+
+def _bounds(range: ResolvedRange) -> tuple[int, int]:
+    """The first and the last NTP64 whose nanosecond lies in a range."""
+    start, end = 0, _LAST
+    if range.start_ns is not None:
+        start = _first(range.start_ns + (not range.start_inclusive))
+    if range.end_ns is not None:
+        end = _first(range.end_ns + range.end_inclusive) - 1
+    return start, end
+
+
+def _first(nanos: int) -> int:
+    """The first NTP64 of a nanosecond."""
+    return min(_LAST, -(-(max(0, nanos) << 32) // 1_000_000_000))
