@@ -64,7 +64,7 @@ def test_what_does_not_come_up_is_killed_and_started_again() -> None:
     assert part.tick(30) is Order.KILL
     assert part.tick(31) is Order.NONE, "it is killed once"
     part.ended(31, "was killed by SIGKILL")
-    assert part.reason == "it was not up after 30 s and was killed"
+    assert part.reason == "was not up after 30 s and was killed"
     assert part.tick(31.5) is Order.START
 
 
@@ -75,7 +75,7 @@ def test_what_falls_silent_is_killed_and_what_speaks_is_not() -> None:
     assert part.tick(18.9) is Order.NONE
     assert part.tick(19) is Order.KILL
     part.ended(19, "whatever")
-    assert part.reason == "it said nothing for 10 s and was killed"
+    assert part.reason == "said nothing for 10 s and was killed"
 
 
 def test_a_part_that_was_stopped_is_not_started_again() -> None:

@@ -89,14 +89,14 @@ class Part:
             self._starts += 1
             return Order.START
         if self.state is State.STARTING and now - self.since >= self.policy.patience:
-            return self._kill(now, f"it was not up after {self.policy.patience:g} s")
+            return self._kill(now, f"was not up after {self.policy.patience:g} s")
         if self.state is State.UP:
             if self.failures and now - self.since >= self.policy.steady:
                 self.failures = 0
                 self.reason = ""
             silence = self.policy.silence
             if silence is not None and now - self._heard >= silence:
-                return self._kill(now, f"it said nothing for {silence:g} s")
+                return self._kill(now, f"said nothing for {silence:g} s")
         return Order.NONE
 
     def ready(self, now: float) -> None:
