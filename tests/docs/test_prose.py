@@ -115,13 +115,13 @@ def commands(page: Path, language: str) -> Iterator[tuple[str, str]]:
     """The commands of a page, and what they print, on ports that are free."""
     free: dict[str, str] = {}
     for body in blocks(page, language):
-        for port in re.findall(r"tcp/127\.0\.0\.1:\d+", body):
+        for port in re.findall(r"127\.0\.0\.1:[1-9]\d+", body):
             if port not in free:
-                free[port] = endpoint()
+                free[port] = endpoint().removeprefix("tcp/")
             body = body.replace(port, free[port])
         for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
             command, _, expected = part.partition("\n")
-            if "tcp/127" in command:
+            if "tcp/127" in command and not command.startswith("zenlake xrce"):
                 beside = command.endswith(" &")
                 command = f"{command.removesuffix(' &')} --no-multicast-scouting"
                 command += " &" if beside else ""

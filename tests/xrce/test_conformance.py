@@ -284,7 +284,7 @@ def test_discovery_forgetpublisher() -> None:
     publisher = a.publisher("/x")
     b.subscriber("/x")
     a.commit(a.client.forget(publisher))
-    assert world.broker._publications == {}
+    assert world.broker.publications == {}
 
 
 def test_discovery_forgetsubscriber() -> None:

@@ -37,6 +37,7 @@ COMMANDS = (
     "journal",
     "ledger",
     "wire",
+    "xrce",
     "check-config",
     "acl",
     "ls",

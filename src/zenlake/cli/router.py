@@ -6,7 +6,7 @@ import json
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -133,13 +133,19 @@ def _services(
 ) -> Iterator[Recording | None]:
     """Run what the configuration asks for beside the router, until the end of the block."""
     settings = config.resolved
-    if not settings.journals:
-        yield None
-        return
-    from zenlake.supervise.recording import Recording
+    with ExitStack() as stack:
+        recording = None
+        if settings.journals:
+            from zenlake.supervise.recording import Recording
 
-    patient = supervised is Supervised.PATIENT
-    with Recording(session, settings.journals, patient=patient) as recording:
-        for recorder in recording.recorders:
-            note(f"recording journal '{recorder.name}' into {recorder.journal.path}")
+            patient = supervised is Supervised.PATIENT
+            recording = stack.enter_context(Recording(session, settings.journals, patient=patient))
+            for recorder in recording.recorders:
+                note(f"recording journal '{recorder.name}' into {recorder.journal.path}")
+        if settings.xrce.listen:
+            from zenlake.constrained.service import serving
+
+            running = stack.enter_context(serving(session, settings.xrce))
+            for place in running.locators():
+                note(f"devices of the 2018 protocol may come to {place}")
         yield recording

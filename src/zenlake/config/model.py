@@ -19,7 +19,7 @@ from zenlake.config.model_connect import Connect, Listen, Open
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, Qos
 from zenlake.config.model_routing import Gateway, Routing
 from zenlake.config.model_scouting import Scouting
-from zenlake.config.model_services import JournalService
+from zenlake.config.model_services import JournalService, XrceService
 from zenlake.config.model_storages import StorageManager
 from zenlake.config.model_transport import Milliseconds, Transport
 from zenlake.config.shape import FreeForm, Mode, Whole
@@ -208,6 +208,11 @@ class Settings:
         "Journals that `zenlake router` records.",
         hidden=True,
         honoured_by="zenlake.journal.service.recording",
+    )
+    xrce: XrceService = key(
+        XrceService,
+        "The broker for constrained devices that `zenlake router` runs.",
+        hidden=True,
     )
     plugins_loading: PluginsLoading = key(PluginsLoading, "Where plugins are found.")
     plugins: Annotated[

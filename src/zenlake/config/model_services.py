@@ -9,7 +9,7 @@ from zenlake.config.declare import REQUIRED, NonEmpty, key, section
 from zenlake.config.grammar import KeyText, Namespace
 from zenlake.config.shape import Real, Text, Whole
 
-__all__ = ["JournalService"]
+__all__ = ["JournalService", "XrceService"]
 
 _BY = "zenlake.journal.service.options_of"
 
@@ -71,4 +71,70 @@ class JournalService:
     )
     heal: bool = key(
         True, "Whether publishers are asked for samples that did not come.", honoured_by=_BY
+    )
+
+
+_XRCE = "zenlake.constrained.service.serving"
+
+
+def _hex(text: str) -> str:
+    bytes.fromhex(text)
+    return text
+
+
+@section
+class XrceService:
+    """A broker of the 2018 protocol for constrained devices, bridged with this node."""
+
+    listen: tuple[str, ...] = key(
+        (),
+        "Where devices may open sessions: `udp/…`, `tcp/…`, `serial/…`; none means no broker.",
+        honoured_by=_XRCE,
+    )
+    scouting: str = key(
+        "",
+        "The multicast group in which it is found, `239.255.0.1:7447` by custom; empty: none.",
+        honoured_by=_XRCE,
+    )
+    interface: str = key("auto", "The network interfaces of that group.", honoured_by=_XRCE)
+    prefix: str = key("", "Put before every key of the devices.", honoured_by=_XRCE)
+    session_lease: Annotated[float, Real("seconds", 0.0)] = key(
+        10.0, "How long the broker may be silent over datagrams; 0 means for ever.",
+        honoured_by=_XRCE,
+    )  # fmt: skip
+    mtu: Annotated[int, Whole("bytes", 20, 65000)] = key(
+        1400, "The largest packet over datagrams.", honoured_by=_XRCE
+    )
+    authentication: Annotated[str, Text("bytes in hexadecimal", _hex)] = key(
+        "", "What devices must show in property 12; empty: nothing.", honoured_by=_XRCE
+    )
+    persistent: str = key(
+        "",
+        "The file with the values of persistent resources; empty keeps them in memory.",
+        honoured_by=_XRCE,
+    )
+    deletes: Literal["drop", "empty"] = key(
+        "drop",
+        "What a deletion is to devices, which know none: nothing, or an empty payload.",
+        honoured_by=_XRCE,
+    )
+    habits: tuple[Literal["whole", "ocaml", "endless", "eager", "zhe"], ...] = key(
+        (),
+        "What peers do otherwise than the paper says, where behaviour does not show it.",
+        honoured_by=_XRCE,
+    )
+    max_sessions: Annotated[int, Whole("sessions", 1)] = key(
+        4096, "How many devices there may be.", honoured_by=_XRCE
+    )
+    max_declarations: Annotated[int, Whole("declarations", 1)] = key(
+        4096, "How many of each kind one device may declare.", honoured_by=_XRCE
+    )
+    queue_bytes: Annotated[int, Whole("bytes", 1024)] = key(
+        1 << 20, "How much may wait to be sent to one device.", honoured_by=_XRCE
+    )
+    store_depth: Annotated[int, Whole("samples", 1)] = key(
+        16, "How many samples of a resource wait for a device that pulls.", honoured_by=_XRCE
+    )
+    store_bytes: Annotated[int, Whole("bytes", 1)] = key(
+        1 << 20, "How much waits for one subscription that pulls.", honoured_by=_XRCE
     )

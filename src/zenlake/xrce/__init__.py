@@ -1,4 +1,12 @@
-"""How it was said in 2018: the protocol for extremely constrained devices.
+"""The protocol of 2018 for extremely constrained devices: messages, sessions, broker and client.
+
+`open` gives a program a session with a broker; `aio.open` does on the program's own loop:
+
+    with zenlake.xrce.open("udp/127.0.0.1:7447") as session:
+        publisher = session.publisher("/house/light")
+        publisher.put(b"on")
+
+All else here is pure. Messages are read and written so:
 
     >>> from zenlake import xrce
     >>> message, = xrce.read_packet(bytes.fromhex("9367001201c1"))
@@ -20,6 +28,9 @@ Reading raises `DecodeError` and nothing else; writing a message whose field doe
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.message import Message
@@ -60,6 +71,11 @@ from zenlake.xrce.codec import read_message as _read_message
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.markers import Marker, XrceMessage, conduit_of, fragment_of, space_of
 
+if TYPE_CHECKING:
+    from zenlake.constrained import aio
+    from zenlake.constrained.client import Session, open
+    from zenlake.constrained.scouting import scout
+
 __all__ = [
     "Accept",
     "AckNack",
@@ -92,15 +108,19 @@ __all__ = [
     "Result",
     "Scout",
     "Selection",
+    "Session",
     "StreamData",
     "Subscriber",
     "Synch",
     "WriteData",
     "XrceMessage",
+    "aio",
     "conduit_of",
     "fragment_of",
     "frame",
+    "open",
     "read_packet",
+    "scout",
     "space_of",
     "write",
 ]
@@ -118,6 +138,23 @@ Declaration = (
     | ForgetSubscriber
     | ForgetSelection
 )
+
+
+_ABOVE = {
+    "Session": "zenlake.constrained.client",
+    "aio": "",
+    "open": "zenlake.constrained.client",
+    "scout": "zenlake.constrained.scouting",
+}
+
+
+def __getattr__(name: str) -> object:
+    """What has sockets lies in a room above this one, and is fetched when it is asked for."""
+    if name not in _ABOVE:
+        raise AttributeError(f"module 'zenlake.xrce' has no attribute '{name}'")
+    if name == "aio":
+        return import_module("zenlake.constrained.aio")
+    return getattr(import_module(_ABOVE[name]), name)
 
 
 def read_packet(data: bytes | bytearray | memoryview) -> list[XrceMessage]:

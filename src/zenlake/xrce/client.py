@@ -126,7 +126,9 @@ class Client:
         if known is not None and rid in (0, known):
             return known, []
         if not rid:
-            rid, self._next_rid = self._next_rid, self._next_rid + 2
+            while any(self._next_rid in t for t in (self.names, self.publishers, self.subscribers)):
+                self._next_rid += 2
+            rid = self._next_rid
         if type:
             properties = (*properties, Property(id=TYPE, value=type.encode()))
         self.names[rid] = parse_name(uri)

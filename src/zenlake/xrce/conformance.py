@@ -35,7 +35,7 @@ REQUIREMENTS = (
     Requirement("Core", "Pull", "limits, end marker, final, cancel"),
     Requirement("Core", "Synch", "sets and repairs the reliable channel; answered when asked"),
     Requirement("Core", "AckNack", "mask arithmetic, retransmission"),
-    Requirement("Core", "Declare", "transactions, all or nothing; a bad pre-committed one is the end"),
+    Requirement("Core", "Declare", "transactions, all or nothing; pre-committed or closed"),
     Requirement("Core", "Lease", "two timers; any message renews; 0 is for ever"),
     Requirement("Discovery", "Scout", "answered if the mask meets ours, over UDP and over TCP"),
     Requirement("Discovery", "Hello", "mask and locators"),

@@ -11,6 +11,7 @@ from zenlake.xrce.codec import (
     Declare,
     ForgetSubscriber,
     Pull,
+    Resource,
     Result,
     StreamData,
     Subscriber,
@@ -45,6 +46,14 @@ SPACES_MAX: Final = 16
 BATCH_MAX: Final = 127
 
 
+#: Such numbers, far from those that a device chooses, and how many there are.
+GIVEN_FIRST: Final = 1 << 40
+GIVEN_MAX: Final = 4096
+#: Seconds after which a client on a stream is told again that somebody listens: those of 2018 send
+#: their declaration first, note it then, and miss an answer that comes in between.
+REMINDED: Final = (0.1, 1.0)
+
+
 class Member:
     """One session of a broker."""
 
@@ -60,6 +69,10 @@ class Member:
         self.held: dict[Subscription, int | None] = {}
         #: Pull sessions of selections in which the outside was asked already.
         self.asked: set[Subscription] = set()
+        #: Numbers that the broker gave to names which the peer has none for.
+        self.given: dict[tuple[int, str], int] = {}
+        #: Publishers that are told once more that somebody listens, and when.
+        self.reminders: list[tuple[float, Publication]] = []
         self.style = "/"
         self.styled = False
         self.congested = 0
@@ -178,6 +191,8 @@ class Member:
         if publication.matched == matched:
             return
         publication.matched = matched
+        if matched and self.session.options.lossless and not self.habits.whole:
+            self.reminders += [(self.broker.now + wait, publication) for wait in REMINDED]
         told: Declaration = (
             Subscriber(id=publication.id, mode=PUSH)
             if matched
@@ -199,9 +214,19 @@ class Member:
                 store.put(path, payload, conduit)
 
     def push(
-        self, one: Subscription, path: str | None, payload: bytes, reliable: bool, conduit: int
+        self,
+        one: Subscription,
+        path: str | None,
+        payload: bytes,
+        reliable: bool,
+        conduit: int,
+        kept: bool = False,
     ) -> None:
-        """Send a sample: by the subscriber's id if it can be, else by name."""
+        """Send a sample: by the subscriber's id if it can be, else by name.
+
+        What was `kept` says for which subscription, so that a peer with several is not confused:
+        a name that it has no number for gets one, if it understands that.
+        """
         session = self.session
         way = conduit if conduit < session.usable else 0
         message: StreamData | WriteData
@@ -209,6 +234,8 @@ class Member:
             message = StreamData(reliable=reliable, sn=0, id=one.id, payload=payload)
         else:
             known = self.spaces[one.space].ids.get(path)
+            if known is None and kept and self.habits.whole:
+                known, reliable = self._given(path, one.space), True
             if known is None:
                 name = self.style + path
                 message = WriteData(reliable=reliable, sn=0, resource=name, payload=payload)
@@ -222,6 +249,17 @@ class Member:
             sent = False
         if not sent:
             self.congested += 1
+
+    def _given(self, path: str, space: int) -> int | None:
+        """The number that this broker gave a name for the peer's sake; None: they are used up."""
+        known = self.given.get((space, path))
+        if known is None:
+            if len(self.given) >= GIVEN_MAX:
+                return None
+            known = GIVEN_FIRST + 2 * len(self.given)
+            self.given[space, path] = known
+            self.tell((Resource(rid=known, uri=self.style + path),), space)
+        return known
 
     def pull(self, message: Pull, now: float) -> None:
         """Somebody awake wants what was kept."""
@@ -268,7 +306,7 @@ class Member:
         batching = one.mode == PERIODIC_PUSH and one.exact and self.habits.whole
         for item in stored:
             if not batching or len(item.payload) + 4 > room:
-                self.push(one, item.path, item.payload, one.reliable, item.conduit)
+                self.push(one, item.path, item.payload, one.reliable, item.conduit, kept=True)
                 continue
             if batch and (size + len(item.payload) + 2 > room or len(batch) >= BATCH_MAX):
                 self._send_batch(one, batch, conduit)
@@ -294,6 +332,8 @@ class Member:
     def deadline(self) -> float:
         """When `tick` is to be called."""
         at = self.session.deadline
+        for when, _ in self.reminders:
+            at = min(at, when)
         for one, store in self.stores.items():
             waits = one.mode == PERIODIC_PUSH and store.count
             if waits or one in self.held:
@@ -308,6 +348,12 @@ class Member:
         self.session.tick(now)
         if self.session.state != OPEN:
             return
+        if self.reminders:
+            due = [publication for when, publication in self.reminders if when <= now]
+            self.reminders = [one for one in self.reminders if one[0] > now]
+            for publication in due:
+                if publication.matched and publication in self.broker.publications:
+                    self.tell((Subscriber(id=publication.id, mode=PUSH),), publication.space)
         for one, store in list(self.stores.items()):
             if one.mode == PERIODIC_PUSH and store.count and inside(one, now):
                 self.drain(one, store.take())

@@ -38,7 +38,7 @@ class Routing(ABC):
         self._exact: dict[tuple[int, str | int], dict[Subscription, Member]] = {}
         self._wild: dict[Subscription, Member] = {}
         self._routes: dict[tuple[int, str | int], list[tuple[Member, Subscription]]] = {}
-        self._publications: dict[Publication, Member] = {}
+        self.publications: dict[Publication, Member] = {}
         self._publishing: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
         self._listened: set[str] = set()
@@ -158,7 +158,7 @@ class Routing(ABC):
 
     def publishing(self, member: Member, publication: Publication) -> None:
         """A session publishes."""
-        self._publications[publication] = member
+        self.publications[publication] = member
         if publication.name is not None and publication.space != 1:
             path = spaced(publication.space, publication.name.path)
             count = self._publishing.get(path, 0)
@@ -169,7 +169,7 @@ class Routing(ABC):
 
     def unpublished(self, member: Member, publication: Publication) -> None:
         """A session publishes no longer."""
-        self._publications.pop(publication, None)
+        self.publications.pop(publication, None)
         if publication.name is not None and publication.space != 1:
             path = spaced(publication.space, publication.name.path)
             count = self._publishing.get(path, 0) - 1
@@ -213,7 +213,7 @@ class Routing(ABC):
         )  # fmt: skip
 
     def _rematch(self) -> None:
-        for publication, member in self._publications.items():
+        for publication, member in self.publications.items():
             matched = self._interested(member, publication)
             if matched != publication.matched:
                 member.match(publication, matched)

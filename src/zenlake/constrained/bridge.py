@@ -1,0 +1,369 @@
+"""The outside of a broker: a session of Zenoh 1.x.
+
+What sessions of 2018 publish is put there, what they want is subscribed to, a pulled selection is
+a query, and whether somebody listens is told to publishers, so that they can sleep. A sample from
+outside is never put there again, so two routers with bridges make no loop: what one of them puts
+reaches the sessions of the other, and ends there.
+
+Everything here runs on the broker's own thread, but for callbacks of the session, which hand over.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from zenlake.api.session import Session
+from zenlake.constrained.translate import is_key, key_exprs
+from zenlake.errors import ZError
+from zenlake.handlers import Callback
+from zenlake.keys import KeyExpr
+from zenlake.keys.matching import intersects
+from zenlake.values import (
+    CongestionControl,
+    EntityGlobalId,
+    Locality,
+    Priority,
+    Reliability,
+    SampleKind,
+    SourceInfo,
+)
+from zenlake.xrce.member import Member
+from zenlake.xrce.names import Name
+from zenlake.xrce.outside import Outside
+from zenlake.xrce.tables import Subscription
+
+if TYPE_CHECKING:
+    from zenlake.api.query import Reply
+    from zenlake.constrained.brokering import RunningBroker
+
+log = logging.getLogger("zenlake.xrce")
+
+#: What the conduits of 2018 are in 1.x, and the other way round.
+PRIORITIES: Final = {
+    0: Priority.DATA, 1: Priority.REAL_TIME, 2: Priority.INTERACTIVE_HIGH,
+    3: Priority.DATA_LOW, 4: Priority.BACKGROUND,
+}  # fmt: skip
+CONDUITS: Final = {
+    Priority.REAL_TIME: 1, Priority.INTERACTIVE_HIGH: 2, Priority.INTERACTIVE_LOW: 2,
+    Priority.DATA_HIGH: 0, Priority.DATA: 0, Priority.DATA_LOW: 3, Priority.BACKGROUND: 4,
+}  # fmt: skip
+#: Publishers and queryables that are declared at most; what is beyond is put without one.
+DECLARED_MAX: Final = 4096
+#: Seconds in which a query for a pull is answered.
+PULL_TIMEOUT: Final = 5.0
+
+
+class Bridge(Outside):
+    """A session of 1.x on behalf of all sessions of a broker."""
+
+    def __init__(self, session: Session, prefix: str = "", deletes: str = "drop") -> None:
+        """`prefix`: put before every key; `deletes`: what a deletion is, `drop` or `empty`."""
+        self._session = session
+        self._prefix = prefix + "/" if prefix else ""
+        self._deletes = deletes
+        self.running: RunningBroker | None = None
+        self._publishers: dict[tuple[str, bool, int], Any] = {}
+        self._matching: dict[str, Any] = {}
+        self._wanted: dict[str, list[Any]] = {}
+        self._exprs: dict[str, list[str]] = {}
+        self._owners: dict[str, str] = {}
+        self._tokens: dict[bytes, Any] = {}
+        self._durable: dict[str, Any] = {}
+        #: Numbers of the samples of each (session, path), for who keeps a ledger.
+        self._numbers: dict[tuple[bytes, str], list[int]] = {}
+        self._next_eid = 1
+        self.dropped_deletes = 0
+        self.failed = 0
+        self._admin = session.declare_queryable(
+            f"@/{session.zid()}/z18/**", Callback(self._asked_about), complete=True
+        )
+
+    def close(self) -> None:
+        """Undeclare everything."""
+        for thing in (
+            *self._publishers.values(), *self._matching.values(), *self._tokens.values(),
+            *self._durable.values(), *(one for many in self._wanted.values() for one in many),
+            self._admin,
+        ):  # fmt: skip
+            self._undeclare(thing)
+
+    def _undeclare(self, thing: Any) -> None:
+        try:
+            thing.undeclare()
+        except ZError as error:
+            log.debug("undeclaring: %s", error)
+
+    def _later(self, work: Callable[[], None]) -> None:
+        if self.running is not None:
+            self.running.call(work)
+
+    # ------------------------------------------------------------------------------- from 2018
+
+    def allows(self, name: Name) -> bool:
+        """Whether a name of 2018 can be a key."""
+        return is_key(name.path)
+
+    def published(
+        self, path: str, payload: bytes, reliable: bool, conduit: int, durability: int,
+        source: bytes, sn: int,
+    ) -> None:  # fmt: skip
+        """Put a sample of a session."""
+        try:
+            publisher = self._publishers.get((path, reliable, conduit))
+            if publisher is None:
+                publisher = self._publisher(path, reliable, conduit)
+            if durability and path not in self._durable and len(self._durable) < DECLARED_MAX:
+                self._answer_for(path)
+            info = self._numbered(source, path) if reliable else None
+            publisher.put(payload, source_info=info)
+        except ZError as error:
+            self.failed += 1
+            log.warning("'%s' of session %s is not put: %s", path, source.hex(), error)
+
+    def _publisher(self, path: str, reliable: bool, conduit: int) -> Any:
+        if len(self._publishers) >= DECLARED_MAX:
+            self._undeclare(self._publishers.pop(next(iter(self._publishers))))
+        made = self._session.declare_publisher(
+            self._prefix + path,
+            reliability=Reliability.RELIABLE if reliable else Reliability.BEST_EFFORT,
+            congestion_control=CongestionControl.BLOCK if reliable else CongestionControl.DROP,
+            priority=PRIORITIES.get(conduit, Priority.DATA),
+        )
+        self._publishers[path, reliable, conduit] = made
+        return made
+
+    def _numbered(self, source: bytes, path: str) -> SourceInfo:
+        """The reliable samples of a session on a path, counted: a gap would be a loss."""
+        numbers = self._numbers.get((source, path))
+        if numbers is None:
+            if len(self._numbers) >= DECLARED_MAX * 4:
+                del self._numbers[next(iter(self._numbers))]
+            numbers = [self._next_eid, 0]
+            self._next_eid += 1
+            self._numbers[source, path] = numbers
+        sn, numbers[1] = numbers[1], numbers[1] + 1
+        return SourceInfo(
+            EntityGlobalId(self._session.zid(), 0x8000_0000 | numbers[0]), sn & 0xFFFF_FFFF
+        )
+
+    def wanted(self, path: str, wanted: bool) -> None:
+        """Subscribe to what the first session wants, or no longer when the last one left."""
+        self._owners.clear()
+        if not wanted:
+            self._exprs.pop(path, None)
+            for subscriber in self._wanted.pop(path, ()):
+                self._undeclare(subscriber)
+            return
+        if not is_key(path):
+            return
+        try:
+            exprs = key_exprs(path)
+            self._exprs[path] = exprs
+            self._wanted[path] = [
+                self._session.declare_subscriber(
+                    self._prefix + expr,
+                    Callback(lambda sample: self._came(path, sample)),
+                    allowed_origin=Locality.REMOTE,
+                )
+                for expr in exprs
+            ]
+        except ZError as error:
+            self.failed += 1
+            log.warning("'%s' is not subscribed to: %s", path, error)
+
+    def publishing(self, path: str, publishing: bool) -> bool:
+        """Watch whether somebody listens to a path."""
+        if not publishing:
+            listener = self._matching.pop(path, None)
+            if listener is not None:
+                self._undeclare(listener)
+            return False
+        if not is_key(path) or len(self._matching) >= DECLARED_MAX:
+            return False
+        try:
+            publisher = self._publisher(path, True, 0)
+            self._matching[path] = publisher.declare_matching_listener(
+                Callback(lambda status: self._listened(path, bool(status.matching)))
+            )
+            return bool(publisher.matching_status.matching)
+        except ZError as error:
+            log.warning("nobody knows whether somebody listens to '%s': %s", path, error)
+            return True
+
+    def _listened(self, path: str, listened: bool) -> None:
+        running = self.running
+        if running is not None:
+            self._later(lambda: running.broker.listened(path, listened))
+
+    def ask(self, member: Member, one: Subscription, most: int | None) -> bool:
+        """A selection is pulled: ask everybody."""
+        running = self.running
+        if running is None or one.name is None or not is_key(one.name.path):
+            return False
+        found: list[tuple[str, bytes]] = []
+        waiting = 0
+        chosen = one.chosen
+        text = chosen.text.partition("?{")[2].removesuffix("}") if chosen is not None else ""
+
+        def replied(reply: Reply) -> None:
+            sample = reply.ok
+            if sample is not None and sample.kind is SampleKind.PUT:
+                path = str(sample.key_expr).removeprefix(self._prefix)
+                found.append((path, sample.payload.to_bytes()))
+
+        def ended() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                now = running.now
+                self._later(lambda: running.broker.answered(member, one, found, most, now()))
+
+        exprs = key_exprs(one.name.path)
+        waiting = len(exprs)
+        for expr in exprs:
+            selector = f"{self._prefix}{expr}" + (f"?pred={_quoted(text)}" if text else "")
+            try:
+                self._session.get(
+                    selector, Callback(replied, ended), timeout=PULL_TIMEOUT,
+                    allowed_destination=Locality.ANY,
+                )  # fmt: skip
+            except ZError as error:
+                log.warning("the selection '%s' is not asked for: %s", selector, error)
+                ended()
+        return True
+
+    def came(self, pid: bytes) -> None:
+        """A session opened: it is alive."""
+        try:
+            self._tokens[pid] = self._session.liveliness().declare_token(
+                f"{self._prefix}z18/session/{pid.hex()}"
+            )
+        except ZError as error:
+            log.warning("session %s has no token: %s", pid.hex(), error)
+
+    def went(self, pid: bytes) -> None:
+        """A session closed."""
+        token = self._tokens.pop(pid, None)
+        if token is not None:
+            self._undeclare(token)
+        for key in [key for key in self._numbers if key[0] == pid]:
+            del self._numbers[key]
+
+    # -------------------------------------------------------------------------------- from 1.x
+
+    def _came(self, wanted: str, sample: Any) -> None:
+        """A sample for one of our subscribers; on a thread of the session."""
+        path = str(sample.key_expr).removeprefix(self._prefix)
+        if any(chunk.startswith("@") for chunk in path.split("/")):
+            return
+        if sample.kind is not SampleKind.PUT and self._deletes != "empty":
+            self.dropped_deletes += 1
+            return
+        payload = sample.payload.to_bytes() if sample.kind is SampleKind.PUT else b""
+        reliable = sample.congestion_control is CongestionControl.BLOCK
+        conduit = CONDUITS.get(sample.priority, 0)
+        running = self.running
+        if running is not None:
+            self._later(lambda: self._inject(wanted, path, payload, reliable, conduit))
+
+    def _inject(self, wanted: str, path: str, payload: bytes, reliable: bool, conduit: int) -> None:
+        """Give a sample to the sessions, once: several of our subscribers may have heard it."""
+        owner = self._owners.get(path)
+        if owner is None:
+            owner = next(
+                (
+                    one
+                    for one, exprs in self._exprs.items()
+                    if any(intersects(expr, path) for expr in exprs)
+                ),
+                wanted,
+            )
+            if len(self._owners) > 65536:
+                self._owners.clear()
+            self._owners[path] = owner
+        if owner == wanted and self.running is not None:
+            self.running.broker.inject(path, payload, reliable, conduit, self.running.now())
+
+    def _answer_for(self, path: str) -> None:
+        """Answer questions about a durable resource with its last value."""
+
+        def asked(query: Any) -> None:
+            running = self.running
+            if running is None:
+                return
+
+            def answer() -> None:
+                for at, _, payload in running.broker.values.matching(path):
+                    query.reply(self._prefix + at, payload)
+                query.drop()
+
+            self._later(answer)
+
+        self._durable[path] = self._session.declare_queryable(
+            self._prefix + path, Callback(asked), complete=False
+        )
+
+    # ----------------------------------------------------------------------------- admin space
+
+    def _asked_about(self, query: Any) -> None:
+        """Show the broker to an operator: counters, sessions, properties."""
+        if self.running is None:
+            return
+        self._later(lambda: self._show(query))
+
+    def _show(self, query: Any) -> None:
+        running = self.running
+        assert running is not None
+        above = f"@/{self._session.zid()}/z18"
+        for key, content in facts(running, self):
+            if KeyExpr(f"{above}/{key}").intersects(query.key_expr):
+                query.reply(
+                    f"{above}/{key}", json.dumps(content).encode(), encoding="application/json"
+                )
+        query.drop()
+
+
+def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[str, Any]]:
+    """What an operator is told of a broker, key by key."""
+    broker = running.broker
+    counters = asdict(broker.counters)
+    counters["sessions"] = len(broker.members)
+    counters["congested"] += sum(member.congested for member in broker.members.values())
+    if bridge is not None:
+        counters["dropped_deletes"] = bridge.dropped_deletes
+        counters["failed"] = bridge.failed
+    found: list[tuple[str, Any]] = [
+        ("broker", {"pid": broker.options.pid.hex(), "locators": running.locators(), **counters})
+    ]
+    for pid, member in broker.members.items():
+        session = member.session
+        known: dict[str, Any] = asdict(session.counters)
+        known["stored"] = sum(store.count for store in member.stores.values())
+        known["store_dropped"] = sum(store.dropped for store in member.stores.values())
+        known["backlog"] = session.backlog
+        known["congested"] = member.congested
+        known["sn_bits"] = session.bits
+        known["style"] = member.style
+        known["habits"] = [name for name, on in asdict(session.habits).items() if on]
+        for space, tables in member.spaces.items():
+            known[f"declared_{space}" if space else "declared"] = {
+                "resources": len(tables.resources), "publishers": len(tables.publishers),
+                "subscribers": len(tables.subscribers), "selections": len(tables.selections),
+            }  # fmt: skip
+            for resource in tables.resources.values():
+                if resource.properties and resource.name.trivial and is_key(resource.name.path):
+                    properties = {str(item.id): item.value.hex() for item in resource.properties}
+                    found.append((f"property/{resource.name.path}", properties))
+        found.append((f"session/{pid.hex()}", known))
+    return found
+
+
+def _quoted(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "_-.'<>() " else f"%{ord(c):02x}" for c in text)
+
+
+__all__ = ["Bridge", "facts"]

@@ -1,0 +1,188 @@
+"""A broker on links: it reads them, keeps its deadlines, and writes what it says.
+
+It has a loop thread of its own, so that what it does with the other side of a bridge may wait
+without holding up anybody else's links.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from zenlake.constrained.wires import Wire
+from zenlake.engine.loop import LoopThread
+from zenlake.errors import LinkError, ZError
+from zenlake.links.link import Link, LinkListener
+from zenlake.links.multicast import Multicast
+from zenlake.links.registry import listen
+from zenlake.values.locator import EndPoint
+from zenlake.xrce import Hello, Scout, read_packet, write
+from zenlake.xrce.broker import BROKER, Broker, Port
+from zenlake.xrce.outside import BrokerOptions, Outside, Values
+
+log = logging.getLogger("zenlake.xrce")
+
+#: Where brokers and clients of 2018 look for each other.
+SCOUTING: Final = "239.255.0.1:7447"
+
+
+class RunningBroker:
+    """A broker that listens."""
+
+    def __init__(
+        self, options: BrokerOptions, outside: Outside | None = None, values: Values | None = None
+    ) -> None:
+        """It listens nowhere yet: see `start`."""
+        self.broker = Broker(options, outside, values)
+        self.thread = LoopThread()
+        self._listening: list[LinkListener] = []
+        self._wires: dict[Port, tuple[Link, Wire]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_for = float("inf")
+        self._scouting: Multicast | None = None
+        self._soon: list[Callable[[], None]] = []
+        self._closed = False
+
+    def start(self, endpoints: Sequence[str], scouting: str = "", interface: str = "auto") -> None:
+        """Listen at each endpoint; `scouting`: the group in which questions are answered."""
+        try:
+            self.thread.run(self._start(endpoints, scouting, interface), 30)
+        except BaseException:
+            self.close()
+            raise
+
+    async def _start(self, endpoints: Sequence[str], scouting: str, interface: str) -> None:
+        loop = self.thread.loop
+        for text in endpoints:
+            self._listening.append(await listen(EndPoint.parse(text), loop, self._linked))
+        if scouting:
+            group = Multicast(loop, scouting, interface)
+            try:
+                group.open(self._scouted, lambda *_: None)
+                self._scouting = group
+            except LinkError as error:
+                log.warning("nobody finds this broker by multicast: %s", error)
+
+    @staticmethod
+    def now() -> float:
+        """The time that the broker goes by."""
+        return time.monotonic()
+
+    def locators(self) -> list[str]:
+        """Where it listens."""
+        return [place for one in self._listening for place in one.locators()]
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Do something with the broker on its own thread, soon; from any thread."""
+        if self.thread.is_current():
+            work()
+            self._flush()
+            return
+        first = not self._soon
+        self._soon.append(work)
+        if first:
+            self.thread.soon(self._work)
+
+    def _work(self) -> None:
+        soon, self._soon = self._soon, []
+        for work in soon:
+            work()
+        self._flush()
+
+    def close(self) -> None:
+        """Say goodbye to everybody and stop."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(TimeoutError):
+            self.thread.run(self._stop(), 5)
+        self.thread.soon(self.thread.loop.stop)
+        self.thread.thread.join(5)
+
+    async def _stop(self) -> None:
+        self.broker.close(time.monotonic())
+        self._flush()
+        if self._timer is not None:
+            self._timer.cancel()
+        for listening in self._listening:
+            listening.close()
+        for link, _ in list(self._wires.values()):
+            link.close()
+        self._wires.clear()
+        if self._scouting is not None:
+            self._scouting.close()
+
+    # ------------------------------------------------------------------------- on the loop thread
+
+    def _linked(self, link: Link) -> None:
+
+        mtu = 0 if link.stream else min(link.mtu, self.broker.options.mtu)
+        port = self.broker.connected(link, link.stream, mtu)
+        self._wires[port] = (link, Wire(link))
+
+        def arrived(data: bytes) -> None:
+            self.broker.received(port, data, time.monotonic())
+            if port.member is not None:
+                link.admit()
+            self._flush()
+
+        def lost(error: Exception | None) -> None:
+            self.broker.lost(port)
+            self._wires.pop(port, None)
+            link.close()
+            self._flush()
+
+        link.start(arrived, lost)
+
+    def _flush(self) -> None:
+
+        now = time.monotonic()
+        for port in self.broker.flush(now):
+            out, port.out = port.out, []
+            found = self._wires.get(port)
+            if found is None:
+                continue
+            link, wire = found
+            assert isinstance(wire, Wire)
+            if out and not wire.send(out):
+                self.broker.lost(port)
+                port.closing = True
+            if port.closing:
+                self._wires.pop(port, None)
+                wire.end()
+            elif port.member is None and not link.stream:
+                # An address that only knocked is not kept.
+                self._wires.pop(port, None)
+                link.close()
+        self._arm(now)
+
+    def _arm(self, now: float) -> None:
+        at = self.broker.deadline
+        if at >= self._armed_for or self._closed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_for = at
+        self._timer = self.thread.loop.call_later(max(0.0, at - now), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._armed_for = float("inf")
+        if self._closed:
+            return
+        self.broker.tick(time.monotonic())
+        self._flush()
+
+    def _scouted(self, datagram: bytes, address: tuple[str, int], interface: str) -> None:
+        try:
+            messages = read_packet(datagram)
+        except ZError:
+            return
+        for message in messages:
+            if isinstance(message, Scout) and message.mask & BROKER and self._scouting is not None:
+                hello = Hello(mask=BROKER, locators=tuple(self.locators()))
+                self._scouting.answer(write(hello), address)

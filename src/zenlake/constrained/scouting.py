@@ -1,0 +1,82 @@
+"""Who is there: brokers and peers of the 2018 protocol, found by multicast or asked directly."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from zenlake.constrained.brokering import SCOUTING
+from zenlake.engine.loop import shared_loop
+from zenlake.errors import DecodeError
+from zenlake.links.multicast import Multicast
+from zenlake.links.registry import connect
+from zenlake.values.locator import EndPoint
+from zenlake.xrce import Hello, Scout, read_packet, write
+from zenlake.xrce.broker import BROKER, PEER
+from zenlake.xrce.framing import Deframer, frame
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Somebody who said Hello."""
+
+    address: str
+    mask: int
+    locators: tuple[str, ...]
+
+
+def scout(
+    endpoint: str = "", *, timeout: float = 2.0, group: str = SCOUTING, interface: str = "auto"
+) -> list[Found]:
+    """Everybody who answers within `timeout` seconds; `endpoint`: ask only there."""
+    loop = shared_loop()
+    return loop.run(_scout(endpoint, timeout, group, interface))
+
+
+async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> list[Found]:
+    found: dict[tuple[str, tuple[str, ...]], Found] = {}
+    loop = asyncio.get_running_loop()
+    heard = asyncio.Event()
+
+    def packet(data: bytes, address: str) -> None:
+        try:
+            messages = read_packet(data)
+        except DecodeError:
+            return
+        for message in messages:
+            if isinstance(message, Hello):
+                one = Found(address, message.mask, message.locators)
+                found[address, message.locators] = one
+                heard.set()
+
+    question = write(Scout(mask=BROKER | PEER))
+    if endpoint:
+        link = await connect(EndPoint.parse(endpoint), loop, timeout)
+        deframer = Deframer()
+
+        def arrived(data: bytes) -> None:
+            for one in deframer.feed(data) if link.stream else (data,):
+                packet(one, link.dst)
+
+        link.start(arrived, lambda _: None)
+        try:
+            link.send(frame(question) if link.stream else question)
+            async with asyncio.timeout(timeout):
+                await heard.wait()
+        except TimeoutError:
+            pass
+        finally:
+            link.close()
+        return list(found.values())
+    sockets = Multicast(loop, group, interface, listen=False)
+    sockets.open(
+        lambda *_: None,
+        lambda data, address, _: packet(data, f"udp/{address[0]}:{address[1]}"),
+    )
+    try:
+        for _ in range(3):
+            sockets.ask(question)
+            await asyncio.sleep(timeout / 3)
+    finally:
+        sockets.close()
+    return list(found.values())

@@ -1,0 +1,62 @@
+"""A broker of the 2018 protocol beside a router, as its configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zenlake.constrained.bridge import Bridge
+from zenlake.constrained.brokering import RunningBroker
+from zenlake.constrained.volume import SqliteValues, TieredValues
+from zenlake.xrce.options import Habits
+from zenlake.xrce.outside import BrokerOptions, Memory, Values
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.config.model_services import XrceService
+
+__all__ = ["options_of", "serving"]
+
+
+def options_of(service: XrceService, pid: bytes) -> BrokerOptions:
+    """What a broker is told of its part of the configuration."""
+    return BrokerOptions(
+        pid,
+        lease=round(service.session_lease * 10),
+        mtu=service.mtu,
+        secret=bytes.fromhex(service.authentication),
+        sessions=service.max_sessions,
+        declarations=service.max_declarations,
+        queue=service.queue_bytes,
+        store_depth=service.store_depth,
+        store_bytes=service.store_bytes,
+        habits=Habits(
+            whole="whole" in service.habits,
+            ocaml="ocaml" in service.habits,
+            endless="endless" in service.habits,
+            eager="eager" in service.habits,
+            frame=100 if "zhe" in service.habits else 0,
+        ),
+    )
+
+
+@contextmanager
+def serving(session: Session, service: XrceService) -> Iterator[RunningBroker]:
+    """Run the broker and its bridge to the session, until the end of the block."""
+    bridge = Bridge(session, service.prefix, service.deletes)
+    values: Values = Memory()
+    volume: SqliteValues | None = None
+    if service.persistent:
+        volume = SqliteValues(service.persistent)
+        values = TieredValues(Memory(), volume)
+    running = RunningBroker(options_of(service, bytes(session.zid())[:8]), bridge, values)
+    bridge.running = running
+    try:
+        running.start(service.listen, service.scouting, service.interface)
+        yield running
+    finally:
+        running.close()
+        bridge.close()
+        if volume is not None:
+            volume.close()

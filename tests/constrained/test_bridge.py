@@ -1,0 +1,168 @@
+"""The 2018 world and the 1.x world are one: every row of the bridge's table."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+
+import zenlake
+from tests.constrained.conftest import Bridged, bridged, router_config
+from zenlake import xrce
+
+
+def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for something that another thread does."""
+    pause = threading.Event()
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never happened"
+        pause.wait(0.005)
+
+
+def wanted(bridge: Bridged, program: zenlake.Session, key: str) -> None:
+    """Wait until the 1.x world knows that somebody of 2018 wants a key."""
+    publisher = program.declare_publisher(key)
+    until(lambda: bool(publisher.matching_status.matching))
+    publisher.undeclare()
+
+
+def test_samples_of_2018_reach_1x_and_publishers_know_who_listens(
+    bridge: Bridged, program: zenlake.Session
+) -> None:
+    with xrce.open(bridge.udp) as device:
+        publisher = device.publisher("zenoh://house/light", conduit=1)
+        assert not publisher.put(b"nobody hears")
+        lights = program.declare_subscriber("house/**")
+        publisher.wait()
+        assert publisher.put(b"on")
+        sample = lights.recv()
+        assert (str(sample.key_expr), sample.payload.to_bytes()) == ("house/light", b"on")
+        assert sample.priority is zenlake.Priority.REAL_TIME
+        assert sample.congestion_control is zenlake.CongestionControl.BLOCK
+        assert sample.source_info is not None
+        publisher.put(b"off")
+        after = lights.recv().source_info
+        assert after is not None
+        assert after.source_sn == sample.source_info.source_sn + 1
+        device.write("//house/door", b"open", reliable=False)
+        sample = lights.recv()
+        assert sample.congestion_control is zenlake.CongestionControl.DROP
+        lights.undeclare()
+        until(lambda: not publisher.matched)
+
+
+def test_puts_of_1x_reach_every_mode(bridge: Bridged, program: zenlake.Session) -> None:
+    with xrce.open(bridge.udp) as device, xrce.open(bridge.tcp) as other:
+        push = device.subscriber("/robot/*/pose")
+        kept = other.subscriber("//robot/**", "pull")
+        later = other.subscriber("/robot/1/pose", "periodic-push", period=100, duration=50)
+        single = device.subscriber("/robot/?/pose", "pull")
+        for key in ("robot/1/pose", "robot/12/pose"):
+            wanted(bridge, program, key)
+            program.put(key, key.encode(), congestion_control=zenlake.CongestionControl.BLOCK)
+        assert {push.recv(10) for _ in range(2)} == {
+            ("robot/1/pose", b"robot/1/pose"), ("robot/12/pose", b"robot/12/pose"),
+        }  # fmt: skip
+        assert push.try_recv() is None  # once, though several subscriptions of ours heard it
+        assert later.recv(10) == ("robot/1/pose", b"robot/1/pose")
+        assert len(kept.pull()) == 2
+        assert single.pull() == [("robot/1/pose", b"robot/1/pose")]
+
+
+def test_selections_are_queries_and_durable_resources_answer_them(
+    bridge: Bridged, program: zenlake.Session
+) -> None:
+    asked: list[str] = []
+
+    def answer(query: zenlake.Query) -> None:
+        asked.append(str(query.selector))
+        for n in range(5):
+            query.reply(f"store/{n}", json.dumps({"v": n}).encode())
+
+    queryable = program.declare_queryable("store/*", answer)
+    with xrce.open(bridge.udp) as device:
+        chosen = device.selection("/store/*?{v >= 3}", "pull")
+        until(lambda: len(chosen.pull()) == 2)
+        assert "pred=" in asked[0]
+        device.write("/last/value#persistent", b"1")
+        device.write("/last/value#persistent", b"2")
+        device.flushed()
+        found: list[bytes] = []
+
+        def known() -> bool:
+            found[:] = [r.ok.payload.to_bytes() for r in program.get("last/*") if r.ok is not None]
+            return found == [b"2"]
+
+        until(known)
+    queryable.undeclare()
+
+
+def test_liveliness_counters_and_properties_are_shown(
+    bridge: Bridged, program: zenlake.Session
+) -> None:
+    with xrce.open(bridge.udp, pid=b"\x0a\x0b") as device:
+        device.resource("/typed", type="struct Light { long luminosity; };")
+        tokens = [r.ok for r in program.liveliness().get("z18/session/*")]
+        assert [str(token.key_expr) for token in tokens if token] == ["z18/session/0a0b"]
+        above = f"@/{bridge.router.zid()}/z18"
+        found = {
+            str(r.ok.key_expr).removeprefix(above): json.loads(r.ok.payload.to_bytes())
+            for r in program.get(f"{above}/**")
+            if r.ok is not None
+        }
+        assert found["/broker"]["sessions"] == 1
+        assert found["/session/0a0b"]["declared"]["resources"] == 1
+        assert found["/property/typed"] == {"25": b"struct Light { long luminosity; };".hex()}
+    until(lambda: not list(program.liveliness().get("z18/session/*")))
+
+
+def test_what_is_no_key_is_refused(bridge: Bridged) -> None:
+    import pytest
+
+    from zenlake.xrce.client import DeclarationRefused
+
+    with xrce.open(bridge.udp) as device, pytest.raises(DeclarationRefused, match="invalid"):
+        device.subscriber("/@/secret")
+
+
+def test_spaces_are_prefixes_and_that_of_brokers_stays_within(
+    bridge: Bridged, program: zenlake.Session
+) -> None:
+    heard = program.declare_subscriber("**")
+    with xrce.open(bridge.udp, space=7) as device, xrce.open(bridge.udp, space=1) as inner:
+        inner.write("/secret", b"1")
+        inner.flushed()
+        device.write("/x", b"2")
+        assert str(heard.recv().key_expr) == "z18/space/7/x"
+
+
+def test_deletions_are_dropped_and_counted(bridge: Bridged, program: zenlake.Session) -> None:
+    with xrce.open(bridge.udp) as device:
+        samples = device.subscriber("/x")
+        wanted(bridge, program, "x")
+        program.delete("x")
+        program.put("x", b"after")
+        assert samples.recv(10) == ("x", b"after")
+        above = f"@/{bridge.router.zid()}/z18/broker"
+        (reply,) = program.get(above)
+        assert reply.ok is not None
+        assert json.loads(reply.ok.payload.to_bytes())["dropped_deletes"] == 1
+
+
+def test_two_bridges_make_no_loop(bridge: Bridged) -> None:
+    for far in bridged(router_config(bridge.place)):
+        with xrce.open(bridge.udp) as one, xrce.open(far.udp) as other:
+            near, there = one.subscriber("/x"), other.subscriber("/**")
+            publisher = one.publisher("/x")
+            publisher.wait()
+            for i in range(20):
+                assert publisher.put(b"%d" % i)
+            assert [there.recv(10)[1] for _ in range(20)] == [b"%d" % i for i in range(20)]
+            back = other.publisher("/x")
+            back.wait()
+            back.put(b"back")
+            assert near.recv(10) == ("x", b"back")
+            other.ping()
+            assert (near.try_recv(), there.try_recv()) == (None, None)

@@ -1,0 +1,143 @@
+"""Real programs of 2018, unchanged: through our broker, and into the world of Zenoh 1.x."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import Program, endpoint
+from tests.cli.test_up import Up
+from tests.constrained.conftest import Bridged
+from tests.constrained.old_peers import ROOT, VERSIONS, script
+from zenlake import xrce
+from zenlake.constrained.brokering import RunningBroker
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+
+PUBLISH = """
+import time, zenoh
+z = zenoh.connect({place!r})
+p = z.declare_publisher({name!r})
+while not p.matching: time.sleep(0.01)
+for i in range({count}): p.write(b"%d" % i)
+print("written", flush=True)
+while p.matching: time.sleep(0.01)
+print("nobody listens", flush=True)
+z.close()
+"""
+SUBSCRIBE = """
+import time, zenoh
+z = zenoh.connect({place!r})
+def heard(rid, payload): print("heard", payload.tobytes().decode(), flush=True)
+z.declare_subscriber({name!r}, heard)
+print("subscribed", flush=True)
+time.sleep(60)
+"""
+#: On Eclipse's package, which has the same name: in a process of its own, too.
+LISTEN = """
+import json, sys, zenoh
+config = zenoh.Config()
+config.insert_json5("mode", '"client"')
+config.insert_json5("connect/endpoints", json.dumps([sys.argv[1]]))
+config.insert_json5("scouting/multicast/enabled", "false")
+with zenoh.open(config) as session:
+    subscriber = session.declare_subscriber(sys.argv[2])
+    print("listening", flush=True)
+    print("heard", subscriber.recv().payload.to_string(), flush=True)
+    publisher = session.declare_publisher(sys.argv[3])
+    while not publisher.matching_status.matching: pass
+    publisher.put("hello from Eclipse")
+    print("put", flush=True)
+"""
+
+
+def place_of(locator: str) -> str:
+    return locator.removeprefix("tcp/")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_of_2018_publishes_and_subscribes(broker: RunningBroker, version: str) -> None:
+    _, tcp = broker.locators()
+    place = place_of(tcp)
+    with xrce.open(tcp) as session:
+        samples = session.subscriber("/from/*")
+        code = PUBLISH.format(place=place, name="//from/2018", count=300)
+        with script(version, code) as publisher:
+            publisher.says("written")
+            assert [samples.recv(30) for _ in range(300)] == [
+                ("from/2018", b"%d" % i) for i in range(300)
+            ]
+            samples.undeclare()
+            publisher.says("nobody listens")
+        code = SUBSCRIBE.format(place=place, name="//to/2018")
+        with script(version, code) as subscriber:
+            subscriber.says("subscribed")
+            writer = session.publisher("/to/2018")
+            writer.wait()
+            writer.put(b"hello")
+            subscriber.says("heard hello")
+
+
+def test_clients_of_2018_speak_with_each_other(broker: RunningBroker) -> None:
+    place = place_of(broker.locators()[1])
+    with script("0.1.2", SUBSCRIBE.format(place=place, name="//x"), pid=1) as subscriber:
+        subscriber.says("subscribed")
+        code = PUBLISH.format(place=place, name="//x", count=3)
+        with script("0.1.0", code, pid=2) as publisher:
+            publisher.says("written")
+            for i in range(3):
+                subscriber.says(f"heard {i}")
+
+
+def test_2018_and_eclipse_share_one_world(bridge: Bridged) -> None:
+    with (
+        xrce.open(bridge.udp) as sleepy,
+        Program("-c", LISTEN, bridge.place, "house/**", "to/sleepy") as eclipse,
+    ):
+        kept = sleepy.subscriber("/to/sleepy", "pull")
+        eclipse.says("listening")
+        (code,) = re.findall(
+            r"```py\n(.*?)```",
+            (ROOT / "docs/how-to/constrained-devices.md").read_text(),
+            re.DOTALL,
+        )
+        code = code.replace("127.0.0.1:7448", place_of(bridge.tcp))
+        with script("0.1.0", code):
+            eclipse.says("heard hello from 2018")
+        eclipse.says("put")
+        assert eclipse.ends() == 0
+        assert kept.pull() == [("to/sleepy", b"hello from Eclipse")]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_what_2018_says_to_zenlake_up_is_found_with_sql(tmp_path: Path) -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        devices = f"127.0.0.1:{found.getsockname()[1]}"
+    where = endpoint()
+    up = Up(tmp_path / "data", where, "--cfg", f'xrce/listen:["tcp/{devices}"]')
+    with up.program:
+        up.ready()
+        up.all_ready()
+        with (
+            Program("-c", LISTEN, where, "house/**", "to/nobody") as eclipse,
+            script("0.1.0", PUBLISH.format(place=devices, name="//house/2018", count=5)) as old,
+        ):
+            eclipse.says("listening")
+            old.says("written")
+            eclipse.says("heard 0")
+        query = "SELECT cast(value AS string) AS v FROM samples WHERE key = 'house/2018' ORDER BY v"
+        lake = str(tmp_path / "data" / "lake")
+        for _ in range(20):
+            with Program("-m", "zenlake", "sql", query, "--lake", lake, "--json") as sql:
+                sql.ends()
+                rows = [json.loads(line)["v"] for line in sql.lines if line.startswith("{")]
+            if len(rows) == 5:
+                break
+        assert rows == ["0", "1", "2", "3", "4"]
