@@ -265,3 +265,29 @@ def test_an_acknowledged_put_can_be_awaited(router: zenlake.Session) -> None:
     (reply,) = router.get("s/a")
     assert reply.ok is not None
     assert reply.ok.timestamp == stamp
+
+
+@pytest.mark.parametrize("history", ["latest", "all"])
+def test_a_storage_and_a_recorder_of_one_node_never_reply_both(
+    history: str, tmp_path: Path
+) -> None:
+    from zenlake.journal.options import Options
+    from zenlake.journal.recorder import Recorder
+
+    storage = memory("s/a/**", history=history)
+    with listening(mode='"router"', plugins=manager(s=storage)) as session:
+        options = Options(("s/**",), str(tmp_path), name="j", fsync="5ms")
+        with Recorder(session, options):
+            for key in ("s/a/x", "s/b"):
+                session.put(key, "1")
+                session.put(key, "2")
+            settled(session)
+            none = zenlake.ConsolidationMode.NONE
+
+            def keys(selector: str) -> list[str]:
+                replies = session.get(selector, consolidation=none, timeout=SECONDS)
+                return sorted(str(reply.ok.key_expr) for reply in replies if reply.ok)
+
+            until(lambda: keys("s/**") == ["s/a/x", "s/b"])
+            until(lambda: keys("s/**?_time=[now(-1h)..]") == ["s/a/x", "s/a/x", "s/b", "s/b"])
+        assert keys("s/**") == ["s/a/x"], "the recorder is gone"

@@ -27,6 +27,7 @@ from zenlake.clock import Hlc, Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.config.model import Settings
 from zenlake.engine.changes import Changes
+from zenlake.engine.claims import Claims
 from zenlake.engine.flushing import Flushing
 from zenlake.engine.listeners import Listeners
 from zenlake.engine.locked import LockedNode
@@ -84,6 +85,8 @@ class Runtime:
         self.closed = False
         #: Services that need an open node, by the name of their room.
         self.services: dict[str, Service] = {}
+        #: Which of them replies for a key.
+        self.claims = Claims()
         self.started = time.monotonic()
         self._marked: list[ChannelSink] = []
         self._groups: list[MulticastPump] = []

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import Timestamp
+from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.keys import ResolvedRange, includes, is_wild
 from zenlake.storage import Entry
@@ -47,12 +48,16 @@ class Answers:
         self._session = session
         self._slots = threading.BoundedSemaphore(MOST_QUERIES)
         self._pool = ThreadPoolExecutor(WORKERS, f"zenlake storage {storage.name}")
+        past = HISTORY if storage.settings.history == "all" else NEWEST
+        self._claims = session._runtime.claims
+        self._claim = self._claims.claim(storage.key_expr, HISTORY, past)
         self._queryable = session.declare_queryable(
             storage.key_expr, self._asked, complete=storage.settings.complete
         )
 
     def close(self) -> None:
         """Answer no more."""
+        self._claims.release(self._claim)
         if not self._session.is_closed():
             self._queryable.undeclare()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -107,17 +112,19 @@ class Answers:
         expr = str(query.key_expr)
         if asked is None:
             for entry in storage.entries(expr, 0, _LAST, limit):
-                self._reply(query, entry)
+                self._reply(query, entry, past=False)
             return
         start, end = _bounds(asked.resolve(time.time_ns()))
         if storage.settings.history == "all":
             for sample in storage.samples(expr, start, end, limit):
-                self._reply(query, sample)
+                self._reply(query, sample, past=True)
         else:
             for entry in storage.entries(expr, start, end, limit):
-                self._reply(query, entry)
+                self._reply(query, entry, past=True)
 
-    def _reply(self, query: Query, entry: Entry) -> None:
+    def _reply(self, query: Query, entry: Entry, *, past: bool) -> None:
+        if not self._claims.is_first(self._claim, entry.key, past=past):
+            return
         stamp = Timestamp(entry.time >> 32, entry.id, entry.time & 0xFFFFFFFF)
         value = entry.value
         if value is None:

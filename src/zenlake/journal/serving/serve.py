@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from zenlake.engine.claims import JOURNAL, NOTHING
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
 from zenlake.journal.schema import DELETE
@@ -121,6 +122,12 @@ class Answers:
             self._declared.append(
                 session.declare_queryable(f"{root}/*", lambda query: self._shown(query, root))
             )
+        # Without answers there is nothing to claim.
+        self._claims = session._runtime.claims
+        self._claimed = [
+            self._claims.claim(expr, JOURNAL, JOURNAL if time else NOTHING)
+            for expr in (exprs if matching is not None else ())
+        ]
         if matching is not None:
             self._declared += [
                 session.declare_queryable(
@@ -147,6 +154,8 @@ class Answers:
     def close(self) -> None:
         """Answer no more."""
         self._closed = True
+        for claim in self._claimed:
+            self._claims.release(claim)
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self._session.is_closed():
             return
@@ -238,15 +247,17 @@ class Answers:
 
     # ---------------------------------------------------------------------------------- keys
 
-    def _other_answers(self, key: str, number: int) -> bool:
-        """Whether an expression before this one answers for the key too."""
-        return any(intersects(expr, key) for expr in self._exprs[:number])
+    def _other_answers(self, key: str, number: int, *, past: bool) -> bool:
+        """Whether an expression before this one answers for the key too, or a storage does."""
+        return any(intersects(expr, key) for expr in self._exprs[:number]) or not (
+            self._claims.is_first(self._claimed[number], key, past=past)
+        )
 
     def _answer_latest(self, query: Query, number: int) -> None:
         assert self._matching is not None
         expr = self._exprs[number]
         for key, hlc, id, value in self._matching(str(query.key_expr)):
-            if not intersects(expr, key) or self._other_answers(key, number):
+            if not intersects(expr, key) or self._other_answers(key, number, past=False):
                 continue
             query.reply(
                 key,
@@ -274,7 +285,7 @@ class Answers:
                 key = row["key"]
                 if is_wild(key) or not intersects(self._exprs[number], key):
                     continue
-                if not self._other_answers(key, number):
+                if not self._other_answers(key, number, past=True):
                     self._reply_row(query, row)
 
     def _reply_row(self, query: Query, row: dict[str, Any]) -> None:
