@@ -53,12 +53,12 @@ def routing(size: int) -> Callable[[int], None]:
     """Find anew who hears a key."""
     node, clients = router(size)
     tables = node.tables
-    assert clients[1] in destinations(tables, clients[0], KEY, node.zid)
+    assert clients[1] in destinations(tables, node.borders, clients[0], KEY, node.zid)
 
     def run(n: int) -> None:
         source = clients[0]
         for _ in range(n):
-            destinations(tables, source, KEY, node.zid)
+            destinations(tables, node.borders, source, KEY, node.zid)
 
     return run
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.routing.resources import KeyIds, literal_prefix, merged
+from zenlake.routing.keyids import KeyIds, literal_prefix
+from zenlake.routing.resources import merged
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from zenlake.errors import RemoteError
 from zenlake.routing.face import KEY_BYTES, Face
 from zenlake.routing.home import Home
-from zenlake.routing.tables import Tables, is_key
+from zenlake.routing.keyids import is_key
+from zenlake.routing.tables import Tables
 from zenlake.transport.outbox import Outbox
 from zenlake.wire import (
     Declare,

@@ -9,7 +9,7 @@ from mypy_extensions import mypyc_attr
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.traffic import Tally
-from zenlake.routing.face import Face
+from zenlake.routing.face import Branch, Face
 from zenlake.routing.policy.messages import DELETE, PUT
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.transport.outbox import Outbox
@@ -19,7 +19,6 @@ from zenlake.wire.codec_zenoh import Del, Err, Put, Query, Timestamp
 if TYPE_CHECKING:
     from zenlake.node.answers import AnswerHead
     from zenlake.node.node import Node
-    from zenlake.routing.queries import Branch
 
 SESSION_LOCAL: Final = 0
 REMOTE: Final = 1

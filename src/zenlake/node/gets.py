@@ -10,8 +10,8 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.keys.matching import intersects
 from zenlake.node.entities import AnswerSink
 from zenlake.node.sample import Sample
+from zenlake.routing.face import Answer, Asker, Question
 from zenlake.routing.policy.namespace import Namespace
-from zenlake.routing.queries import Answer, Asker, Question
 from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Timestamp
 

@@ -23,9 +23,9 @@ from zenlake.node.gets import AUTO, LATEST, NONE, Get
 from zenlake.node.liveliness import Liveliness
 from zenlake.node.matching import Matching
 from zenlake.node.wishes import QUERYABLES, SUBSCRIBERS, Wish, Wishes
-from zenlake.routing.face import BOTH, Face
+from zenlake.routing.face import BOTH, Answer, Branch, Face, Question
 from zenlake.routing.policy.namespace import Namespace
-from zenlake.routing.queries import RECEIVE, ROUTE, SEND, Answer, Branch, Question
+from zenlake.routing.queries import RECEIVE, ROUTE, SEND
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
 from zenlake.wire.codec_network import Request, Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Query, QueryBody, SourceInfo

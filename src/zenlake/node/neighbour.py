@@ -14,10 +14,10 @@ from zenlake.node.guard import Papers, admitted
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.sink import FrameSink, Lane
 from zenlake.routing.face import Face
+from zenlake.routing.keyids import UNDECLARED, key_flaw
 from zenlake.routing.policy.gate import Counters, Gate, Interceptors
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
-from zenlake.routing.tables import UNDECLARED, key_flaw
 from zenlake.transport.handshake import Terms
 from zenlake.transport.listener import Listener
 from zenlake.transport.multilink import Purpose

@@ -33,13 +33,14 @@ from zenlake.node.stamps import Stamps
 from zenlake.node.surroundings import Surroundings
 from zenlake.node.traffic import Traffic
 from zenlake.node.ways import find_publication_way, find_way
-from zenlake.routing.face import Face, InterestOut
+from zenlake.routing.borders import Borders
+from zenlake.routing.face import Branch, Face, InterestOut
 from zenlake.routing.home import Home
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.gate import Counters
 from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.policy.policy import Policy
-from zenlake.routing.queries import Branch, Questions
+from zenlake.routing.queries import Questions
 from zenlake.routing.regions import CLIENT, LOCAL, ROUTER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
@@ -92,10 +93,13 @@ class Node(Home):
         #: Told of each message that it stops: (neighbour, flow, reason, kind, key).
         self.on_stopped: Callable[[Neighbour, str, str, str, str], None] | None = None
         self.tables: Tables = Tables(settings.mode, self)
-        self.tables.zid = settings.zid
         self.tables.interest_timeout = settings.interest_timeout
         self.tables.brokering = settings.brokering and settings.mode == ROUTER
-        self.questions: Questions = Questions(self.tables, self, settings.query_timeout)
+        meshes: dict[int, Mesh] = {}
+        self.borders: Borders = Borders(settings.zid, meshes)
+        self.questions: Questions = Questions(
+            self.tables, self.borders, self, settings.query_timeout
+        )
         self.face: Face = Face(0, settings.zid, LOCAL, None)
         self.tables.add(self.face, 0.0)
         self.next_face: int = 1
@@ -117,10 +121,9 @@ class Node(Home):
             settings.retry_factor,
         )
         self.surroundings: Surroundings = Surroundings(
-            settings, self.tables, self.locators, self.time
+            settings, self.tables, meshes, self.locators, self.time
         )
         self.mesh: Mesh | None = self.surroundings.mesh
-        self.tables.meshes = self.surroundings.meshes
         #: Shown with each link by a node that allows several to one neighbour.
         self.link_key: PrivateKey | None = (
             PrivateKey.make(self.chance) if settings.max_links > 1 else None

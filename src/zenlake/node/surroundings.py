@@ -39,10 +39,13 @@ class Surroundings:
         self,
         settings: NodeSettings,
         tables: Tables,
+        meshes: dict[int, Mesh],
         locators: Callable[[], list[str]],
         now: Callable[[], float],
     ) -> None:
-        """`locators`: where this node listens; `now`: what time it is for it."""
+        """`meshes`: filled with the routers of each region; `locators`: where this node listens;
+        `now`: what time it is for it.
+        """
         self.mode: int = settings.mode
         self.gossips: bool = settings.gossip
         self.gossip: Gossip = Gossip(
@@ -56,7 +59,7 @@ class Surroundings:
         #: The peers that it serves, by region.
         self.introductions: dict[int, Introductions] = {}
         #: The other routers, if this is one, by region; and those in the north.
-        self.meshes: dict[int, Mesh] = {}
+        self.meshes: dict[int, Mesh] = meshes
         self.mesh: Mesh | None = None
         self._settings: NodeSettings = settings
         self._locators: Callable[[], list[str]] = locators
@@ -94,7 +97,8 @@ class Surroundings:
                 settings.gossip_targets,
                 dict(settings.link_weights),
             )
-            mesh = Mesh(self.tables, state, self._now, region)
+            mesh = Mesh(self.tables, state, self._now, self.meshes, region)
+            self.tables.routers[region] = mesh
             self.meshes[region] = mesh
         return mesh
 

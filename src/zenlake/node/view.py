@@ -121,7 +121,7 @@ def member_of(member: Member) -> Plain:
 
 def _weight(node: Node, face: Face) -> Plain | None:
     """What the link to another router weighs: what this end says, the other, and both together."""
-    mesh = node.tables.meshes.get(face.region)
+    mesh = node.borders.meshes.get(face.region)
     if mesh is None:
         return None
     mine = mesh.state.weights.get(face.zid, 0)
@@ -276,7 +276,7 @@ def dot(nodes: list[tuple[int, bytes]], edges: list[tuple[int, int, float]]) -> 
 
 def successors(node: Node) -> Iterator[tuple[str, str, str]]:
     """For each router and each other: who is next from here, on the tree of the first."""
-    for mesh in node.tables.meshes.values():
+    for mesh in node.borders.meshes.values():
         for source in mesh.state.nodes:
             for destination in mesh.state.nodes:
                 hop = _next(mesh, source, destination)
@@ -286,7 +286,7 @@ def successors(node: Node) -> Iterator[tuple[str, str, str]]:
 
 def successor(node: Node, source: bytes, destination: bytes) -> str:
     """Who is next on the way to `destination`, on the tree of `source`; empty if there is none."""
-    for mesh in node.tables.meshes.values():
+    for mesh in node.borders.meshes.values():
         hop = _next(mesh, source, destination)
         if hop:
             return hop

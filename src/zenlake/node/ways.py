@@ -8,7 +8,6 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import Publication, Remote
 from zenlake.node.forward import Inbound
 from zenlake.node.sink import FrameSink
-from zenlake.routing.borders import crosses, number_of, root_of
 from zenlake.routing.policy.messages import PUT
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.regions import CLIENT
@@ -26,7 +25,7 @@ def find_publication_way(node: Node, publication: Publication) -> None:
     key = node.local.outside(publication.key)
     remotes: list[Remote] = []
     if publication.destination != 0:
-        for face in destinations(tables, node.face, key, node.zid):
+        for face in destinations(tables, node.borders, node.face, key, node.zid):
             outbox = face.way(publication.priority, publication.reliable)
             if outbox is not None:
                 remote = Remote(face, outbox, key)
@@ -71,20 +70,22 @@ def find_way(node: Node, neighbour: Neighbour, inbound: Inbound) -> None:
             inbound.subscribers.append(subscriber)
     root = b""
     if face is not None:
-        root = root_of(node.tables, face, inbound.node_id)
+        root = node.borders.root_of(face, inbound.node_id)
         inbound.region = face.region
-        inbound.number = number_of(node.tables, face, root)
+        inbound.number = node.borders.number_of(face, root)
         if not face.carried or (face.meshed and root == node.zid):
             # Another gateway carries it, or it is our own that came back.
             inbound.subscribers = []
             inbound.frames = []
             inbound.faces = []
             return
-        if face.meshed and not crosses(node.tables, face, root, node.face):
+        if face.meshed and not node.borders.crosses(face, root, node.face):
             # It goes on within its region; we hear it from the gateway that carries it.
             inbound.subscribers = []
             inbound.frames = []
-    inbound.faces = [] if face is None else destinations(node.tables, face, inbound.key, root)
+    inbound.faces = (
+        [] if face is None else destinations(node.tables, node.borders, face, inbound.key, root)
+    )
     if face is not None and face.role == CLIENT:
         # What clients say reaches a group through us.
         inbound.faces += [crowd.face for crowd in node.crowds]

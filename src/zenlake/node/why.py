@@ -19,7 +19,6 @@ from zenlake.node.view import (
     whatami,
     zid_text,
 )
-from zenlake.routing.borders import root_of
 from zenlake.routing.face import Face
 from zenlake.routing.policy import KINDS
 from zenlake.routing.policy.gate import Gate
@@ -46,7 +45,7 @@ def why(node: Node, key: str) -> Plain:
         "publishers": _holders(node, ENTITIES[1], key),
         "subscribers": _holders(node, ENTITIES[0], key),
         "heard": heard["keys"],
-        "own_goes_to": _names(destinations(node.tables, node.face, key, node.zid)),
+        "own_goes_to": _names(destinations(node.tables, node.borders, node.face, key, node.zid)),
         "neighbours": [_neighbour(node, neighbour, key) for neighbour in sessions(node)],
     }
 
@@ -75,7 +74,9 @@ def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
         # Whom it speaks with directly, as far as it has told.
         "links": sorted(map(zid_text, node.surroundings.links_of(face))),
         # What comes from it: by itself, not from beyond it.
-        "goes_to": _names(destinations(node.tables, face, key, root_of(node.tables, face, 0))),
+        "goes_to": _names(
+            destinations(node.tables, node.borders, face, key, node.borders.root_of(face, 0))
+        ),
         "dropped": counts_of(neighbour).dropped(),
     }
     for flow, gate in (("ingress", neighbour.ingress), ("egress", face.egress)):

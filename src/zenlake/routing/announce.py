@@ -1,10 +1,18 @@
-"""What is told to a neighbour of a key, in the words of the protocol."""
+"""What each neighbour should know of the keys that there are, and telling it.
+
+One rule is kept: a neighbour has been told of a key if and only if somebody whose things may flow
+to it holds that key, and it is either told everything or has shown interest. Announcements are one
+a key, however many hold it.
+"""
 
 from __future__ import annotations
 
-from zenlake.routing.face import CONTROL_QOS, Face
+from zenlake.keys.matching import includes
+from zenlake.keys.tree import KeyTree
+from zenlake.routing.face import CONTROL_QOS, Face, InterestIn
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
-from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
+from zenlake.routing.regions import PEER
+from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, Resource, merged
 from zenlake.wire.codec_declare import (
     DeclareQueryable,
     DeclareSubscriber,
@@ -15,6 +23,153 @@ from zenlake.wire.codec_declare import (
     UndeclareToken,
 )
 from zenlake.wire.codec_network import Declare
+
+
+class RouterRegion:
+    """The other routers of a region, as the tables see them: they tell each other everything."""
+
+    def spread(self, kind: int, resource: Resource) -> None:
+        """The faces that hold a key have changed: bring what is declared there up to date."""
+        raise NotImplementedError
+
+    def heard(self, face: Face, message: Declare) -> None:
+        """A router of the region declares something, for itself or another router."""
+        raise NotImplementedError
+
+
+class Announcements:
+    """The keys that there are, the faces that hold them, and the faces that are told of them."""
+
+    def __init__(self, mode: int) -> None:
+        """For a node of `mode`."""
+        self.mode: int = mode
+        self.tree: KeyTree[Resource] = KeyTree()
+        self.faces: dict[int, Face] = {}
+        #: Those who are told of declarations: unasked, or since they first showed interest. Most
+        #: clients of a router never do, and cost a declaration nothing.
+        self.listeners: dict[int, Face] = {}
+        #: Grows with every change that may alter a route.
+        self.version: int = 0
+        #: Whether a router passes on between its peers that have no link to each other.
+        self.brokering: bool = False
+        #: The other routers, if this is one, by region.
+        self.routers: dict[int, RouterRegion] = {}
+
+    def holders(self, kind: int, key: str, target: Face) -> list[Face]:
+        """The faces whose entities of this kind meet `key` and may be known to `target`."""
+        found: list[Face] = []
+        for entry in self.tree.intersecting(key):
+            for face in entry.value.holders[kind]:
+                if face is not target and face not in found and self.flows(face, target):
+                    found.append(face)
+        return found
+
+    def flows(self, source: Face, target: Face) -> bool:
+        """Whether what `source` has or says is passed on to `target`."""
+        if source is target or not source.carried:
+            return False
+        if source.region != target.region or target.brokered:
+            return True
+        return (
+            self.brokering
+            and source.south
+            and source.kind == PEER
+            and target.zid not in source.links
+            and source.zid not in target.links
+        )
+
+    def is_visible(self, face: Face, kind: int, resource: Resource) -> bool:
+        """Whether `face` should know that somebody has something under a key."""
+        return any(self.flows(holder, face) for holder in resource.holders[kind])
+
+    def info(self, face: Face, resource: Resource) -> int:
+        """What the queryables of a key amount to, as `face` should see it."""
+        infos: list[int] = []
+        for holder, ids in resource.holders[QUERYABLE].items():
+            if self.flows(holder, face):
+                infos.extend(ids.values())
+        return merged(infos) if infos else 0
+
+    def spread(self, kind: int, resource: Resource, added: bool) -> None:
+        """Tell every face what it should know of a key now; `added`: somebody declared it."""
+        for mesh in self.routers.values():
+            mesh.spread(kind, resource)
+        for face in list(self.listeners.values()):
+            self._update(face, kind, resource, added)
+
+    def respread(self) -> None:
+        """Who speaks for whom has changed: tell other routers anew."""
+        self.version += 1
+        for entry in self.tree.entries():
+            for kind in KINDS:
+                for mesh in self.routers.values():
+                    mesh.spread(kind, entry.value)
+
+    def _update(self, face: Face, kind: int, resource: Resource, added: bool) -> None:
+        key = resource.key
+        told = face.told[kind]
+        visible = self.is_visible(face, kind, resource)
+        if key in told:
+            if not visible:
+                id = told.pop(key)
+                face.told_info.pop(key, None) if kind == QUERYABLE else None
+                retract(face, kind, id, key)
+            elif kind == QUERYABLE:
+                info = self.info(face, resource)
+                if face.told_info.get(key, 0) != info:
+                    face.told_info[key] = info
+                    announce(face, kind, told[key], key, info, None)
+        elif (
+            added  # an interest in the future alone is not told of a key by its loss
+            and visible
+            and (not face.south or face.wants_told(kind, key))
+        ):
+            self.tell(face, kind, resource, None)
+        if face.interests_in:
+            self.aggregates(face, kind, key)
+
+    def tell(self, face: Face, kind: int, resource: Resource, interest: int | None) -> None:
+        """Announce a key that the face will be kept informed about."""
+        key = resource.key
+        info = self.info(face, resource) if kind == QUERYABLE else 0
+        told = face.told[kind]
+        id = told.get(key, 0)
+        if not id:
+            id = face.fresh_id()
+            told[key] = id
+        if kind == QUERYABLE:
+            face.told_info[key] = info
+        announce(face, kind, id, key, info, interest)
+
+    def aggregates(self, face: Face, kind: int, key: str) -> None:
+        """Bring the aggregate interests of a face that meet `key` up to date."""
+        for entry in face.wants[kind].intersecting(key):
+            for interest in entry.value:
+                if interest.aggregate:
+                    self._aggregate(face, kind, interest, None)
+
+    def _aggregate(self, face: Face, kind: int, interest: InterestIn, answer: int | None) -> None:
+        """One announcement, under the interest's own key, for all that matches it."""
+        matching = False
+        complete = 0
+        for entry in self.tree.intersecting(interest.key):
+            resource = entry.value
+            if self.is_visible(face, kind, resource):
+                matching = True
+                if kind == QUERYABLE and includes(resource.key, interest.key):
+                    complete |= self.info(face, resource) & 1
+        id = interest.told[kind]
+        if matching and not id:
+            id = face.fresh_id()
+            interest.told[kind] = id
+            interest.told_info = complete
+            announce(face, kind, id, interest.key, complete, answer)
+        elif id and not matching:
+            interest.told[kind] = 0
+            retract(face, kind, id, interest.key)
+        elif id and kind == QUERYABLE and interest.told_info != complete:
+            interest.told_info = complete
+            announce(face, kind, id, interest.key, complete, None)
 
 
 def announce(face: Face, kind: int, id: int, key: str, info: int, interest: int | None) -> None:

@@ -1,25 +1,35 @@
-"""A neighbour as the node's tables see it: what it has, what it was told, what it wants."""
+"""A neighbour as the node's tables see it: what it has, what it was told, what it wants.
+
+With what a neighbour has pending: interests of both sides, and the queries that were sent to it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from mypy_extensions import mypyc_attr
 
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.deadlines import Timed
+from zenlake.routing.keyids import KeyIds, literal_prefix
 from zenlake.routing.policy.gate import Gate
 from zenlake.routing.policy.messages import Verdict
 from zenlake.routing.regions import LOCAL, is_brokered, is_south, kind_of
-from zenlake.routing.resources import KeyIds, literal_prefix
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_declare import DeclareKeyExpr
-from zenlake.wire.codec_network import Declare, Push, Request, Response
+from zenlake.wire.codec_network import (
+    Declare,
+    Push,
+    Request,
+    Responder,
+    Response,
+    TimestampStack,
+)
+from zenlake.wire.codec_zenoh import Err, Reply
 from zenlake.wire.message import Message
-
-if TYPE_CHECKING:
-    from zenlake.routing.queries import Branch
 
 CONTROL_QOS: Final = 0x08
 
@@ -34,6 +44,57 @@ BOTH: Final = 3
 KEY_BYTES: Final = 64 << 20
 #: All the entities that one neighbour may declare.
 ENTITIES: Final = 1 << 20
+
+Answer = Reply | Err
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Asker:
+    """One of our own programs that asked a question."""
+
+    def stamp(self, stack: TimestampStack) -> None:
+        """The times of the answer that comes next."""
+
+    def answer(self, key: str, body: Answer, responder: Responder | None) -> None:
+        """One answer."""
+
+    def final(self) -> None:
+        """There will be no more."""
+
+
+class Question:
+    """A question that is not finished."""
+
+    __slots__ = ("asker", "branches", "id", "qos", "root", "source")
+
+    def __init__(
+        self, source: Face, id: int, qos: int, asker: Asker | None, root: bytes = b""
+    ) -> None:
+        """Asked by a face under its own id, or by one of our programs.
+
+        `root`: the router where it came from, if we are one.
+        """
+        self.root: bytes = root
+        self.source: Face = source
+        self.id: int = id
+        self.qos: int = qos
+        self.asker: Asker | None = asker
+        self.branches: set[Branch] = set()
+
+
+class Branch(Timed):
+    """One of those who were asked."""
+
+    __slots__ = ("face", "id", "question", "stack")
+
+    def __init__(self, question: Question, face: Face, id: int, deadline: float) -> None:
+        """`id`: the question's number towards that face."""
+        super().__init__(deadline)
+        self.question: Question = question
+        self.face: Face = face
+        self.id: int = id
+        #: The times that were taken on the way to our own programs.
+        self.stack: TimestampStack | None = None
 
 
 class InterestIn:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mypy_extensions import mypyc_attr
 
-if TYPE_CHECKING:
-    from zenlake.routing.face import Face, InterestOut
-    from zenlake.routing.queries import Branch
-    from zenlake.wire.codec_network import TimestampStack
-    from zenlake.wire.codec_zenoh import Query
+from zenlake.routing.face import Branch, Face, InterestOut
+from zenlake.wire.codec_network import TimestampStack
+from zenlake.wire.codec_zenoh import Query
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

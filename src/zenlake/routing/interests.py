@@ -1,74 +1,283 @@
-"""What neighbours want to be told: shown, answered, kept, withdrawn.
+"""Interests: what neighbours want to be told, and what this node wants neighbours to tell.
 
-Those who know more than we do are asked on their behalf, and an interest is answered when all of
-them have answered.
+An interest is shown, answered, kept and withdrawn. Neighbours that know more than this node are
+asked on behalf of those that it serves, and an interest is answered when all of them have
+answered.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from zenlake.errors import RemoteError
-from zenlake.keys.matching import includes
-from zenlake.routing.announce import announce, retract
-from zenlake.routing.face import CONTROL_QOS, CURRENT, FINAL, FUTURE, Face, InterestIn
+from zenlake.routing.announce import Announcements, announce
+from zenlake.routing.deadlines import NEVER, Deadlines
+from zenlake.routing.face import (
+    CONTROL_QOS,
+    CURRENT,
+    FINAL,
+    FUTURE,
+    Face,
+    InterestIn,
+    InterestOut,
+)
+from zenlake.routing.home import Home
+from zenlake.routing.keyids import key_flaw
+from zenlake.routing.policy.messages import (
+    DECLARE_LIVELINESS_SUBSCRIBER,
+    LIVELINESS_QUERY,
+)
 from zenlake.routing.regions import PEER, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, TOKEN
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Interest
 
-if TYPE_CHECKING:
-    from zenlake.routing.tables import Tables
-
 #: How many interests one neighbour may have open.
 INTERESTS: Final = 1 << 17
 
 
-def shown(tables: Tables, face: Face, message: Interest, now: float) -> None:
-    """A neighbour says what it wants to know, or no longer wants to."""
-    if message.mode == FINAL:
-        withdrawn(tables, face, message.id)
-        return
-    kinds = 0
-    if message.subscribers:
-        kinds |= 1
-    if message.queryables:
-        kinds |= 2
-    if message.tokens:
-        kinds |= 4
-    if face.kind == ROUTER:
-        face.ignored += 1  # routers tell each other everything, unasked
-        return
-    if message.mode == CURRENT and (kinds & 3 or not kinds):
-        face.ignored += 1  # no current-only interests in subscribers and queryables
-        return
-    if message.id in face.interests_in:
-        face.ignored += 1
-        return
-    key = ""
-    if message.restricted:
-        found = tables.key_of(face, message.scope, message.sender_mapping, message.suffix)
-        if found is None:
+class Interests(Announcements):
+    """The interests of all faces, and those that were shown to them."""
+
+    def __init__(self, mode: int, home: Home) -> None:
+        """For a node of `mode`, whose own programs are reached through `home`."""
+        super().__init__(mode)
+        self.home: Home = home
+        self.interest_timeout: float = 10.0
+        #: Interests that neighbours have not answered.
+        self.unanswered: Deadlines = Deadlines()
+
+    # --------------------------------------------------------------------- what neighbours want
+
+    def key_of(self, face: Face, scope: int, mine: bool, suffix: str) -> str | None:
+        """The key that a neighbour names; None, which is counted, if it makes no sense."""
+        key = face.keys.resolve(scope, mine, suffix)
+        flaw = key_flaw(key)
+        if flaw:
+            face.illegal_key(flaw)
+            return None
+        return key
+
+    def interest(self, face: Face, message: Interest, now: float) -> None:
+        """A neighbour says what it wants to know, or no longer wants to."""
+        if message.mode == FINAL:
+            self.withdrawn(face, message.id)
             return
-        key = found
-    if len(face.interests_in) >= INTERESTS or not face.charge(key):
-        raise RemoteError("one neighbour has more interests than it may")
-    aggregate = message.aggregate and not message.tokens and bool(key) and face.role != PEER
-    if message.key_exprs:
-        face.wants_keys = True
-    future = bool(message.mode & FUTURE)
-    interest = InterestIn(message.id, kinds, key, future, aggregate)
-    face.interests_in[message.id] = interest
-    tables.listeners[face.id] = face
-    if future:
+        kinds = 0
+        if message.subscribers:
+            kinds |= 1
+        if message.queryables:
+            kinds |= 2
+        if message.tokens:
+            kinds |= 4
+        if face.kind == ROUTER:
+            face.ignored += 1  # routers tell each other everything, unasked
+            return
+        if message.mode == CURRENT and (kinds & 3 or not kinds):
+            face.ignored += 1  # no current-only interests in subscribers and queryables
+            return
+        if message.id in face.interests_in:
+            face.ignored += 1
+            return
+        key = ""
+        if message.restricted:
+            found = self.key_of(face, message.scope, message.sender_mapping, message.suffix)
+            if found is None:
+                return
+            key = found
+        if len(face.interests_in) >= INTERESTS or not face.charge(key):
+            raise RemoteError("one neighbour has more interests than it may")
+        aggregate = message.aggregate and not message.tokens and bool(key) and face.role != PEER
+        if message.key_exprs:
+            face.wants_keys = True
+        future = bool(message.mode & FUTURE)
+        interest = InterestIn(message.id, kinds, key, future, aggregate)
+        face.interests_in[message.id] = interest
+        self.listeners[face.id] = face
+        if future:
+            for kind in KINDS:
+                if kinds & (1 << kind):
+                    _want(face, kind, interest)
+        if message.mode & CURRENT:
+            self._answer(face, interest)
+        self._ask_north(face, interest, message, now)
+        if not interest.waiting:
+            finish(face, interest)
+
+    def withdrawn(self, face: Face, id: int) -> None:
+        """A neighbour wants something no more, nor do we on its behalf."""
+        interest = face.interests_in.pop(id, None)
+        if interest is None:
+            return
+        face.refund(interest.key)
         for kind in KINDS:
-            if kinds & (1 << kind):
-                _want(face, kind, interest)
-    if message.mode & CURRENT:
-        _answer(tables, face, interest)
-    _ask_north(tables, face, interest, message, now)
-    if not interest.waiting:
-        finish(face, interest)
+            if not interest.future or not interest.kinds & (1 << kind):
+                continue
+            if not interest.key:
+                face.wants_all[kind] -= 1
+                continue
+            row = face.wants[kind].get(interest.key)
+            if row is not None and interest in row:
+                row.remove(interest)
+                if not row:
+                    face.wants[kind].remove(interest.key)
+        for north in list(self.faces.values()):
+            for out in list(north.interests_out.values()):
+                if out.owner is face and out.owner_id == id:
+                    self.withdraw(north, out.id)
+
+    def _answer(self, face: Face, interest: InterestIn) -> None:
+        """Tell what there is now."""
+        entries = self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
+        for kind in KINDS:
+            if not interest.kinds & (1 << kind):
+                continue
+            if interest.aggregate:
+                self._aggregate(face, kind, interest, interest.id)
+                continue
+            for entry in entries:
+                resource = entry.value
+                visible = self.is_visible(face, kind, resource)
+                # Its own tokens are told to a client, which is served like one program among
+                # others; a peer knows them itself and would count them twice.
+                echoed = kind == TOKEN and face.brokered and face in resource.holders[kind]
+                if not visible and not echoed:
+                    continue
+                if interest.future and visible:
+                    self.tell(face, kind, resource, interest.id)
+                else:
+                    # Of the present alone, or its own token, whose end it will know itself.
+                    info = self.info(face, resource) if kind == QUERYABLE else 0
+                    announce(face, kind, 0, resource.key, info, interest.id)
+
+    def _ask_north(self, face: Face, interest: InterestIn, message: Interest, now: float) -> None:
+        """Ask those who know more than we do, on behalf of a neighbour that we serve."""
+        if not face.south or self.mode == ROUTER:
+            return
+        for north in list(self.faces.values()):
+            if self.asks(north):
+                out = self.ask(
+                    north, interest.kinds, interest.key, message.mode, face, interest.id, now
+                )
+                if not out.final:
+                    interest.waiting.add((north.id, out.id))
+
+    # ------------------------------------------------------------------------- what this node wants
+
+    def asks(self, face: Face) -> bool:
+        """Whether a neighbour tells us things only when asked."""
+        return face.serves and face.kind != ROUTER
+
+    def ask(
+        self,
+        face: Face,
+        kinds: int,
+        key: str,
+        mode: int,
+        owner: Face | None,
+        owner_id: int,
+        now: float,
+    ) -> InterestOut:
+        """Show interest to a neighbour; if it may not be asked, it has answered: nothing."""
+        id = face.next_interest
+        face.next_interest = id + 1
+        deadline = now + self.interest_timeout
+        out = InterestOut(face, id, kinds, key, bool(mode & FUTURE), owner, owner_id, deadline)
+        if kinds & 4 and not face.may_learn(
+            LIVELINESS_QUERY if mode == CURRENT else DECLARE_LIVELINESS_SUBSCRIBER, key
+        ):
+            out.final = True
+            if out.future:
+                face.interests_out[id] = out
+                self.version += 1
+            return out
+        face.interests_out[id] = out
+        self.unanswered.add(out)
+        scope, mine, suffix = face.wire_key(key, True) if key else (0, True, "")
+        face.send(
+            Interest(
+                mode=mode,
+                id=id,
+                key_exprs=True,
+                subscribers=bool(kinds & 1),
+                queryables=bool(kinds & 2),
+                tokens=bool(kinds & 4),
+                restricted=bool(key),
+                scope=scope,
+                suffix=suffix,
+                sender_mapping=mine,
+                qos=CONTROL_QOS,
+            )
+        )
+        return out
+
+    def withdraw(self, face: Face, id: int) -> None:
+        """Want nothing more of it."""
+        out = face.interests_out.pop(id, None)
+        if out is not None:
+            self.unanswered.over(out)
+            face.send(Interest(mode=FINAL, id=id, qos=CONTROL_QOS))
+            self.version += 1
+
+    def answered(self, face: Face, id: int) -> None:
+        """A neighbour has told all there is for an interest of ours."""
+        if id == 0:
+            if not face.settled:
+                face.settled = True
+                self.version += 1
+            return
+        out = face.interests_out.get(id)
+        if out is None or out.final:
+            return
+        out.final = True
+        self.unanswered.over(out)
+        if not out.future:
+            del face.interests_out[id]  # a question about the present has been answered
+        self.version += 1
+        owner = out.owner
+        if owner is None:
+            self.home.interest_final(out)
+            return
+        interest = owner.interests_in.get(out.owner_id)
+        if interest is not None:
+            interest.waiting.discard((face.id, id))
+            if not interest.waiting:
+                finish(owner, interest)
+
+    def expire(self, now: float) -> None:
+        """Give up waiting for neighbours that do not answer interests."""
+        for out in self.unanswered.due(now):
+            if isinstance(out, InterestOut):
+                out.deadline = NEVER
+                if not out.future:
+                    out.face.interests_out.pop(out.id, None)
+                self._unanswered(out.face, out)
+
+    def _unanswered(self, face: Face, out: InterestOut) -> None:
+        """Go on without the answer; what it has not told stays unknown."""
+        owner = out.owner
+        if owner is None:
+            self.home.interest_final(out)
+            return
+        interest = owner.interests_in.get(out.owner_id)
+        if interest is not None and (face.id, out.id) in interest.waiting:
+            interest.waiting.discard((face.id, out.id))
+            if not interest.waiting:
+                finish(owner, interest)
+
+    def deadline(self) -> float:
+        """When `expire` has something to do."""
+        return self.unanswered.next()
+
+    def _present(self, out: InterestOut, key: str) -> None:
+        """A token that is alive now, for whoever asked."""
+        owner = out.owner
+        if owner is None:
+            self.home.token_present(out, key)
+            return
+        interest = owner.interests_in.get(out.owner_id)
+        if interest is not None:
+            announce(owner, TOKEN, 0, key, 0, interest.id)
 
 
 def _want(face: Face, kind: int, interest: InterestIn) -> None:
@@ -82,105 +291,8 @@ def _want(face: Face, kind: int, interest: InterestIn) -> None:
         row.append(interest)
 
 
-def withdrawn(tables: Tables, face: Face, id: int) -> None:
-    """A neighbour wants something no more, nor do we on its behalf."""
-    interest = face.interests_in.pop(id, None)
-    if interest is None:
-        return
-    face.refund(interest.key)
-    for kind in KINDS:
-        if not interest.future or not interest.kinds & (1 << kind):
-            continue
-        if not interest.key:
-            face.wants_all[kind] -= 1
-            continue
-        row = face.wants[kind].get(interest.key)
-        if row is not None and interest in row:
-            row.remove(interest)
-            if not row:
-                face.wants[kind].remove(interest.key)
-    for north in list(tables.faces.values()):
-        for out in list(north.interests_out.values()):
-            if out.owner is face and out.owner_id == id:
-                tables.withdraw(north, out.id)
-
-
-def _answer(tables: Tables, face: Face, interest: InterestIn) -> None:
-    """Tell what there is now."""
-    entries = tables.tree.intersecting(interest.key) if interest.key else tables.tree.entries()
-    for kind in KINDS:
-        if not interest.kinds & (1 << kind):
-            continue
-        if interest.aggregate:
-            _aggregate(tables, face, kind, interest, interest.id)
-            continue
-        for entry in entries:
-            resource = entry.value
-            visible = tables.is_visible(face, kind, resource)
-            # Its own tokens are told to a client, which is served like one program among others;
-            # a peer knows them itself and would count them twice.
-            echoed = kind == TOKEN and face.brokered and face in resource.holders[kind]
-            if not visible and not echoed:
-                continue
-            if interest.future and visible:
-                tables.tell(face, kind, resource, interest.id)
-            else:
-                # Of the present alone, or its own token, whose end it will know itself.
-                info = tables.info(face, resource) if kind == QUERYABLE else 0
-                announce(face, kind, 0, resource.key, info, interest.id)
-
-
-def _ask_north(
-    tables: Tables, face: Face, interest: InterestIn, message: Interest, now: float
-) -> None:
-    """Ask those who know more than we do, on behalf of a neighbour that we serve."""
-    if not face.south or tables.mode == ROUTER:
-        return
-    for north in list(tables.faces.values()):
-        if tables.asks(north):
-            out = tables.ask(
-                north, interest.kinds, interest.key, message.mode, face, interest.id, now
-            )
-            if not out.final:
-                interest.waiting.add((north.id, out.id))
-
-
 def finish(face: Face, interest: InterestIn) -> None:
     """Say that all has been told."""
     face.send(Declare(interest_id=interest.id, qos=CONTROL_QOS, body=DeclareFinal()))
     if not interest.future and face.interests_in.pop(interest.id, None) is not None:
         face.refund(interest.key)
-
-
-def aggregates(tables: Tables, face: Face, kind: int, key: str) -> None:
-    """Bring the aggregate interests of a face that meet `key` up to date."""
-    for entry in face.wants[kind].intersecting(key):
-        for interest in entry.value:
-            if interest.aggregate:
-                _aggregate(tables, face, kind, interest, None)
-
-
-def _aggregate(
-    tables: Tables, face: Face, kind: int, interest: InterestIn, answer: int | None
-) -> None:
-    """One announcement, under the interest's own key, for all that matches it."""
-    matching = False
-    complete = 0
-    for entry in tables.tree.intersecting(interest.key):
-        resource = entry.value
-        if tables.is_visible(face, kind, resource):
-            matching = True
-            if kind == QUERYABLE and includes(resource.key, interest.key):
-                complete |= tables.info(face, resource) & 1
-    id = interest.told[kind]
-    if matching and not id:
-        id = face.fresh_id()
-        interest.told[kind] = id
-        interest.told_info = complete
-        announce(face, kind, id, interest.key, complete, answer)
-    elif id and not matching:
-        interest.told[kind] = 0
-        retract(face, kind, id, interest.key)
-    elif id and kind == QUERYABLE and interest.told_info != complete:
-        interest.told_info = complete
-        announce(face, kind, id, interest.key, complete, None)

@@ -20,12 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.routing.announce import RouterRegion
 from zenlake.routing.face import CONTROL_QOS, Face
+from zenlake.routing.keyids import key_flaw
 from zenlake.routing.linkstate import Known, LinkStateTable, Outgoing
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
 from zenlake.routing.regions import NORTH, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
-from zenlake.routing.tables import Tables, key_flaw
+from zenlake.routing.tables import Tables
 from zenlake.routing.trees import Recomputation, Trees
 from zenlake.wire.codec_declare import (
     DeclareQueryable,
@@ -61,7 +63,7 @@ class RemoteRouter(Face):
         self.held: list[dict[str, int]] = [{}, {}, {}]
 
 
-class Mesh:
+class Mesh(RouterRegion):
     """The other routers of a router, in one of its regions."""
 
     def __init__(
@@ -69,9 +71,11 @@ class Mesh:
         tables: Tables,
         state: LinkStateTable,
         now: Callable[[], float],
+        meshes: dict[int, Mesh],
         region: int = NORTH,
     ) -> None:
-        """`now` tells the time that the node knows."""
+        """`now` tells the time that the node knows; `meshes`: all of the node, by region."""
+        self.meshes: dict[int, Mesh] = meshes
         self.region: int = region
         #: In the south: the routers that lead out of the region, this one among them.
         self.gateways: frozenset[bytes] = frozenset()
@@ -226,7 +230,7 @@ class Mesh:
         gateways = self.gateways
         if len(gateways) < 2:
             return True
-        north = self.tables.meshes[NORTH].state.nodes
+        north = self.meshes[NORTH].state.nodes
         if root in gateways and root in north:
             return False
         return not any(zid > self.me and zid in north for zid in gateways)
@@ -264,7 +268,7 @@ class Mesh:
 
         What another gateway declares within a region of the south it declares in the north, too.
         """
-        return not holder.south or holder.zid not in self.tables.meshes[holder.region].gateways
+        return not holder.south or holder.zid not in self.meshes[holder.region].gateways
 
     # ----------------------------------------------------------------------- what others declare
 

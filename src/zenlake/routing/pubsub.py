@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from zenlake.routing.borders import crosses, hops
+from zenlake.routing.borders import Borders
 from zenlake.routing.face import Face
 from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
 
 
-def destinations(tables: Tables, source: Face, key: str, root: bytes = b"") -> list[Face]:
+def destinations(
+    tables: Tables, borders: Borders, source: Face, key: str, root: bytes = b""
+) -> list[Face]:
     """The neighbours to send a sample to; `source` is who it came from.
 
     Among routers it goes down the tree of `root`, the router where it came from.
@@ -25,12 +27,12 @@ def destinations(tables: Tables, source: Face, key: str, root: bytes = b"") -> l
                 routers.append(face)
             else:
                 matching[face] = True
-    found: list[Face] = hops(tables, source, root, routers) if routers else []
+    found: list[Face] = borders.hops(source, root, routers) if routers else []
     for face in tables.faces.values():
         if face.role == LOCAL or face.outbox is None or not tables.flows(source, face):
             continue
         if face in matching:
-            if crosses(tables, source, root, face):
+            if borders.crosses(source, root, face):
                 found.append(face)
         elif tables.asks(face):
             if not face.knows_all(SUBSCRIBER, key):

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
 from zenlake.keys.matching import includes
-from zenlake.routing.borders import crosses, hop, hops, number_of, root_of
-from zenlake.routing.deadlines import Deadlines, Timed
-from zenlake.routing.face import Face
+from zenlake.routing.borders import Borders
+from zenlake.routing.deadlines import Deadlines
+from zenlake.routing.face import Answer, Branch, Face, Question
 from zenlake.routing.home import Home
+from zenlake.routing.keyids import key_flaw
 from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import QUERYABLE
-from zenlake.routing.tables import Tables, key_flaw
+from zenlake.routing.tables import Tables
 from zenlake.wire.codec_network import (
     Request,
     Responder,
@@ -26,7 +25,7 @@ from zenlake.wire.codec_network import (
     ResponseFinal,
     TimestampStack,
 )
-from zenlake.wire.codec_zenoh import Err, Reply
+from zenlake.wire.codec_zenoh import Err
 
 BEST_MATCHING: Final = 0
 ALL: Final = 1
@@ -40,64 +39,16 @@ SEND: Final = 1
 ROUTE: Final = 2
 RECEIVE: Final = 4
 
-Answer = Reply | Err
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Asker:
-    """One of our own programs that asked a question."""
-
-    def stamp(self, stack: TimestampStack) -> None:
-        """The times of the answer that comes next."""
-
-    def answer(self, key: str, body: Answer, responder: Responder | None) -> None:
-        """One answer."""
-
-    def final(self) -> None:
-        """There will be no more."""
-
-
-class Question:
-    """A question that is not finished."""
-
-    __slots__ = ("asker", "branches", "id", "qos", "root", "source")
-
-    def __init__(
-        self, source: Face, id: int, qos: int, asker: Asker | None, root: bytes = b""
-    ) -> None:
-        """Asked by a face under its own id, or by one of our programs.
-
-        `root`: the router where it came from, if we are one.
-        """
-        self.root: bytes = root
-        self.source: Face = source
-        self.id: int = id
-        self.qos: int = qos
-        self.asker: Asker | None = asker
-        self.branches: set[Branch] = set()
-
-
-class Branch(Timed):
-    """One of those who were asked."""
-
-    __slots__ = ("face", "id", "question", "stack")
-
-    def __init__(self, question: Question, face: Face, id: int, deadline: float) -> None:
-        """`id`: the question's number towards that face."""
-        super().__init__(deadline)
-        self.question: Question = question
-        self.face: Face = face
-        self.id: int = id
-        #: The times that were taken on the way to our own programs.
-        self.stack: TimestampStack | None = None
-
 
 class Questions:
     """All questions that pass through the node."""
 
-    def __init__(self, tables: Tables, home: Home, default_timeout: float) -> None:
+    def __init__(
+        self, tables: Tables, borders: Borders, home: Home, default_timeout: float
+    ) -> None:
         """`default_timeout` in seconds, for questions that bring none."""
         self.tables: Tables = tables
+        self.borders: Borders = borders
         self.home: Home = home
         self.default_timeout: float = default_timeout
         #: Open questions of neighbours, by (face, its id).
@@ -124,16 +75,16 @@ class Questions:
             for face, infos in holders.items():
                 far = face.meshed
                 if far:
-                    if hop(tables, source, root, face) is None:
+                    if self.borders.hop(source, root, face) is None:
                         continue
-                elif not tables.flows(source, face) or not crosses(tables, source, root, face):
+                elif not tables.flows(source, face) or not self.borders.crosses(source, root, face):
                     continue
                 known[face] = True
                 for info in infos.values():
                     if covers and info & 1:
                         distance = float(info >> 8)
                         if far:
-                            distance = tables.meshes[face.region].distance(face)
+                            distance = self.borders.meshes[face.region].distance(face)
                         complete[face] = min(complete.get(face, distance), distance)
         for face in tables.faces.values():
             if face.role != LOCAL and tables.flows(source, face) and self._unknown(face, key):
@@ -149,7 +100,7 @@ class Questions:
         if len(near) == len(chosen):
             return near
         routers = [face for face in chosen if face.meshed]
-        return near + hops(tables, source, root, routers)
+        return near + self.borders.hops(source, root, routers)
 
     def _unknown(self, face: Face, key: str) -> bool:
         """Whether a neighbour may have queryables that it has not told us of."""
@@ -191,8 +142,8 @@ class Questions:
             source.ignored += 1
             self.refuse(source, message)
             return
-        root = root_of(self.tables, source, message.node_id)
-        if not source.carried or (source.meshed and root == self.tables.zid):
+        root = self.borders.root_of(source, message.node_id)
+        if not source.carried or (source.meshed and root == self.borders.zid):
             # Another gateway carries it, or it is our own that came back.
             self.refuse(source, message)
             return
@@ -215,7 +166,7 @@ class Questions:
         deadline = now + self.patience(message)
         body = message.body
         region = question.source.region
-        number = number_of(self.tables, question.source, question.root)
+        number = self.borders.number_of(question.source, question.root)
         stack = message.timestamp_stack
         routed = stack
         if stack is not None and question.asker is not None:

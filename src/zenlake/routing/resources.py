@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from zenlake.routing.face import Face
+from zenlake.routing.face import Face
 
 SUBSCRIBER: Final = 0
 QUERYABLE: Final = 1
@@ -55,92 +54,3 @@ def merged(infos: list[int]) -> int:
         elif (info & 1) == complete:
             distance = info >> 8 if distance < 0 else min(distance, info >> 8)
     return (max(distance, 0) << 8) | complete
-
-
-def literal_prefix(key: str) -> str:
-    """The chunks before the first wildcard: what is worth an id of its own."""
-    at = key.find("*")
-    if at < 0:
-        return key
-    cut = key.rfind("/", 0, at)
-    return key[:cut] if cut > 0 else ""
-
-
-#: The longest key expression, in bytes: one that is longer cannot be written out.
-LONGEST: Final = 0xFFFF
-
-
-class KeyIds:
-    """The numbers that two neighbours use for keys: those I declared, those it declared."""
-
-    __slots__ = ("invented", "limit", "mine", "mine_of", "size", "theirs", "theirs_of")
-
-    def __init__(self, limit: int) -> None:
-        """`limit` bounds the bytes of all keys that the neighbour may declare."""
-        self.mine: dict[int, str] = {}
-        self.mine_of: dict[str, int] = {}
-        self.theirs: dict[int, str] = {}
-        self.theirs_of: dict[str, int] = {}
-        self.limit: int = limit
-        self.size: int = 0
-        #: Bytes of the keys that I declared.
-        self.invented: int = 0
-
-    def learn(self, id: int, key: str) -> bool:
-        """The neighbour declared an id; False if it has declared too much."""
-        if id in self.theirs:
-            return True  # the old meaning stays
-        self.size += len(key) + 64
-        if self.size > self.limit:
-            return False
-        self.theirs[id] = key
-        self.theirs_of.setdefault(key, id)
-        return True
-
-    def forget(self, id: int) -> None:
-        """The neighbour undeclared an id."""
-        key = self.theirs.pop(id, None)
-        if key is not None:
-            self.size -= len(key) + 64
-            if self.theirs_of.get(key) == id:
-                del self.theirs_of[key]
-
-    def resolve(self, scope: int, sender_mapping: bool, suffix: str) -> str | None:
-        """The whole key that the neighbour meant, or None if its number means nothing."""
-        if scope == 0:
-            return suffix
-        prefix = (self.theirs if sender_mapping else self.mine).get(scope)
-        if prefix is None:
-            return None
-        key = prefix + suffix
-        # A byte a character at least: only long keys are worth counting.
-        if len(key) * 4 > LONGEST and len(key.encode()) > LONGEST:
-            return None
-        return key
-
-    def shortest(self, key: str) -> tuple[int, bool, str]:
-        """How to say a key with what both know: (scope, in my mapping, suffix)."""
-        if self.theirs_of or self.mine_of:
-            end = len(key)
-            while end > 0:
-                prefix = key[:end]
-                id = self.theirs_of.get(prefix, 0)
-                if id:
-                    return id, False, key[end:]
-                id = self.mine_of.get(prefix, 0)
-                if id:
-                    return id, True, key[end:]
-                end = key.rfind("/", 0, end)
-        return 0, True, key
-
-    def invent(self, key: str) -> int:
-        """A new id of mine for a key; 0 if all are used."""
-        id = len(self.mine) + 1
-        while id in self.mine or id in self.theirs:
-            id += 1
-        if id > 0xFFFF or self.invented + len(key) > self.limit:
-            return 0
-        self.invented += len(key)
-        self.mine[id] = key
-        self.mine_of[key] = id
-        return id
