@@ -136,8 +136,8 @@ class Broker(Routing):
         """Messages over a link without a session; gives those that a session is to see."""
         for i, message in enumerate(messages):
             if isinstance(message, Scout):
-                if message.mask & BROKER:
-                    self._say(port, Hello(mask=BROKER, locators=self.options.locators))
+                if message.mask & self.options.mask:
+                    self._say(port, Hello(mask=self.options.mask, locators=self.options.locators))
             elif isinstance(message, Open):
                 return messages[i + 1 :] if self._open(port, message, now) else []
             elif isinstance(message, KeepAlive | Close):
@@ -324,8 +324,8 @@ class Broker(Routing):
                 self._sample(member, message, message.id, None, payload)
             for sample in message.samples:
                 self._sample(member, message, message.id, sample.prid, sample.payload)
-        elif isinstance(message, Scout) and message.mask & BROKER:
-            self._say(port, Hello(mask=BROKER, locators=self.options.locators))
+        elif isinstance(message, Scout) and message.mask & self.options.mask:
+            self._say(port, Hello(mask=self.options.mask, locators=self.options.locators))
 
     def _sample(
         self, member: Member, message: StreamData | BatchedData, id: int, prid: int | None,

@@ -96,6 +96,10 @@ class BrokerOptions:
     store_depth: int = 16
     store_bytes: int = 1 << 20
     habits: Habits = field(default_factory=Habits)
+    #: What it is to those who scout: 1 a broker, 4 a peer.
+    mask: int = 1
+    #: The one session that others speak with, and not with each other: that of a peer's program.
+    only: bytes = b""
 
 
 @dataclass(slots=True)

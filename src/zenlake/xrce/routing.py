@@ -68,6 +68,8 @@ class Routing(ABC):
         for member, one in targets:
             if member is source or (one.mode == PUSH and member is pushed):
                 continue
+            if self._apart(source, member):
+                continue
             tagged = one.name is not None and one.name.tags and path is not None
             if tagged and not meets(one.name, path, durability):  # type: ignore[arg-type]
                 continue
@@ -188,26 +190,36 @@ class Routing(ABC):
             self._listened.discard(path)
         self._rematch()
 
+    def _apart(self, one: Member | None, other: Member) -> bool:
+        """Whether two sessions have nothing to do with each other: both are peers of a program."""
+        only = self.options.only
+        return (
+            bool(only) and other.session.peer != only and (one is None or one.session.peer != only)
+        )
+
+    def _hears(self, owner: Member, member: Member) -> bool:
+        return member is not owner and not self._apart(owner, member)
+
     def _interested(self, owner: Member, publication: Publication) -> bool:
         name, space = publication.name, publication.space
         if name is None:
             return any(
-                member is not owner
+                self._hears(owner, member)
                 for member in self._exact.get((space, publication.id), {}).values()
             )
         if spaced(space, name.path) in self._listened or publication.durability:
             return True
         if name.trivial:
             table = self._exact.get((space, name.path))
-            if table and any(member is not owner for member in table.values()):
+            if table and any(self._hears(owner, member) for member in table.values()):
                 return True
         else:
             for (at, path), table in self._exact.items():
                 same = at == space and isinstance(path, str) and matches(name.path, path)
-                if same and any(member is not owner for member in table.values()):
+                if same and any(self._hears(owner, member) for member in table.values()):
                     return True
         return any(
-            member is not owner and one.space == space and one.name is not None
+            self._hears(owner, member) and one.space == space and one.name is not None
             and matches(one.name.path, name.path)
             for one, member in self._wild.items()
         )  # fmt: skip

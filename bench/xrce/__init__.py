@@ -1,0 +1,1 @@
+"""The numbers of the paper of 2018, measured: `python -m bench.xrce`."""

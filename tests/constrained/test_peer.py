@@ -1,0 +1,38 @@
+"""Peers without a broker."""
+
+from __future__ import annotations
+
+from tests.constrained.test_bridge import until
+from zenlake.constrained.peer import Peer
+
+
+def test_three_peers_share_a_resource_without_a_broker() -> None:
+    with Peer(group="") as a:
+        with (
+            Peer(group="", connect=(a.places[0],)) as b,
+            Peer(group="", connect=(a.places[0], b.places[0])) as c,
+        ):
+            heard = {name: peer.subscriber("/x") for name, peer in (("a", a), ("b", b), ("c", c))}
+            for peer in (a, b, c):
+                until(lambda peer=peer: peer.peers == 2)  # type: ignore[misc]
+            for name, peer in (("a", a), ("b", b), ("c", c)):
+                publisher = peer.publisher("/x")
+                until(lambda one=publisher: one.matched)  # type: ignore[misc]
+                assert publisher.put(name.encode())
+                for other, samples in heard.items():
+                    if other != name:
+                        assert samples.recv(10) == ("x", name.encode())
+            a.write("/x", b"to all")
+            assert heard["b"].recv(10) == heard["c"].recv(10) == ("x", b"to all")
+            assert [samples.try_recv() for samples in heard.values()] == [None, None, None]
+        until(lambda: a.peers == 0)
+
+
+def test_peers_find_each_other_by_multicast() -> None:
+    group = "239.255.0.1:17447"
+    with Peer(group=group, interface="lo") as a, Peer(group=group, interface="lo") as b:
+        samples = b.subscriber("/x")
+        publisher = a.publisher("/x")
+        until(lambda: publisher.matched, 20)
+        publisher.put(b"found")
+        assert samples.recv(10) == ("x", b"found")
