@@ -128,7 +128,7 @@ def _after_fork() -> None:
 
 
 def _stop() -> None:
-    """End the thread before the interpreter does: it must not run in a house being torn down."""
+    """End the thread before the interpreter does, which takes its modules away."""
     loop = _shared
     if loop is not None and loop.alive and not loop.is_current():
         loop.soon(loop.loop.stop)

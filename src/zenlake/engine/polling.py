@@ -140,14 +140,14 @@ class SocketPoller:
         """Read in place of a thread that does not; watch again if none has come back."""
         if self._closed:
             return
-        self.runtime.flush_later()
+        self.runtime.flushing.flush_later()
         if self._polling.locked():
             self._missed = 0
         else:
             self._missed += 1
             if self._missed >= LOOKS:
                 self.hot = False
-                self.runtime.flush_later()
+                self.runtime.flushing.flush_later()
                 for pump in list(self._by_fd.values()):
                     pump.link.watch()
                 return

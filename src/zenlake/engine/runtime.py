@@ -426,10 +426,6 @@ class Runtime:
         for sink in marked:
             sink.commit()
 
-    def flush_later(self) -> None:
-        """Flush the outboxes that were left to this check; on the loop thread."""
-        self.flushing.flush_later()
-
     # -------------------------------------------------------------------------------- ending
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ __all__ = [
     "CODED",
     "FILE_MAGIC",
     "Messages",
-    "Place",
+    "MessageSpan",
     "footer",
     "key_message",
     "keys_of",
@@ -40,7 +40,7 @@ _DELTAS: Final = ipc.IpcWriteOptions(emit_dictionary_deltas=True)
 _BLOCK: Final = struct.Struct("<qi4xq")
 
 
-class Place(NamedTuple):
+class MessageSpan(NamedTuple):
     """Where a message lies in its file."""
 
     position: int
@@ -167,7 +167,7 @@ def keys_of(message: bytes, *, more: bool) -> pa.StringArray:
     return batch.column(0).dictionary.slice(1 if more else 0)
 
 
-def footer(schema: pa.Schema, dictionaries: list[Place], batches: list[Place]) -> bytes:
+def footer(schema: pa.Schema, dictionaries: list[MessageSpan], batches: list[MessageSpan]) -> bytes:
     """How a file ends: where its messages are.
 
     pyarrow writes the footer of an empty file, and two vectors are put at its end: a FlatBuffers

@@ -20,7 +20,7 @@ from zenlake.journal.disk.layout import FORMAT, TEMPORARY, folder, open_path, se
 from zenlake.journal.disk.messages import (
     CODED,
     Messages,
-    Place,
+    MessageSpan,
     footer,
     key_message,
     keys_of,
@@ -76,8 +76,8 @@ class WriteAhead:
         self._position = 0
         self._named = False
         self._headers: list[bytes] = []
-        self._dictionaries: list[Place] = []
-        self._batches: list[Place] = []
+        self._dictionaries: list[MessageSpan] = []
+        self._batches: list[MessageSpan] = []
         self._keys = KeyNumbers()
         self._messages: Messages | None = None
 
@@ -169,10 +169,10 @@ class WriteAhead:
         position = block.position + HEADER.size
         if block.keys:
             metadata = metadata_length(keys)
-            self._dictionaries.append(Place(position, metadata, block.keys - metadata))
+            self._dictionaries.append(MessageSpan(position, metadata, block.keys - metadata))
             position += block.keys
         metadata = metadata_length(rows)
-        self._batches.append(Place(position, metadata, block.length - block.keys - metadata))
+        self._batches.append(MessageSpan(position, metadata, block.length - block.keys - metadata))
         self._headers.append(header)
         self.blocks.append(block)
         self._position = block.after
