@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.errors import JournalError
+from zenlake.lake.complaints import Complaints, reason_of
+from zenlake.lake.freshness import Freshness
+
+WORKER = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed
+Traceback (most recent call last):
+  File "/opt/zenlake/lake/files.py", line 98, in write_file
+    out.write(data)
+{}
+
+\tat org.apache.spark.api.python.BasePythonRunner.java:600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/lake/x"), "the disk is full: /lake/x"),
+        (PermissionError(errno.EACCES, "no", "/lake"), "permission denied: /lake"),
+        (OSError(errno.EROFS, "Read-only file system"), "the filesystem is read-only"),
+        (OSError("[Errno 28] Cannot write '/lake/a b'. No space left on device"),
+         "the disk is full: /lake/a b"),
+        (RuntimeError(WORKER.format("zenlake.errors.JournalError: partition 0 lacks 5 rows")),
+         "partition 0 lacks 5 rows"),
+        (RuntimeError(WORKER.format("ValueError: what is that?")), "ValueError: what is that?"),
+        (JournalError("there is no journal"), "there is no journal"),
+        (ValueError("one\ntwo"), "ValueError: one"),
+        (ConnectionRefusedError(), "ConnectionRefusedError"),
+    ],
+)  # fmt: skip
+def test_a_reason_is_one_line_in_words(error: BaseException, words: str) -> None:
+    assert reason_of(error) == words
+
+
+@given(st.text(max_size=2000))
+def test_whatever_failed_its_reason_is_one_short_line(text: str) -> None:
+    told = reason_of(RuntimeError(text))
+    assert told
+    assert len(told.splitlines()) <= 1
+    assert len(told) <= 400
+
+
+def test_the_same_complaint_is_made_once_a_minute_with_its_number() -> None:
+    complaints = Complaints()
+    assert complaints.said(0.0, "full") == "full"
+    assert complaints.said(1.0, "full") is None
+    assert complaints.said(2.0, "other") == "other"
+    assert complaints.said(59.0, "full") is None
+    assert complaints.said(61.0, "full") == "full (2 times more since)"
+
+
+def test_freshness_is_the_age_of_the_oldest_row_that_a_table_lacks() -> None:
+    fresh = Freshness()
+    assert fresh.reached(0.0, (0, 0)) == 0.0
+    fresh.seen(1.0, (10, 0))
+    fresh.seen(2.0, (10, 5))
+    fresh.seen(2.5, (10, 5))
+    assert fresh.reached(3.0, (0, 0)) == 2.0
+    assert fresh.reached(3.0, (10, 4)) == 1.0
+    assert fresh.reached(3.0, (10, 5)) == 0.0
+    for n in range(5000):
+        fresh.seen(float(n), (n + 11, 5))
+    assert fresh.reached(5000.0, (10, 5)) == 5000.0

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.lake.question import Unanswerable, ask
+
+COLUMNS = {
+    "samples": ["key", "value", "time", "hlc", "offset", "day"],
+    "latest": ["key", "value", "time"],
+    "battery": ["key", "id", "time", "percent", "cells"],
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "tables"),
+    [
+        ("SELECT count(*) FROM samples", {"samples"}),
+        ("select KEY from Samples s where s.offset > 5 order by s.hlc", {"samples"}),
+        ("SELECT 1", set()),
+        ("SELECT 'samples' AS text", set()),
+        ("SELECT percent FROM battery -- not latest", {"battery"}),
+        ("WITH samples2 AS (SELECT key AS k FROM samples) SELECT k FROM samples2", {"samples"}),
+        ("SELECT * FROM latest JOIN battery USING (key)", {"latest", "battery"}),
+        ("SELECT avg(percent) AS p FROM battery GROUP BY id HAVING p > 5 ORDER BY p", {"battery"}),
+        ("SELECT x.n FROM (SELECT percent n FROM battery) x", {"battery"}),
+        ("SELECT c FROM battery LATERAL VIEW explode(cells) t AS c", {"battery"}),
+        ("SELECT transform(cells, c -> c + 1) FROM battery", {"battery"}),
+        ("SELECT col FROM (SELECT explode(cells) FROM battery)", {"battery"}),
+        ("SELECT key FROM samples WHERE time > now() - INTERVAL 5 MINUTES", {"samples"}),
+        ("SELECT rank() OVER (PARTITION BY key ORDER BY hlc) n FROM samples", {"samples"}),
+        ("SELECT * FROM range(5)", set()),
+        ("SELECT s.key FROM samples s WHERE EXISTS (SELECT 1 FROM latest l WHERE l.key = s.key)",
+         {"samples", "latest"}),
+        ("DESCRIBE battery", {"battery"}),
+        ("SHOW TABLES", set(COLUMNS)),
+    ],
+)  # fmt: skip
+def test_a_question_names_its_tables(query: str, tables: set[str]) -> None:
+    assert ask(query, COLUMNS).tables == tables
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT * FROM sampels", "no table 'sampels'; did you mean 'samples'?"),
+        ("SELECT * FROM nothing", "no table 'nothing'; There are samples, latest, battery"),
+        ("SELECT percnt FROM battery", "no column 'percnt' in 'battery'; did you mean 'percent'?"),
+        ("SELECT b.percnt FROM battery b", "did you mean 'percent'?"),
+        ("SELECT id FROM battery WHERE prcent > 5", "battery has key, id, time, percent, cells"),
+        ("SELECT percent FROM samples", "no column 'percent' in 'samples'"),
+        ("  ; ", "there is no question"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_names_that_exist(query: str, words: str) -> None:
+    with pytest.raises(Unanswerable) as told:
+        ask(query, COLUMNS)
+    assert words in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_what_spark_knows_by_itself_is_no_mistake() -> None:
+    assert ask("SELECT x FROM mine", COLUMNS, lambda name: name == "mine").tables == frozenset()
+    assert ask("SELECT x FROM parquet.`/some/file`", COLUMNS).tables == frozenset()
+
+
+def test_text_that_only_spark_may_understand_is_left_to_it() -> None:
+    assert ask("SELECT FROM WHERE (", COLUMNS).tables == set(COLUMNS)
+
+
+@given(st.text(max_size=40))
+def test_whatever_is_asked_nothing_else_is_raised(query: str) -> None:
+    with suppress(Unanswerable):
+        assert ask(query, COLUMNS).tables <= COLUMNS.keys()
