@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import Row
 from zenlake.cli.app import application
-from zenlake.cli.sql import Format, _arrow, _lines, _table
-from zenlake.errors import ConfigError, JournalError, LocalError
-from zenlake.lake import Pipeline
+from zenlake.cli.sql import Format, _arrow, _lines, _table, one_line
+from zenlake.lake import Pipeline, read_config
+from zenlake.lake.run import Loop
 
 
 @pytest.fixture
@@ -30,16 +30,40 @@ def told(*arguments: str) -> str:
     return found.output
 
 
+def refused(*arguments: str) -> str:
+    """What is said, in one line, of something that cannot be done."""
+    found = CliRunner().invoke(application(arguments), arguments, catch_exceptions=False)
+    assert found.exit_code in (1, 2)
+    (line,) = found.output.splitlines()
+    return line
+
+
 def test_status_tells_how_large_and_how_far_each_table_is(lake: Path) -> None:
     journal = str(lake.parent / "journal")
     write(lake.parent / "journal", [Row("k/0", b"", 99)])
     facts = json.loads(told("lake", "status", "--lake", str(lake), "--journal", journal, "--json"))
-    samples = next(one for one in facts if one["table"] == "samples")
+    samples = next(one for one in facts["tables"] if one["name"] == "samples")
     assert (samples["rows"], samples["behind"], samples["files"]) == (30, 1, 1)
+    assert (facts["rows"], facts["lag"], facts["state"]) == (30, 1, "stopped")
+    assert facts["bytes_total"] > facts["bytes_live"] > 0
     lines = told("lake", "status", "--lake", str(lake), "--journal", journal).splitlines()
     assert lines[0].split() == ["table", "rows", "files", "MB", "version", "behind"]
+    assert "pipeline    no pipeline runs" in lines
     lines = told("lake", "status", "--lake", str(lake), "--journal", "gone").splitlines()
-    assert {line.split()[-1] for line in lines[1:]} == {"-"}
+    assert {line.split()[-1] for line in lines[1:5]} == {"-"}
+
+
+def test_a_table_lacks_only_what_it_wants(tmp_path: Path) -> None:
+    write(tmp_path / "journal", [Row(f"k/{n % 3}", b"%d" % n, at=n) for n in range(30)])
+    config = read_config('{tables: {pose: {format: "robot/${id}/pose"}}}')
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), config)
+    loop = Loop(pipeline, Here())
+    loop.turn(0.0)  # and then it is killed
+    arguments = ("--lake", str(tmp_path / "lake"), "--journal", str(tmp_path / "journal"))
+    facts = json.loads(told("lake", "status", *arguments, "--json"))
+    assert {one["name"]: one["behind"] for one in facts["tables"]} == {
+        "gaps": 0, "latest": 0, "pose": 0, "quarantine": 0, "samples": 0
+    }  # fmt: skip
 
 
 def test_tables_tells_their_columns(lake: Path) -> None:
@@ -56,25 +80,49 @@ def test_vacuum_says_what_it_would_do(lake: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("arguments", "words"),
     [
-        (("lake", "run", "--once", "--journal", "gone"), JournalError),
-        (("lake", "status", "--lake", "gone"), LocalError),
-        (("sql", "SELECT 1", "--lake", "gone"), LocalError),
-        (("lake", "retain", "--lake", "gone"), ConfigError),
-        (("lake", "run", "--config", "gone.json5"), ConfigError),
-        (("lake", "run", "--every", "soon"), ConfigError),
+        (("lake", "run", "--once", "--journal", "gone"), "gone is not a journal"),
+        (("lake", "status", "--lake", "gone"), "gone is no lake"),
+        (("sql", "SELECT 1", "--lake", "gone"), "gone is no lake"),
+        (("lake", "retain", "--lake", "gone"), "nothing says how long"),
+        (("lake", "run", "--config", "gone.json5"), "cannot read gone.json5"),
+        (("lake", "run", "--every", "soon"), "'soon' is not --every"),
+        (("lake", "rebuild", "pose"), "there is no typed table 'pose'"),
+        (("lake", "rebuild"), "say which table"),
     ],
 )
 def test_what_cannot_work_is_refused_before_spark_starts(
-    arguments: tuple[str, ...],
-    error: type[Exception],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(error):
-        told(*arguments)
+    assert words in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT * FROM sampels", "did you mean 'samples'"),
+        ("SELECT kye FROM samples", "did you mean 'key'"),
+    ],
+)
+def test_a_question_about_nothing_is_refused_before_spark_starts(
+    lake: Path, query: str, words: str
+) -> None:
+    assert words in refused("sql", query, "--lake", str(lake))
+
+
+def test_what_spark_refuses_is_one_line_without_codes() -> None:
+    told = (
+        "[PARSE_SYNTAX_ERROR] Syntax error at or near 'FORM'. SQLSTATE: 42601 (line 1, pos 9)\n\n"
+        "== SQL ==\nSELECT * FORM samples\n---------^^^\n"
+    )
+    assert one_line(told) == "Syntax error at or near 'FORM'. (line 1, pos 9)"
+    told = (
+        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `x` cannot be resolved. "
+        "SQLSTATE: 42703; line 1 pos 7;\n'Project ['x]\n+- OneRowRelation\n"
+    )
+    assert one_line(told) == "A column with name `x` cannot be resolved (line 1, column 8)"
 
 
 ANSWER = pa.table(

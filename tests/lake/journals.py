@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -14,6 +14,8 @@ from zenlake.journal import JournalWriter, partition_of
 from zenlake.lake.delta import Table
 from zenlake.lake.place import Place
 from zenlake.lake.tasks import Work
+
+R = TypeVar("R")
 
 
 def write(folder: Path, rows: list[Row], partitions: int = 2) -> None:
@@ -37,9 +39,11 @@ class Here:
         self.alive = True
         self.jobs: list[str] = []
 
-    def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+    def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
         self.jobs.append(what)
-        return [item.run() for item in pickle.loads(pickle.dumps(list(items)))]
+        works: list[Work[R]] = pickle.loads(pickle.dumps(list(items)))
+        done: list[R] = pickle.loads(pickle.dumps([work.run() for work in works]))
+        return done
 
 
 def rows_of(lake: Path | str, name: str) -> list[dict[str, Any]]:

@@ -13,11 +13,12 @@ from deltalake import DeltaTable
 
 from tests.journal import heard
 from tests.journal.written import write_rows
-from tests.lake.journals import Here, rows_of, table_of, write
-from tests.lake.rowsof import START, Row
-from zenlake.journal import Journal
+from tests.lake.crashing import Killed, dying
+from tests.lake.journals import Here, R, rows_of, table_of, write
+from tests.lake.rowsof import START, Row, batch
+from zenlake.journal import Journal, JournalWriter
 from zenlake.lake import LakeConfig, Pipeline, read_config
-from zenlake.lake.delta import Overtaken, Table
+from zenlake.lake.delta import Overtaken
 from zenlake.lake.tasks import Work
 
 JSON = 5
@@ -140,7 +141,7 @@ def test_tasks_that_disagree_about_a_column_decode_again(folders: tuple[Path, Pa
     assert len(kept) + len(bad) == 31
     kinds = {type(row["x"]) for row in kept}
     assert len(kinds) == 1
-    assert all("field 'x'" in row["reason"] for row in bad)
+    assert {(row["reason"], row["field"]) for row in bad} == {("type", "x")}
 
 
 def test_what_does_not_parse_is_in_quarantine_with_its_bytes(folders: tuple[Path, Path]) -> None:
@@ -221,10 +222,6 @@ def test_buckets_without_news_are_not_written_anew(folders: tuple[Path, Path]) -
     assert len(before - after) == 1
 
 
-class Killed(BaseException):
-    """What kill -9 is to the program: nothing after it runs."""
-
-
 class Fragile(Here):
     """Dies at the n-th job, before or after it is done."""
 
@@ -232,7 +229,7 @@ class Fragile(Here):
         super().__init__()
         self.left = jobs
 
-    def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+    def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
         if self.left == 0:
             raise Killed
         self.left -= 1
@@ -270,29 +267,17 @@ def proven(lake: Path, journal: Path) -> None:
     assert len(rows_of(lake, "latest")) == 7
 
 
-@pytest.mark.parametrize("commit", range(12))
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("commit", range(1, 9))
 def test_killed_before_or_after_any_commit_each_sample_is_there_once(
-    folders: tuple[Path, Path], commit: int, monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path], commit: int, after: bool
 ) -> None:
     lake, journal = folders
     config = read_config(CONFIG.replace("task_rows: 10", "task_rows: 10, rows: 60"))
     write(journal, POISONED)
-    commits = Table._commit
-    count = 0
-
-    def dying(self: Table, *args: Any) -> None:
-        nonlocal count
-        count += 1
-        if count == commit // 2 + 1 and commit % 2 == 0:
-            raise Killed
-        commits(self, *args)
-        if count == commit // 2 + 1:
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Table, "_commit", dying)
-        with pytest.raises(Killed):
-            run(lake, journal, config)
+    # Two steps of three commits each, then gaps and latest.
+    with dying(commit, after=after):
+        run(lake, journal, config)
     run(lake, journal, config)
     proven(lake, journal)
 
@@ -319,7 +304,7 @@ def test_two_pipelines_at_once_do_not_double_anything(folders: tuple[Path, Path]
     class Rude(Here):
         """While the other one works, does all of it."""
 
-        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
             done = super().run(items, what)
             run(lake, journal, config)
             return done
@@ -384,13 +369,110 @@ def test_ten_thousand_keys_and_one_large_payload(folders: tuple[Path, Path]) -> 
 
 
 def test_rows_that_the_journal_dropped_before_they_were_read_are_counted(
-    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path],
 ) -> None:
     lake, journal = folders
     write(journal, [Row("a", b"", n) for n in range(10)], 1)
     pipeline = run(lake, journal)
-    write(journal, [Row("a", b"", n) for n in range(10, 30)], 1)
-    monkeypatch.setattr(Journal, "earliest", lambda self: (15,))
+    large = b"x" * (128 << 10)
+    with JournalWriter.open(
+        journal, fsync="never", segment_bytes=1, retain_bytes=1 << 20
+    ) as writer:
+        for n in range(10, 30):
+            writer.append(0, batch([Row("a", large, n)]).drop_columns(["offset"]))
+            writer.flush()
+    (earliest,) = pipeline.journal.earliest()
+    assert 10 < earliest < 30
     step = pipeline.step()
-    assert (step.lost, step.rows) == (5, 15)
-    assert len(rows_of(lake, "samples")) == 25
+    assert (step.lost, step.rows) == (earliest - 10, 30 - earliest)
+    assert len(rows_of(lake, "samples")) == 40 - earliest
+
+
+def test_a_first_number_that_is_whole_decides_nothing(folders: tuple[Path, Path]) -> None:
+    lake, journal = folders
+    config = read_config(CONFIG.replace(', columns: {percent: "double"}', ""))
+    for n, percent in enumerate((87, 87.5, 3, 100.0)):
+        payload = json.dumps({"percent": percent, "cells": [percent]}).encode()
+        write(journal, [Row("robot/1/battery", payload, n, encoding=JSON)])
+        run(lake, journal, config)
+    rows = sorted(rows_of(lake, "battery"), key=lambda row: row["time"])
+    assert [row["percent"] for row in rows] == [87.0, 87.5, 3.0, 100.0]
+    assert [row["cells"] for row in rows] == [[87.0], [87.5], [3.0], [100.0]]
+    assert rows_of(lake, "quarantine") == []
+    actions = table_of(lake, "battery").actions()
+    assert max(actions["max.percent"].to_pylist()) == 100.0
+
+
+def test_numbers_that_no_double_holds_are_not_rounded_for_a_fraction(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    big = (1 << 60) + 1
+    for n, stamp in enumerate((big, 0.5, 7)):
+        payload = json.dumps({"stamp": stamp}).encode()
+        write(journal, [Row("robot/1/pose", payload, n, encoding=JSON)])
+        run(lake, journal, read_config(CONFIG))
+    assert sorted(row["stamp"] for row in rows_of(lake, "pose")) == [7, big]
+    (bad,) = rows_of(lake, "quarantine")
+    assert (bad["reason"], bad["field"], bad["value"]) == ("range", "stamp", b'{"stamp": 0.5}')
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_while_a_column_becomes_wider_each_sample_is_there_once(
+    folders: tuple[Path, Path], after: bool
+) -> None:
+    lake, journal = folders
+    write(journal, [Row("robot/1/pose", b'{"x": 1}', 1, encoding=JSON)])
+    run(lake, journal, read_config(CONFIG))
+    write(journal, [Row("robot/1/pose", b'{"x": 1.5}', 2, encoding=JSON)])
+    with dying(after=after, of=lambda uri: "pose" in uri):
+        run(lake, journal, read_config(CONFIG))
+    run(lake, journal, read_config(CONFIG))
+    assert sorted(row["x"] for row in rows_of(lake, "pose")) == [1.0, 1.5]
+
+
+def test_a_configuration_that_disagrees_with_a_table_says_so_or_widens_it(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    write(journal, [Row("robot/1/pose", b'{"x": 1, "y": 2.5}', 1, encoding=JSON)])
+    run(lake, journal, read_config('{tables: {pose: {format: "robot/${id}/pose"}}}'))
+    columns = 'columns: {x: "double", y: "string"}'
+    config = read_config(f'{{tables: {{pose: {{format: "robot/${{id}}/pose", {columns}}}}}}}')
+    (problem,) = run(lake, journal, config).problems
+    assert "pose.y is string, but the table has double" in problem
+    assert "zenlake lake rebuild pose" in problem
+    assert str(table_of(lake, "pose").schema.field("x").type) == "double"
+
+
+def test_latest_is_written_seldom_and_gaps_on_time_while_rows_come(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    zid = b"\x05" * 16
+    write(journal, [Row("a", b"x" * 1000, 0, sn=0, source=zid)])
+    pipeline = Pipeline(str(lake), str(journal), Here())
+    written: dict[str, list[int]] = {"latest": [], "gaps": []}
+    for second in range(120):
+        write(journal, [Row("a", b"x" * 1000, second, sn=second + 1, source=zid)])
+        pipeline.step()
+        write(journal, [Row("a", b"x", second, sn=second + 1, source=zid)])  # never caught up
+        for name in pipeline.fold(float(second)):
+            written[name].append(second)
+    assert written["latest"] == [0, 30, 60, 90]
+    assert written["gaps"] == list(range(0, 120, 10))
+
+
+def test_what_every_table_has_is_told_to_the_journal(folders: tuple[Path, Path]) -> None:
+    lake, journal = folders
+    write(journal, [*counters(2, 5), Row("other", b"", 1)], 1)
+    pipeline = run(lake, journal, read_config(CONFIG))
+    assert pipeline.committed() == (11,)
+    write(journal, [Row("other", b"", 2)], 1)
+    pipeline.step()
+    # The ledger has not read it yet, all others have it or do not want it.
+    assert (pipeline.behind(), pipeline.committed()) == (0, (11,))
+    shown = {table.name: table for table in pipeline.shown()}
+    assert shown["battery"].behind == shown["pose"].behind == shown["latest"].behind == 0
+    assert shown["pose"].at == {pipeline.journal.id: (12,)}
+    assert (shown["samples"].rows, shown["gaps"].behind) == (12, 1)

@@ -1,23 +1,23 @@
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lake.journals import Here, rows_of, table_of, write
+from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import until
-from zenlake.errors import LocalError
-from zenlake.journal import Journal
+from zenlake.errors import JournalError, LocalError
 from zenlake.lake import LakeConfig, Pipeline
-from zenlake.lake import run as running
 from zenlake.lake.delta import Overtaken
-from zenlake.lake.run import Ran, run
+from zenlake.lake.run import Loop, Ran, Schedule, opened, run
+from zenlake.lake.status import read_status
 from zenlake.lake.tasks import Work
+from zenlake.lake.work import Ingest, Stretch
 
 
 def has_rows(lake: Path, rows: int) -> bool:
@@ -42,16 +42,12 @@ def test_once_reads_all_that_is_there_and_ends(tmp_path: Path) -> None:
 
 
 def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "UPKEEP", 0.05)
-    monkeypatch.setattr(running, "VACUUM", 0.0)
-    monkeypatch.setattr(running, "RETAIN", 0.0)
-
     class Moody(Here):
         failures = 2
 
-        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
             if what == "journal to tables" and self.failures:
                 self.failures -= 1
                 raise Overtaken("not now") if self.failures else OSError("the disk said no")
@@ -64,8 +60,18 @@ def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(
     pipeline = Pipeline(str(lake), str(tmp_path / "j"), tasks, config)
     stop = threading.Event()
     results: list[Ran] = []
+    complaints: list[str] = []
     loop = threading.Thread(
-        target=lambda: results.append(run(pipeline, tasks, stop=stop, every=0.01))
+        target=lambda: results.append(
+            run(
+                pipeline,
+                tasks,
+                stop=stop,
+                every=0.01,
+                complain=complaints.append,
+                schedule=Schedule(0.05, 0.05, 0.05, 0.0, 0.0, 0.05),
+            )
+        )
     )
     loop.start()
     try:
@@ -79,11 +85,104 @@ def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(
         loop.join()
     (done,) = results
     assert (done.rows, done.failures) == (9, 1)
+    assert complaints == ["OSError: the disk said no; trying again, every 1 s at most"]
+    status = read_status(lake)
+    assert status is not None
+    assert (status.state, status.rows, status.lag, status.failures) == ("stopped", 9, 0, 1)
+    assert status.error == "OSError: the disk said no"
+    assert status.committed == {pipeline.journal.id: pipeline.ends()}
+    assert status.bytes_total > status.bytes_live > 0
+
+
+def test_gaps_are_told_while_rows_come_without_end(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a", b"", 0)])
+    lake = tmp_path / "lake"
+    tasks = Here()
+    pipeline = Pipeline(str(lake), str(tmp_path / "j"), tasks)
+    loop = Loop(pipeline, tasks, every=1.0)
+    for second in range(25):
+        write(tmp_path / "j", [Row("a", b"", second)])
+        loop.turn(float(second))
+    counted = sum(row["rows"] for row in rows_of(lake, "gaps"))
+    assert counted >= 20
+    assert loop.done.steps <= 25
+
+
+def test_an_interval_is_obeyed_though_more_has_come_meanwhile(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a", b"", 0)])
+
+    class Busy(Here):
+        """Something comes while it works, always."""
+
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
+            write(tmp_path / "j", [Row("a", b"", 1)])
+            return super().run(items, what)
+
+    tasks = Busy()
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks)
+    loop = Loop(pipeline, tasks, every=10.0)
+    now = 0.0
+    while now < 30.0:
+        now += max(0.01, loop.turn(now) or 0.0)
+    assert loop.done.steps == 3
+
+
+def test_a_full_disk_is_one_line_a_minute_and_work_goes_on_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    class Full(Here):
+        full = True
+
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
+            if self.full:
+                raise OSError(errno.ENOSPC, "No space left on device", "/lake/samples")
+            return super().run(items, what)
+
+    write(tmp_path / "j", [Row("a", b"", 0)])
+    tasks = Full()
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks)
+    lines: list[str] = []
+    loop = Loop(pipeline, tasks, complain=lines.append)
+    now, tries = 0.0, 0
+    while now < 100.0:
+        now += loop.turn(now) or 0.0
+        tries += 1
+    assert [line.partition(";")[0] for line in lines] == [
+        "the disk is full: /lake/samples",
+        f"the disk is full: /lake/samples ({loop.done.failures - 3} times more since)",
+    ]
+    assert tries < 15
+    status = read_status(tmp_path / "lake")
+    assert status is not None
+    assert (status.state, status.error) == ("retrying", "the disk is full: /lake/samples")
+    tasks.full = False
+    loop.turn(now + 60.0)
+    assert len(rows_of(tmp_path / "lake", "samples")) == 1
+
+
+def test_a_lake_that_cannot_be_written_is_tried_again_until_it_can(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a", b"", 0)])
+    (tmp_path / "lake").write_text("no folder")
+    lines: list[str] = []
+
+    def complain(line: str) -> None:
+        lines.append(line)
+        (tmp_path / "lake").unlink()
+
+    pipeline = opened(
+        lambda: Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), Here()),
+        threading.Event(),
+        complain,
+    )
+    assert pipeline is not None
+    assert len(lines) == 1
+    assert lines[0].startswith("the lake cannot be opened: ")
+    assert "\n" not in lines[0]
 
 
 def test_once_does_not_hide_what_failed(tmp_path: Path) -> None:
     class Broken(Here):
-        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
             raise OSError("the disk said no")
 
     write(tmp_path / "j", [Row("a", b"", 0)])
@@ -92,21 +191,18 @@ def test_once_does_not_hide_what_failed(tmp_path: Path) -> None:
         run(pipeline, Broken(), stop=threading.Event(), once=True)
 
 
-def test_a_journal_that_lacks_rows_is_an_error_and_not_a_gap_in_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_journal_that_lacks_rows_is_an_error_and_not_a_gap_in_the_table(tmp_path: Path) -> None:
     write(tmp_path / "j", [Row("a", b"", n) for n in range(5)], 1)
     pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), Here())
-    scan = Journal.scan
-    monkeypatch.setattr(Journal, "scan", lambda self, *a, **k: list(scan(self, *a, **k))[1:])
-    with pytest.raises(Exception, match="lacks 5 rows"):
-        pipeline.step()
-    assert rows_of(tmp_path / "lake", "samples") == []
+    stretch = Stretch(0, 7, {"samples": 0})
+    work = Ingest(pipeline.place.uri, pipeline.journal.path, pipeline.journal.id, (stretch,))
+    with pytest.raises(JournalError, match="lacks 2 rows before offset 7"):
+        work.run()
 
 
 def test_a_spark_that_has_ended_ends_the_loop(tmp_path: Path) -> None:
     class Dead(Here):
-        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
             self.alive = False
             raise ConnectionRefusedError
 

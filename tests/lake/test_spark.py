@@ -30,6 +30,9 @@ from tests.lake.rowsof import START, Row
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import LakeConfig, Pipeline, read_config
+from zenlake.lake.latest import bucket_of, live, merged
+from zenlake.lake.question import Unanswerable
+from zenlake.lake.rows import sample_rows
 from zenlake.lake.run import run
 from zenlake.lake.tasks import SparkTasks
 from zenlake.lake.views import scans
@@ -185,8 +188,91 @@ def test_sql_reads_the_files_of_one_version_and_only_those_that_matter(
     assert found.table("samples", version=1).count() == 10
     assert found.sql("SELECT count(*) FROM samples", {"samples": 2}).collect()[0][0] == 20
     assert found.sql("SELECT 1").collect()[0][0] == 1
+    spark.range(3).createOrReplaceTempView("mine")
+    assert found.sql("SELECT count(*) FROM mine").collect()[0][0] == 3
+    with pytest.raises(Unanswerable, match="did you mean 'samples'"):
+        found.sql("SELECT count(*) FROM sample")
     with pytest.raises(LocalError, match="no table 'nothing'"):
         found.table("nothing")
+
+
+def test_latest_is_as_of_now_though_the_table_is_written_seldom(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    heard = time.time() - START
+    keys = ["a/1", "a/b/2", "b", "a/@v", "a/x1y", "c.d/[e]"]
+    ids = [b"\x02", b"\x01\x01", b"\x10"]
+    wild = ["a/*", "a/**", "**", "*/x$*y", "c.d/*"]
+    chance = random.Random(5)
+
+    def some(count: int) -> list[Row]:
+        return [
+            Row(
+                chance.choice(wild if kind == 1 and chance.random() < 0.3 else keys),
+                b"%d" % chance.randrange(1000),
+                at=float(chance.randrange(12)),
+                kind=kind,
+                heard=heard,
+                id=chance.choice(ids),
+            )
+            for kind in chance.choices([0, 1], [8, 1], k=count)
+        ]
+
+    found = None
+    tasks = Here()
+    for folded in (3, 0, 2):
+        write(journal, some(12), 1)
+        pipeline = Pipeline(str(lake), str(journal), tasks)
+        pipeline.step()
+        if folded:
+            pipeline.finish()
+        for _ in range(2):
+            write(journal, some(folded + 2), 1)
+            pipeline.step()
+            found = zenlake.lake.open(lake, spark)
+            rows = [sample_rows(batch, "j", 0) for batch in Journal.open(journal).scan()]
+            expected = {
+                row["key"]: (row["value"], row["offset"]) for row in live(merged(rows)).to_pylist()
+            }
+            answer = found.sql("SELECT * FROM latest").collect()
+            assert {row.key: (row.value, row.offset) for row in answer} == expected
+            assert len(answer) == len(expected)
+            for row in answer:
+                assert row.bucket == bucket_of(row.key, 16)
+            one = found.sql("SELECT count(*) FROM latest WHERE key = 'b'").collect()[0][0]
+            assert one == ("b" in expected)
+            assert found.table("latest").count() == len(expected)
+    assert found is not None
+    # Others read the table as it was written last; so does whoever names a version.
+    assert found.table("latest", version=1).count() <= len(keys)
+    both = found.sql(
+        "SELECT count(*) FROM latest l JOIN samples s USING (journal, partition, offset)"
+    )
+    assert both.collect()[0][0] == found.table("latest").count()
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+def test_a_table_becomes_a_pandas_frame(tmp_path: Path, spark: SparkSession) -> None:
+    write(tmp_path / "journal", [Row("robot/1/pose", b'{"x": 1.5}', encoding=5)])
+    config = read_config('{tables: {pose: {format: "robot/${id}/pose"}}}')
+    Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), config).step()
+    frame: Any = zenlake.lake.open(tmp_path / "lake", spark).table("pose").toPandas()
+    assert (list(frame["x"]), list(frame["id"])) == ([1.5], ["1"])
+
+
+def test_a_table_is_made_again_by_spark(tmp_path: Path, spark: SparkSession) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    text = '{tables: {counter: {format: "count/${source}", columns: {n: "string"}}}}'
+    write(journal, counters(0, 40))
+    Pipeline(str(lake), str(journal), Here(), read_config(text)).step()
+    assert rows_of(lake, "counter") == []
+    done = zenlake.lake.open(lake, spark, read_config(CONFIG)).rebuild("counter")
+    assert (done.rows, done.refused, done.before) == (SOURCES * 39, SOURCES, 0)
+    tasks = SparkTasks(spark)
+    pipeline = Pipeline(str(lake), str(journal), tasks, read_config(CONFIG))
+    run(pipeline, tasks, stop=threading.Event(), once=True)
+    proven(lake, journal, 40, spark)
 
 
 def test_upkeep_runs_on_spark_and_all_readers_see_the_same(

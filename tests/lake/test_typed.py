@@ -8,21 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.lake.rowsof import Row, batch
-from zenlake.lake.decoders import Undecodable
+from zenlake.lake.decoders import Reason, Undecodable
 from zenlake.lake.kinds import fitted, flattened, joined, kind_of
 from zenlake.lake.rows import sample_rows
-from zenlake.lake.typed import TypedRows, TypedTable, settled
+from zenlake.lake.typed import Columns, TypedRows, TypedTable, settled
 
 POSE = TypedTable("pose", "robot/${id:*}/${sensor:*}")
 JSON = 5
 
 
 def decoded(
-    rows: list[Row], known: dict[str, str] | None = None, table: TypedTable = POSE
+    rows: list[Row],
+    known: dict[str, str] | None = None,
+    table: TypedTable = POSE,
+    fixed: tuple[str, ...] = (),
 ) -> TypedRows:
-    typed = TypedRows(table, known or {}, "j")
-    found = batch(rows)
-    typed.add(found, sample_rows(found, "j", 0))
+    typed = TypedRows(table, Columns(known or {}, frozenset(fixed)))
+    typed.add(sample_rows(batch(rows), "j", 0))
     return typed
 
 
@@ -59,7 +61,8 @@ def test_a_field_that_changes_its_type_goes_to_quarantine_with_bytes_and_reason(
     (bad,) = typed.quarantine().to_pylist()
     assert bad["value"] == b'{"x": "far"}'
     assert bad["table"] == "pose"
-    assert "field 'x': string 'far' where there was double" in bad["reason"]
+    assert (bad["reason"], bad["field"]) == ("type", "x")
+    assert bad["detail"] == "string 'far' where there was double"
     assert bad["offset"] == 0
 
 
@@ -67,8 +70,17 @@ def test_a_whole_number_is_a_double_too_and_the_other_way_where_nothing_is_lost(
     typed = decoded([said("robot/7/pose", {"x": 21, "n": 3.0})], {"x": "double", "n": "bigint"})
     (row,) = typed.rows().to_pylist()
     assert (row["x"], row["n"]) == (21.0, 3)
-    assert decoded([said("robot/7/pose", {"n": 3.5})], {"n": "bigint"}).refused == 1
-    assert decoded([said("robot/7/pose", {"x": (1 << 53) + 1})], {"x": "double"}).refused == 1
+    assert decoded([said("robot/7/pose", {"n": 3.5})], {"n": "bigint"}, fixed=("n",)).refused == 1
+    typed = decoded([said("robot/7/pose", {"x": (1 << 53) + 1})], {"x": "double"})
+    (bad,) = typed.quarantine().to_pylist()
+    assert (bad["reason"], bad["field"]) == ("range", "x")
+
+
+def test_a_column_of_whole_numbers_becomes_double_at_the_first_fraction() -> None:
+    rows = [said("robot/7/pose", {"x": 1}), said("robot/7/pose", {"x": 1.5, "a": [0.5]})]
+    typed = decoded(rows, {"x": "bigint", "a": "array<bigint>"})
+    assert (typed.refused, typed.new) == (0, {"x": "double", "a": "array<double>"})
+    assert [row["x"] for row in typed.rows().to_pylist()] == [1.0, 1.5]
 
 
 def test_a_new_column_is_double_when_its_batch_has_both() -> None:
@@ -105,7 +117,9 @@ def test_case_alone_makes_no_new_column() -> None:
 
 def test_an_encoding_that_nobody_reads_goes_to_quarantine() -> None:
     typed = decoded([Row("robot/7/camera", b"\x89PNG", encoding=16)])
-    assert "image/png" in typed.quarantine().to_pylist()[0]["reason"]
+    (bad,) = typed.quarantine().to_pylist()
+    assert (bad["reason"], bad["field"]) == ("encoding", None)
+    assert "image/png" in bad["detail"]
 
 
 def test_the_configured_encoding_wins() -> None:
@@ -124,7 +138,9 @@ class Broken:
 def test_a_decoder_that_breaks_costs_one_row_and_not_the_stream() -> None:
     table = TypedTable("pose", "robot/${id:*}/${sensor:*}", decoder=f"{__name__}:Broken")
     typed = decoded([Row("robot/7/pose", b"1")], table=table)
-    assert "ZeroDivisionError: oops" in typed.quarantine().to_pylist()[0]["reason"]
+    (bad,) = typed.quarantine().to_pylist()
+    assert bad["reason"] == "decoder"
+    assert "ZeroDivisionError: oops" in bad["detail"]
 
 
 def test_too_many_columns_go_to_quarantine() -> None:
@@ -151,9 +167,10 @@ payloads = st.one_of(
 @given(st.lists(payloads, max_size=12))
 def test_every_sample_is_in_the_table_or_in_quarantine_once(told: list[bytes]) -> None:
     rows = [Row("robot/7/pose", value, encoding=JSON) for value in told]
-    typed = decoded(rows) if rows else TypedRows(POSE, {}, "j")
+    typed = decoded(rows) if rows else TypedRows(POSE, Columns())
     kept = typed.rows()["offset"].to_pylist()
     refused = typed.quarantine()["offset"].to_pylist()
+    assert set(typed.quarantine()["reason"].to_pylist()) <= {str(reason) for reason in Reason}
     assert sorted(kept + refused) == list(range(len(told)))
 
 
@@ -163,7 +180,7 @@ def test_tasks_that_decode_again_with_the_agreed_columns_agree(told: list[bytes]
     known: dict[str, str] = {}
     runs = [decoded([Row("robot/7/pose", v, encoding=JSON) for v in p]) for p in parts]
     for _ in range(20):
-        known, again = settled(known, [run.new for run in runs])
+        known, again = settled(Columns(known), [run.new for run in runs])
         if not again:
             break
         for n in again:
@@ -176,12 +193,18 @@ def test_tasks_that_decode_again_with_the_agreed_columns_agree(told: list[bytes]
 
 
 def test_the_first_proposal_decides_and_doubles_win_over_whole_numbers() -> None:
-    columns, again = settled({}, [{"x": "bigint"}, {"x": "double", "y": "string"}, {"Y": "string"}])
+    columns, again = settled(
+        Columns(), [{"x": "bigint"}, {"x": "double", "y": "string"}, {"Y": "string"}]
+    )
     assert columns == {"x": "double", "y": "string"}
     assert again == [0, 2]
-    columns, again = settled({"x": "bigint"}, [{}, {"z": "boolean"}, {"z": "string"}])
+    columns, again = settled(Columns({"x": "bigint"}), [{}, {"z": "boolean"}, {"z": "string"}])
     assert columns == {"x": "bigint", "z": "boolean"}
     assert again == [2]
+    columns, again = settled(Columns({"x": "bigint"}), [{}, {"x": "double"}])
+    assert (columns, again) == ({"x": "double"}, [0])
+    columns, again = settled(Columns({"x": "bigint"}, frozenset("x")), [{}, {"y": "double"}])
+    assert (columns, again) == ({"x": "bigint", "y": "double"}, [])
 
 
 def test_kinds_of_values() -> None:

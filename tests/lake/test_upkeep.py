@@ -4,13 +4,12 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.lake.journals import Here, rows_of, table_of, write
+from tests.lake.crashing import dying
+from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import START, Row
 from zenlake.lake import LakeConfig, Pipeline, Retention, open, read_config
 from zenlake.lake.files import DataFile
@@ -35,6 +34,7 @@ def filled(tmp_path: Path, batches: int, each: int = 3) -> Pipeline:
         while pipeline.step().behind:
             pass
     assert pipeline is not None
+    pipeline.finish()
     return pipeline
 
 
@@ -68,12 +68,18 @@ def test_the_number_of_files_grows_with_the_logarithm_of_the_batches(tmp_path: P
     assert len(rows_of(tmp_path / "lake", "samples")) == 27
 
 
+def test_the_files_of_a_day_that_is_over_become_one(tmp_path: Path) -> None:
+    files = [DataFile(f"{n}", 1000, 1, {"day": f"2026-01-0{1 + n // 3}"}, "", n) for n in range(6)]
+    (group,) = groups(files, LakeConfig(), False)
+    assert [file.path for file in group] == ["0", "1", "2"]
+
+
 def test_the_pipeline_goes_on_while_files_are_merged(tmp_path: Path) -> None:
     pipeline = filled(tmp_path, 6)
     journal = tmp_path / "journal"
 
     class Meanwhile(Here):
-        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
             done = super().run(items, what)
             write(journal, [Row("new", b"", 99)])
             pipeline.step()
@@ -91,7 +97,7 @@ def test_two_compactions_at_once_lose_and_double_nothing(tmp_path: Path) -> None
     class Race(Here):
         raced = False
 
-        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
             done = super().run(items, what)
             if not self.raced:
                 self.raced = True
@@ -132,7 +138,7 @@ def test_a_retention_that_is_overtaken_looks_again(tmp_path: Path) -> None:
     class Overtaking(Here):
         times = 1
 
-        def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
             done = super().run(items, what)
             if self.times:
                 self.times -= 1
@@ -170,16 +176,13 @@ def test_vacuum_takes_what_no_version_needs_and_nothing_young(tmp_path: Path) ->
     assert len(rows_of(lake, "latest")) == 4
 
 
-def test_vacuum_spares_what_a_typed_table_has_promised_to_the_quarantine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vacuum_spares_what_a_typed_table_has_promised_to_the_quarantine(tmp_path: Path) -> None:
     filled(tmp_path, 1)
     lake, journal = tmp_path / "lake", tmp_path / "journal"
     write(journal, [Row("robot/1/pose", b"{", 9, encoding=5)])
     config = read_config('{tables: {pose: {format: "robot/${id}/pose"}}}')
-    with monkeypatch.context() as patch:
-        # Killed between the commit of the table and that of the quarantine.
-        patch.setattr(Pipeline, "_settle", lambda self, name: None)
+    # Killed between the commit of the table and that of the quarantine.
+    with dying(of=lambda uri: "quarantine" in uri):
         Pipeline(str(lake), str(journal), Here(), config).step()
     assert rows_of(lake, "quarantine") == []
     assert len(promised(open(lake).tables())) == 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +19,7 @@ import typer
 
 from zenlake.cli.connection import note
 from zenlake.cli.pages import examples
+from zenlake.cli.patience import Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +47,7 @@ class Action(StrEnum):
     COMPACT = "compact"
     VACUUM = "vacuum"
     RETAIN = "retain"
+    REBUILD = "rebuild"
     STATUS = "status"
     TABLES = "tables"
 
@@ -52,16 +56,22 @@ class Action(StrEnum):
     "zenlake lake run --journal flight --lake tables",
     "zenlake lake status",
     "zenlake lake retain --keys 'robot/*/camera' --older 7d",
+    "zenlake lake rebuild battery",
 )
 def lake(
     action: Annotated[
         Action,
         typer.Argument(
             help="run: fill the tables from a journal · compact: merge small files · vacuum: "
-            "delete files that no table needs · retain: drop what is too old · status: how large "
-            "and how far each table is · tables: their columns."
+            "delete files that no table needs · retain: drop what is too old · rebuild: make a "
+            "typed table again from samples · status: how large and how far each table is · "
+            "tables: their columns."
         ),
     ],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="rebuild: the table.", show_default=False),
+    ] = None,
     where: Where = LAKE,
     journal: Annotated[
         str, typer.Option("--journal", metavar="DIR", help="The journal to read.")
@@ -77,8 +87,15 @@ def lake(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop when all is read.")] = False,
     every: Annotated[
-        str, typer.Option("--every", metavar="TIME", help="Shortest time between two commits.")
-    ] = "1s",
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="TIME",
+            help="Interval between two commits. If not given, the load decides: one second after "
+            "a pause, ten in a steady flow.",
+            show_default=False,
+        ),
+    ] = None,
     keys: Annotated[
         str, typer.Option("--keys", metavar="KEYEXPR", help="retain: of these keys.")
     ] = "**",
@@ -115,6 +132,8 @@ def lake(
         _tables(where, as_json)
     elif action is Action.VACUUM:
         _vacuum(where, settings, older, dry, as_json)
+    elif action is Action.REBUILD:
+        _rebuild(where, settings, name, as_json, master, conf)
     else:
         _keep(action, where, settings, keys, older, as_json, master, conf)
 
@@ -145,17 +164,43 @@ def sparking(master: str, conf: list[str] | None) -> Iterator[SparkSession]:
         if not equals:
             raise ConfigError(f"--conf {pair}: write KEY=VALUE")
         settings[name] = value
-    spark = spark_session(master=master, conf=settings, progress=_starting)
+    with _Starting() as tell:
+        spark = spark_session(master=master, conf=settings, progress=tell)
     try:
         yield spark
     finally:
         stop_spark(spark)
 
 
-def _starting(words: str) -> None:
-    # `zenlake up` shows what its lake says while it starts.
-    if sys.stderr.isatty() or "ZENLAKE_SUPERVISED" in os.environ:
-        note(words)
+class _Starting:
+    """Says what takes time: in one line that is replaced on a terminal, else in plain lines."""
+
+    def __init__(self) -> None:
+        self._waiting: Waiting | None = None
+
+    def __enter__(self) -> Callable[[str], None]:
+        return self._tell
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _tell(self, words: str) -> None:
+        self._end()
+        if sys.stderr.isatty():
+            self._waiting = Waiting(words)
+            self._waiting.__enter__()
+        else:
+            note(words)
+
+    def _end(self) -> None:
+        if self._waiting is not None:
+            self._waiting.__exit__()
+            self._waiting = None
+
+
+def _complain(line: str) -> None:
+    """A line for people, with the time at which it was true."""
+    note(f"{datetime.now():%Y-%m-%d %H:%M:%S} {line}")
 
 
 def _run(
@@ -163,19 +208,24 @@ def _run(
     journal: str,
     settings: LakeConfig,
     once: bool,
-    every: str,
+    every: str | None,
     as_json: bool,
     master: str,
     conf: list[str] | None,
 ) -> None:
+    from zenlake.errors import LocalError, ZError
     from zenlake.journal import Journal
     from zenlake.lake import Pipeline
+    from zenlake.lake.complaints import reason_of
     from zenlake.lake.config import seconds_of
     from zenlake.lake.pipeline import Step
-    from zenlake.lake.run import Ran, run
+    from zenlake.lake.place import Place, absolute
+    from zenlake.lake.probe import probe
+    from zenlake.lake.run import Ran, opened, run
     from zenlake.lake.tasks import SparkTasks
 
-    pause = seconds_of(every, "--every")
+    pause = None if every is None else seconds_of(every, "--every")
+    where, journal = absolute(where), absolute(journal)
     if once:
         Journal.open(journal)  # before Spark is started for nothing
     stop = threading.Event()
@@ -183,23 +233,39 @@ def _run(
         if not _there(journal, stop):
             return
         tasks = SparkTasks(spark)
+        if not master.startswith("local"):
+            probe(tasks, Place(where), Journal.open(journal))
         tasks.warm()
-        pipeline = Pipeline(where, journal, tasks, settings)
-        if as_json:
-            typer.echo(json.dumps({"ready": True}))
-        else:
-            note(f"the journal {journal} flows into the lake {where}; Ctrl-C ends it")
-        with _bar(as_json) as bar:
 
-            def tell(done: Ran, step: Step) -> None:
-                if as_json:
-                    facts = {"rows": step.rows, "behind": step.behind, "lost": step.lost}
-                    facts |= {"quarantined": step.quarantined}
-                    typer.echo(json.dumps(facts | {"seconds": round(step.seconds, 3)}))
-                elif bar is not None:
-                    bar(f"{done.rows:,} rows", done.rows, done.rows + step.behind)
+        def made() -> Pipeline:
+            return Pipeline(where, journal, tasks, settings)
 
-            done = run(pipeline, tasks, stop=stop, once=once, every=pause, tell=tell)
+        try:
+            pipeline = made() if once else opened(made, stop, _complain)
+            if pipeline is None:
+                return
+            if as_json:
+                typer.echo(json.dumps({"ready": True}))
+            else:
+                note(f"the journal {journal} flows into the lake {where}; Ctrl-C ends it")
+            with _bar(as_json) as bar:
+
+                def tell(done: Ran, step: Step) -> None:
+                    if as_json:
+                        facts = {"rows": step.rows, "behind": step.behind, "lost": step.lost}
+                        facts |= {"quarantined": step.quarantined}
+                        typer.echo(json.dumps(facts | {"seconds": round(step.seconds, 3)}))
+                    elif bar is not None:
+                        bar(f"{done.rows:,} rows", done.rows, done.rows + step.behind)
+
+                done = run(
+                    pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
+                    complain=_complain,
+                )  # fmt: skip
+        except (ZError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise LocalError(f"the lake {where} cannot be filled: {reason_of(error)}") from error
     if not as_json:
         told = f"{done.rows:,} rows in {done.steps} steps"
         if done.quarantined:
@@ -311,42 +377,66 @@ def _vacuum(where: str, settings: LakeConfig, older: str | None, dry: bool, as_j
     _report(gone, "files would be deleted" if dry else "files deleted", as_json)
 
 
+def _rebuild(
+    where: str,
+    settings: LakeConfig,
+    name: str | None,
+    as_json: bool,
+    master: str,
+    conf: list[str] | None,
+) -> None:
+    import zenlake.lake
+    from zenlake.errors import ConfigError
+
+    typed = [spec.name for spec in settings.tables]
+    if name is None or name not in typed:
+        asked = "say which table" if name is None else f"there is no typed table '{name}'"
+        known = ", ".join(typed) if typed else "none; --config names the file that has them"
+        raise ConfigError(f"{asked}; the configuration has {known}")
+    zenlake.lake.open(where)  # before Spark is started for nothing
+    with sparking(master, conf) as spark:
+        done = zenlake.lake.open(where, spark, settings).rebuild(name)
+    if as_json:
+        typer.echo(json.dumps(asdict(done)))
+        return
+    typer.echo(f"{name}: {done.rows:,} rows, {done.before:,} before")
+    typer.echo(f"in quarantine: {done.refused:,}, {done.refused_before:,} before")
+
+
 def _status(where: str, journal: str, as_json: bool) -> None:
     import zenlake.lake
     from zenlake.errors import ZError
     from zenlake.journal import Journal
 
-    lake = zenlake.lake.open(where)
-    facts = lake.status()
-    behind: dict[str, int] = {}
     try:
-        heard = Journal.open(journal)
-        ends = heard.watermark().offsets
+        heard: Journal | None = Journal.open(journal)
     except ZError:
-        heard, ends = None, ()
-    for one, table in zip(facts, lake.tables().values(), strict=True):
-        if heard is not None and table.name != "quarantine":
-            behind[table.name] = sum(
-                max(0, end - (table.committed(f"{heard.id}/{p}") or 0))
-                for p, end in enumerate(ends)
-            )
-            one["behind"] = behind[table.name]
+        heard = None
+    status = zenlake.lake.open(where).status(heard)
     if as_json:
-        typer.echo(json.dumps(facts))
+        typer.echo(json.dumps(status.plain()))
         return
     lines = [("table", "rows", "files", "MB", "version", "behind")]
-    for one in facts:
-        lines.append(
-            (
-                one["table"],
-                f"{one['rows']:,}",
-                str(one["files"]),
-                f"{one['bytes'] / 1e6:,.1f}",
-                str(one["version"]),
-                f"{one['behind']:,}" if "behind" in one else "-",
-            )
-        )
+    for one in status.tables:
+        behind = "-" if heard is None or one.name == "quarantine" else f"{one.behind:,}"
+        size = f"{one.bytes / 1e6:,.1f}"
+        lines.append((one.name, f"{one.rows:,}", str(one.files), size, str(one.version), behind))
     _columns(lines)
+    now = time.time()
+    what = "no pipeline runs"
+    if status.fresh(now):
+        what = f"{status.state}, commits every {status.every:.0f} s, {status.freshness:.1f} s old"
+    typer.echo("")
+    typer.echo(f"pipeline    {what}")
+    typer.echo(f"missing     {status.gaps:,} samples by the numbers of their sources")
+    typer.echo(f"quarantine  {status.quarantine:,} samples")
+    live, total = status.bytes_live / 1e6, status.bytes_total / 1e6
+    typer.echo(f"disk        {live:,.1f} MB in use, {total:,.1f} MB in all")
+    if status.error is not None and status.error_at is not None:
+        when = datetime.fromtimestamp(status.error_at)
+        typer.echo(f"last error  {when:%Y-%m-%d %H:%M:%S} {status.error}")
+    for problem in status.problems:
+        typer.echo(f"problem     {problem}")
 
 
 def _tables(where: str, as_json: bool) -> None:

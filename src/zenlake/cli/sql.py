@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from datetime import date, datetime
 from decimal import Decimal
@@ -57,7 +58,7 @@ def sql(
     from zenlake.errors import LocalError
 
     asked = sys.stdin.read() if query == "-" else query
-    zenlake.lake.open(where)  # before Spark is started for nothing
+    zenlake.lake.open(where).ask(asked)  # before Spark is started for nothing
     with sparking(master, conf) as spark:
         from pyspark.errors import PySparkException
 
@@ -68,13 +69,26 @@ def sql(
             # As Arrow, whatever the form: rows would come in the time zone of this machine.
             told = answer.toArrow()
         except PySparkException as error:
-            raise LocalError(str(error).partition("\n\nJVM stacktrace")[0]) from error
+            raise LocalError(one_line(str(error))) from error
     if form is Format.ARROW:
         _arrow(told)
     elif form is Format.TABLE:
         _table(told, limit)
     else:
         _lines(told, form)
+
+
+def one_line(told: str) -> str:
+    """What Spark says of a question in one line: without its codes, plans and stacks."""
+    first = told.strip().partition("\n")[0]
+    first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first)
+    first = re.sub(r"\s*SQLSTATE: \w+", "", first)
+    where = re.search(r"\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+)", told)
+    first = re.sub(r"; line \d+ pos \d+;?$", "", first).strip()
+    if where is not None and "line" not in first:
+        line, column = (where[1], where[2]) if where[1] else (where[3], where[4])
+        first = f"{first.rstrip('.')} (line {line}, column {int(column) + 1})"
+    return first or "Spark refused the question and did not say why"
 
 
 def _table(answer: pa.Table, limit: int) -> None:

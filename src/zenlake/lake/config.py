@@ -64,11 +64,11 @@ class LakeConfig:
     task_rows: int = 20_000
     """Fewer rows than these are not worth another task."""
     most_task_rows: int = 500_000
-    compact_files: int = 8
+    compact_files: int = 32
     """Files of about one size that are merged into one."""
     compact_bytes: int = 128 * 1024 * 1024
     """The size at which a file is left alone."""
-    vacuum_age: float = 3600.0
+    vacuum_age: float = 600.0
     """Seconds after which a file that no version needs is deleted."""
 
 

@@ -12,11 +12,14 @@ cannot both succeed.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, final
+from dataclasses import dataclass
+from typing import Any, Final, Literal, final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
@@ -25,17 +28,29 @@ from zenlake.errors import ZError
 from zenlake.lake.files import DataFile
 from zenlake.lake.place import Place
 
-__all__ = ["Overtaken", "Table"]
+__all__ = ["Overtaken", "Table", "Totals"]
 
 REWRITES: Final = "zenlake/rewrites"
 NOTE: Final = "zenlake"
 """The key of our own word in the information of a commit."""
 
 CONFIGURATION: Final = {
-    "delta.logRetentionDuration": "interval 1 days",
+    # How long the log remembers versions and files that were replaced: an hour, and it is short.
+    "delta.logRetentionDuration": "interval 1 hours",
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
     "delta.enableExpiredLogCleanup": "true",
-    "delta.checkpointInterval": "100",
+    "delta.checkpointInterval": "50",
 }
+LOG: Final = "_delta_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a version of a table holds."""
+
+    rows: int
+    files: int
+    bytes: int
 
 
 class Overtaken(ZError):
@@ -53,6 +68,7 @@ class Table:
         self._table = table
         self._told: dict[str, int | None] = {}
         self._told_at = -1
+        self._totals: tuple[int, Totals] | None = None
 
     @classmethod
     def open(cls, lake: Place, name: str) -> Table | None:
@@ -70,6 +86,7 @@ class Table:
         """The table of this name, made if it is not there."""
         found = cls.open(lake, name)
         if found is not None:
+            found._configure()
             return found
         place = lake / name
         place.make("")
@@ -82,6 +99,15 @@ class Table:
             configuration=CONFIGURATION,
         )
         return cls(name, place, table)
+
+    def _configure(self) -> None:
+        """Tell a table of an earlier release what tables are told today."""
+        if CONFIGURATION.items() - self._table.metadata().configuration.items():
+            try:
+                self._table.alter.set_table_properties(CONFIGURATION)
+            except CommitFailedError as error:
+                raise Overtaken(f"table '{self.name}': {error}") from error
+            self.refresh()
 
     # --- what it holds --------------------------------------------------------------------------
 
@@ -148,12 +174,40 @@ class Table:
             self._told[app] = None if found is None else int(found)
         return self._told[app]
 
+    @property
+    def rewrites(self) -> int:
+        """How often files were replaced."""
+        return self.committed(REWRITES) or 0
+
+    def totals(self) -> Totals:
+        """Rows, files and bytes of the version that was read last."""
+        if self._totals is None or self._totals[0] != self.version:
+            actions = self.actions()
+            self._totals = (
+                self.version,
+                Totals(
+                    pc.sum(actions["num_records"]).as_py() or 0,
+                    actions.num_rows,
+                    pc.sum(actions["size_bytes"]).as_py() or 0,
+                ),
+            )
+        return self._totals[1]
+
     def last_note(self, kind: str) -> dict[str, Any] | None:
-        """What the newest commit of this kind noted."""
-        for info in self._table.history(200):
-            note = info.get(NOTE)
-            if isinstance(note, dict) and note.get("kind") == kind:
-                return note
+        """What the newest commit of this kind noted, as far back as the log goes."""
+        # Not by `history`, which reads all of the log: it is nearly always the newest or the next.
+        for version in range(self.version, -1, -1):
+            path = self.place.path(f"{LOG}/{version:020}.json")
+            try:
+                with self.place.filesystem.open_input_stream(path) as page:
+                    lines = page.read().splitlines()
+            except FileNotFoundError:
+                return None
+            for line in lines:
+                if b'"commitInfo"' in line:
+                    note = json.loads(line).get("commitInfo", {}).get(NOTE)
+                    if isinstance(note, dict) and note.get("kind") == kind:
+                        return note
         return None
 
     # --- changes --------------------------------------------------------------------------------
@@ -177,20 +231,47 @@ class Table:
         moved: Mapping[str, tuple[int | None, int]],
         note: Mapping[str, Any] | None = None,
         removed: Sequence[DataFile] = (),
+        rewrites: int | None = None,
     ) -> None:
-        """Add files, and move each application on: `{id: (from, to)}`; all or nothing."""
+        """Add files, and move each application on: `{id: (from, to)}`; all or nothing.
+
+        `rewrites`: refuse if files were replaced since there were so many rewrites.
+        """
         self.refresh()
-        for app, (start, _) in moved.items():
-            if self.committed(app) != start:
-                raise Overtaken(
-                    f"table '{self.name}' is at {self.committed(app)} for {app}, not at {start}"
-                )
+        self._demand(moved)
+        if rewrites is not None and self.rewrites != rewrites:
+            raise Overtaken(f"table '{self.name}' was written anew meanwhile")
         self._commit(files, removed, {app: end for app, (_, end) in moved.items()}, note, True)
 
     def rewrite(self, files: Sequence[DataFile], removed: Sequence[DataFile], change: bool) -> None:
         """Put files in the place of others; `change` says whether the rows differ."""
         self.refresh()
         self._commit(files, removed, {}, {"kind": "rewrite"}, change)
+
+    def replace(
+        self,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        moved: Mapping[str, tuple[int | None, int]],
+        note: Mapping[str, Any],
+    ) -> None:
+        """Put these files and columns in the place of all that it has; all or nothing.
+
+        Applications that are named with the offset where they are already must still be there:
+        no append of theirs may come between.
+        """
+        self.refresh()
+        self._demand(moved)
+        transactions = {app: end for app, (_, end) in moved.items()}
+        transactions[REWRITES] = self.rewrites + 1
+        self._write(self._added(files, True), transactions, note, "overwrite", schema)
+
+    def _demand(self, moved: Mapping[str, tuple[int | None, int]]) -> None:
+        for app, (start, _) in moved.items():
+            if self.committed(app) != start:
+                raise Overtaken(
+                    f"table '{self.name}' is at {self.committed(app)} for {app}, not at {start}"
+                )
 
     def _commit(
         self,
@@ -201,29 +282,44 @@ class Table:
         change: bool,
     ) -> None:
         now = int(time.time() * 1000)
-        actions: list[Any] = [
-            AddAction(f.path, f.size, dict(f.partition), f.modified, change, f.stats) for f in files
-        ]
+        actions = self._added(files, change)
         if removed:
             gone = {f.path for f in removed} - set(self.actions()["path"].to_pylist())
             if gone:
                 raise Overtaken(f"table '{self.name}' has no file {min(gone)} any more")
-            transactions = {**transactions, REWRITES: (self.committed(REWRITES) or 0) + 1}
+            transactions = {**transactions, REWRITES: self.rewrites + 1}
             actions += [
                 RemoveAction(f.path, change, now, f.size, dict(f.partition)) for f in removed
             ]
+        self._write(actions, transactions, note, "append", None)
+
+    def _added(self, files: Sequence[DataFile], change: bool) -> list[Any]:
+        return [
+            AddAction(f.path, f.size, dict(f.partition), f.modified, change, f.stats) for f in files
+        ]
+
+    def _write(
+        self,
+        actions: list[Any],
+        transactions: dict[str, int],
+        note: Mapping[str, Any] | None,
+        mode: Literal["append", "overwrite"],
+        schema: pa.Schema | None,
+    ) -> None:
+        # A rewrite must not clean away the note of an append that nobody has settled yet.
+        clean = note is None or note.get("kind") == "append"
         try:
             self._table.create_write_transaction(
                 actions,
-                mode="append",
-                schema=self._table.schema(),
+                mode=mode,
+                schema=self._table.schema() if schema is None else Schema.from_arrow(schema),
                 partition_by=[self.partition],
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app, to) for app, to in transactions.items()],
                     custom_metadata=None if note is None else {NOTE: dict(note)},
                 ),
                 post_commithook_properties=PostCommitHookProperties(
-                    create_checkpoint=True, cleanup_expired_logs=True
+                    create_checkpoint=True, cleanup_expired_logs=clean
                 ),
             )
         except CommitFailedError as error:

@@ -3,8 +3,8 @@
     boolean · bigint · double · string · binary · array<one of these>
 
 JSON cannot tell 21 from 21.0, so numbers go where they lose nothing: a whole number into a double
-that holds it exactly, a double without a fraction into a bigint. Anything else that does not fit
-is a change of type.
+that holds it exactly, a double without a fraction into a bigint. A bigint column that meets a
+fraction becomes a double. Anything else that does not fit is a change of type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from zenlake.lake.decoders import Undecodable
+from zenlake.lake.decoders import Reason, Undecodable
 
 __all__ = ["ARROW", "KINDS", "column_name", "fitted", "flattened", "joined", "kind_of"]
 
@@ -34,6 +34,7 @@ ARROW: Final[Mapping[str, pa.DataType]] = {
     "array<binary>": pa.list_(pa.binary()),
 }
 KINDS: Final = tuple(ARROW)
+NUMBERS: Final = ("bigint", "double")
 
 EXACT: Final = 1 << 53
 """Up to here every whole number is a double."""
@@ -50,7 +51,7 @@ def kind_of(value: object) -> str | None:
         return "boolean"
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 63:
-            raise Undecodable(f"{str(value)[:40]} does not fit 64 bits")
+            raise Undecodable(f"{str(value)[:40]} does not fit 64 bits", Reason.RANGE)
         return "bigint"
     if isinstance(value, float):
         return "double"
@@ -65,11 +66,13 @@ def kind_of(value: object) -> str | None:
             if inner is not None:
                 kind = inner if kind is None else joined(kind, inner)
                 if kind is None:
-                    raise Undecodable("a list of several kinds")  # flattened() leaves none
+                    raise Undecodable(
+                        "a list of several kinds", Reason.TYPE
+                    )  # flattened() leaves none
         return None if kind is None else f"array<{kind}>"
     if value is None:
         return None
-    raise Undecodable(f"a {type(value).__name__} makes no column")
+    raise Undecodable(f"a {type(value).__name__} makes no column", Reason.TYPE)
 
 
 def joined(one: str, other: str) -> str | None:
@@ -102,7 +105,11 @@ def fitted(value: object, kind: str) -> object:
             return value
     elif kind_of(value) == kind:
         return value
-    raise Undecodable(f"{kind_of(value) or 'a list'} {_shown(value)} where there was {kind}")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    raise Undecodable(
+        f"{kind_of(value) or 'a list'} {_shown(value)} where there was {kind}",
+        Reason.RANGE if number and kind in NUMBERS else Reason.TYPE,
+    )
 
 
 def flattened(fields: Mapping[str, object]) -> dict[str, object]:
@@ -124,9 +131,9 @@ def _flatten(
             _flatten(f"{column}_", value, found, depth + 1)
             continue
         if column in found:
-            raise Undecodable(f"two fields come to the column '{column}'")
+            raise Undecodable(f"two fields come to the column '{column}'", Reason.NAME, column)
         if len(found) >= MOST_FIELDS:
-            raise Undecodable(f"more than {MOST_FIELDS} fields")
+            raise Undecodable(f"more than {MOST_FIELDS} fields", Reason.COLUMNS)
         if isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
             value = json.dumps(value, default=repr, ensure_ascii=False)
         elif isinstance(value, float) and not math.isfinite(value):

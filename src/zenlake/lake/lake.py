@@ -6,14 +6,22 @@
 
 from __future__ import annotations
 
-import re
+import importlib.util
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Never, final
 
+from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Table
+from zenlake.lake.folds import missing_in
 from zenlake.lake.place import Place
+from zenlake.lake.question import Question, ask
+from zenlake.lake.rebuild import Rebuilt, rebuild
+from zenlake.lake.status import LakeStatus, TableStatus, read_status
+from zenlake.lake.tail import fresh, marks_of, tail_of
 from zenlake.lake.tasks import SparkTasks, Tasks
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
 from zenlake.lake.views import frame_of, narrowed
@@ -24,9 +32,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Lake", "open"]
+    from zenlake.journal import Journal
 
-_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+__all__ = ["Lake", "open"]
 
 
 @final
@@ -61,30 +69,81 @@ class Lake:
             raise LocalError(f"the lake at {self.place.uri} has no table '{name}'; it has {known}")
         if version is not None:
             table.at(version)
-        return frame_of(self.spark, table, table.actions()["path"].to_pylist())
+        else:
+            samples = Table.open(self.place, "samples") if name == "latest" else None
+            if samples is not None:
+                return self._framed(self._fresh(table, samples, None))
+        return self._framed(frame_of(self.spark, table, table.actions()["path"].to_pylist()))
+
+    def ask(self, query: str) -> Question:
+        """The tables that a question reads; raises `Unanswerable` without Spark if it can."""
+        columns = {name: table.schema.names for name, table in self.tables().items()}
+        return ask(query, columns, self._elsewhere)
 
     def sql(self, query: str, versions: Mapping[str, int] | None = None) -> DataFrame:
         """The answer to a question, as a Spark frame.
 
         `versions` asks tables as they were: `{"latest": 12}`. The answer is of one moment: the
-        tables are looked at once, when this is called.
+        tables are looked at once, when this is called. Raises `Unanswerable` for a table or a
+        column that does not exist.
         """
-        words = {word.lower() for word in _WORD.findall(query)}
-        tables = {name: table for name, table in self.tables().items() if name.lower() in words}
-        for name, version in (versions or {}).items():
+        every = self.tables()
+        columns = {name: table.schema.names for name, table in every.items()}
+        names = ask(query, columns, self._elsewhere).tables
+        then = dict(versions or {})
+        tables = {name: table for name, table in every.items() if name in names}
+        for name, version in then.items():
             if name in tables:
                 tables[name].at(version)
-        for name, table in tables.items():
-            self._show(name, table, table.actions()["path"].to_pylist())
+        samples = every.get("samples") if "latest" in tables and "latest" not in then else None
+        if samples is not None and "samples" in then:
+            samples = Table.open(self.place, "samples")
+        looked = dict(tables) if samples is None else {"samples": samples, **tables}
+        self._show(tables, samples, {})
         frame = self.spark.sql(query)
         if not tables:
-            return frame
-        for name, paths in narrowed(frame, tables).items():
-            self._show(name, tables[name], paths)
-        return self.spark.sql(query)
+            return self._framed(frame)
+        self._show(tables, samples, narrowed(frame, looked))
+        return self._framed(self.spark.sql(query))
 
-    def _show(self, name: str, table: Table, paths: list[str]) -> None:
-        frame_of(self.spark, table, paths).createOrReplaceTempView(name)
+    def _elsewhere(self, name: str) -> bool:
+        """Whether Spark itself knows a table or view of this name."""
+        return self._spark is not None and bool(self._spark.catalog.tableExists(name))
+
+    def _show(
+        self, tables: Mapping[str, Table], samples: Table | None, only: Mapping[str, list[str]]
+    ) -> None:
+        """Make views of tables, of some of their files only where that is known to do."""
+        for name, table in tables.items():
+            if name == "latest" and samples is not None:
+                frame = self._fresh(table, samples, only)
+            else:
+                paths = only.get(name)
+                paths = table.actions()["path"].to_pylist() if paths is None else paths
+                frame = frame_of(self.spark, table, paths)
+            frame.createOrReplaceTempView(name)
+
+    def _fresh(
+        self, latest: Table, samples: Table, only: Mapping[str, list[str]] | None
+    ) -> DataFrame:
+        """`latest` with what `samples` has heard since it was written."""
+        marks = marks_of(latest)
+        base = (only or {}).get("latest")
+        base = latest.actions()["path"].to_pylist() if base is None else base
+        tail = tail_of(samples.actions(), marks)
+        rows = frame_of(self.spark, latest, base)
+        if not tail:
+            return rows
+        if only is not None and "samples" in only:
+            wanted = set(only["samples"])
+            tail = [path for path in tail if path in wanted]
+        return fresh(self.spark, rows, frame_of(self.spark, samples, tail), latest, marks)
+
+    def _framed(self, frame: DataFrame) -> DataFrame:
+        """A frame that says what to install where pandas is missing."""
+        if importlib.util.find_spec("pandas") is None:
+            frame.toPandas = _no_pandas  # type: ignore[method-assign]
+        return frame
 
     # --- upkeep ---------------------------------------------------------------------------------
 
@@ -124,22 +183,64 @@ class Lake:
             for name, table in tables.items()
         }
 
-    def status(self) -> list[dict[str, Any]]:
-        """For each table: version, files, bytes, rows."""
-        told = []
-        for name, table in self.tables().items():
-            files = table.files()
-            told.append(
-                {
-                    "table": name,
-                    "version": table.version,
-                    "files": len(files),
-                    "bytes": sum(file.size for file in files),
-                    "rows": sum(file.rows for file in files),
-                    "columns": len(table.schema.names),
-                }
+    def rebuild(self, name: str, *, tasks: Tasks | None = None) -> Rebuilt:
+        """Make a typed table again from `samples`, as the configuration is now."""
+        specs = {spec.name: spec for spec in self.config.tables}
+        if name not in specs:
+            near = nearest(name, specs)
+            advice = f"did you mean '{near}'? " if near else ""
+            raise LocalError(
+                f"the configuration has no typed table '{name}'; {advice}"
+                f"It has {', '.join(specs) or 'none'}, and only these can be made again"
             )
-        return told
+        return rebuild(self.place, specs[name], tasks or SparkTasks(self.spark))
+
+    def status(self, journal: Journal | None = None) -> LakeStatus:
+        """What can be said of the lake now, and of the pipeline that fills it, if one runs."""
+        said = read_status(self.place.uri) or LakeStatus(state="stopped")
+        running = said.fresh(time.time())
+        tables = tuple(self._table_status(table, journal, said) for table in self.tables().values())
+        by_name = {table.name: table for table in tables}
+        gaps = Table.open(self.place, "gaps")
+        return replace(
+            said,
+            state=said.state if running else "stopped",
+            rows=by_name["samples"].rows if "samples" in by_name else 0,
+            lag=max((table.behind for table in tables if table.name != "gaps"), default=0),
+            freshness=said.freshness if running else 0.0,
+            quarantine=by_name[QUARANTINED].rows if QUARANTINED in by_name else 0,
+            gaps=0 if gaps is None else missing_in(gaps),
+            files=sum(table.files for table in tables),
+            bytes_live=sum(table.bytes for table in tables),
+            bytes_total=sum(size for _, size, _ in self.place.files()),
+            tables=tables,
+        )
+
+    def _table_status(self, table: Table, journal: Journal | None, said: LakeStatus) -> TableStatus:
+        """Facts about a table; of a journal it lacks only rows that it wants."""
+        totals = table.totals()
+        behind, at = 0, {}
+        if journal is not None and table.name != QUARANTINED:
+            # `latest` is answered from the tail of `samples`, so it is as far as that.
+            fed = table
+            if table.name == "latest":
+                fed = Table.open(self.place, "samples") or table
+            known = next((one.at for one in said.tables if one.name == table.name), {})
+            before = known.get(journal.id, ())
+            ends = journal.watermark().offsets
+            has = tuple(
+                max(fed.committed(f"{journal.id}/{p}") or 0, before[p] if p < len(before) else 0)
+                for p in range(len(ends))
+            )
+            behind = sum(max(0, end - mine) for end, mine in zip(ends, has, strict=True))
+            at = {journal.id: has}
+        return TableStatus(
+            table.name, table.version, totals.rows, totals.files, totals.bytes, behind, at
+        )
+
+
+def _no_pandas() -> Never:
+    raise LocalError("toPandas() needs pandas; run: pip install 'zenlake[all]'")
 
 
 def open(

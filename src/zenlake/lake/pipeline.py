@@ -8,30 +8,33 @@ sees that and gives each what it lacks.
     samples     appended
     typed       appended; the commit names the files of the quarantine that belong to it, and
                 whoever finds them not yet committed there commits them: the two tables agree
-    latest      the buckets that have news are replaced
-    gaps        replaced, now and then
+    latest      folded from `samples` when there is enough to fold (`lake/folds`)
+    gaps        folded from the journal, on time
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
 from zenlake.journal import Journal
 from zenlake.lake.config import LakeConfig
-from zenlake.lake.delta import Overtaken, Table
+from zenlake.lake.delta import Table
 from zenlake.lake.files import DataFile
+from zenlake.lake.folds import GapsFold, LatestFold
 from zenlake.lake.kinds import ARROW
-from zenlake.lake.place import Place
-from zenlake.lake.rows import DAY, GAPS, LATEST, QUARANTINE, SAMPLES
+from zenlake.lake.place import Place, absolute
+from zenlake.lake.quarantine import Quarantine
+from zenlake.lake.rows import DAY, SAMPLES
+from zenlake.lake.status import TableStatus
 from zenlake.lake.tasks import Tasks
-from zenlake.lake.typed import RESERVED, TypedTable, settled, typed_schema
-from zenlake.lake.work import QUARANTINED, Fold, Ingest, Merge, Stretch, scratch_folder
+from zenlake.lake.typed import Columns, TypedTable, settled, typed_schema
+from zenlake.lake.widen import columns_of, widen
+from zenlake.lake.work import Ingest, Ingested, Stretch, TypedFiles
 
-__all__ = ["Pipeline", "Step"]
+__all__ = ["Pipeline", "Step", "agreed"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -40,8 +43,6 @@ MOST_ROUNDS: Final = 8
 
 FAR: Final = 1_000_000
 """Offsets that a table may be ahead of its log when a stretch had nothing for it."""
-
-_KIND_NAMES: Final = {str(arrow): kind for kind, arrow in ARROW.items()}
 
 
 @dataclass(slots=True)
@@ -84,89 +85,156 @@ class Pipeline:
         """`lake` and `journal` are folders or addresses; the lake is made if it is not there."""
         self.config = config or LakeConfig()
         self.place = Place(lake)
-        self.journal = Journal.open(journal)
-        self._where = journal
+        # Absolute, for tasks that run elsewhere.
+        self.journal = Journal.open(absolute(journal))
         self._tasks = tasks
         self.samples = Table.create(self.place, "samples", SAMPLES, DAY)
-        self.latest = Table.create(
-            self.place, "latest", LATEST, "bucket", f"{self.config.buckets} buckets"
-        )
-        # Where a key belongs was decided when the table was made.
-        self._buckets = int(self.latest.described.split()[0])
-        self.gaps = Table.create(self.place, "gaps", GAPS, "journal")
-        self.quarantine = Table.create(self.place, QUARANTINED, QUARANTINE, DAY)
+        self.latest = LatestFold(self.place, self.samples, self.journal, tasks, self.config)
+        self.gaps = GapsFold(self.place, self.samples, self.journal, tasks, self.config)
         self.typed: dict[str, Table] = {}
+        self.problems: list[str] = []
+        """What the configuration and the tables disagree about, and what to do."""
         for spec in self.config.tables:
             schema = typed_schema(spec, spec.columns)
             table = Table.create(self.place, spec.name, schema, DAY)
             table.grow({n: schema.field(n).type for n in schema.names})
             self.typed[spec.name] = table
+            self._compare(spec, table)
+        self.quarantine = Quarantine(self.place, self.typed, tasks)
         # Stretches that had nothing for a table; the log need not hear of each.
         self._ahead: dict[tuple[str, int], int] = {}
-        # The version of each typed table up to which the quarantine has its part.
-        self._settled: dict[str, int] = {}
-        self._folded = 0.0
-        for name in self.typed:
-            self._settle(name)
 
     @property
     def tables(self) -> dict[str, Table]:
         """Every table by its name."""
-        fixed = (self.samples, self.latest, self.gaps, self.quarantine)
+        fixed = (self.samples, self.latest.table, self.gaps.table, self.quarantine.table)
         return {table.name: table for table in fixed} | self.typed
 
     def app(self, partition: int) -> str:
         """The name under which the log of each table knows a partition of the journal."""
         return f"{self.journal.id}/{partition}"
 
+    def _compare(self, spec: TypedTable, table: Table) -> None:
+        """Make columns as wide as the configuration says; tell where that cannot be."""
+        has = columns_of(table, spec).kinds
+        wider = {
+            name: kind
+            for name, kind in spec.columns.items()
+            if (has.get(name), kind) in (("bigint", "double"), ("array<bigint>", "array<double>"))
+        }
+        if wider:
+            widen(table, wider, self._tasks, self._apps(table))
+        for name, kind in spec.columns.items():
+            if name in has and name not in wider and has[name] != kind:
+                self.problems.append(
+                    f"the configuration says that {spec.name}.{name} is {kind}, but the table has "
+                    f"{has[name]}; run `zenlake lake rebuild {spec.name}`"
+                )
+
+    def _apps(self, table: Table) -> dict[str, int]:
+        """Who writes to a table, as far as we know, and where it is."""
+        found = {}
+        for p in range(len(self.journal.watermark().offsets)):
+            at = table.committed(self.app(p))
+            if at is not None:
+                found[self.app(p)] = at
+        return found
+
     # --- one step -------------------------------------------------------------------------------
 
     def step(self) -> Step:
-        """Read what is new, up to a bound, and commit it to every table."""
-        started = time.monotonic()
+        """Read what is new, up to a bound, and commit it to `samples` and the typed tables."""
         done = Step()
         plan = self._plan(done)
         if plan.ends:
             items = self._items(plan)
-            told = self._tasks.run(items, "journal to tables")
+            written = self._tasks.run(items, "journal to tables")
             done.rows = plan.rows()
-            self._commit_samples(plan, told, done)
+            self._commit_samples(plan, written, done)
             for spec in self.config.tables:
-                self._commit_typed(spec, plan, items, told, done)
-            self._commit_latest(plan, told, done)
+                self._commit_typed(spec, plan, items, written, done)
         done.behind = self.behind()
-        if not done.behind and self.due():
-            self._fold(done)
-        done.seconds = time.monotonic() - started
         return done
 
+    def fold(self, now: float, *, all: bool = False) -> dict[str, int]:
+        """Write `gaps` and `latest` anew where it is due, or with `all` in any case."""
+        done: dict[str, int] = {}
+        for folded in (self.gaps, self.latest):
+            if all or folded.due(now):
+                version = folded.fold(now)
+                if version is not None:
+                    done[folded.table.name] = version
+        return done
+
+    def finish(self, now: float = 0.0) -> None:
+        """Bring everything up to date, and let the logs hear of stretches with nothing in them."""
+        self.fold(now, all=True)
+        for (name, partition), end in list(self._ahead.items()):
+            self._tell_ahead(name, partition, end)
+
+    # --- how far it is --------------------------------------------------------------------------
+
+    def ends(self) -> tuple[int, ...]:
+        """Up to where the journal is durable, for each partition."""
+        return tuple(self.journal.watermark().offsets)
+
     def behind(self) -> int:
-        """Durable rows that some table has not yet."""
-        return sum(
-            max(0, end - min(self._at(table, p) for table in self._fed))
-            for p, end in enumerate(self.journal.watermark().offsets)
+        """Durable rows that `samples` or a typed table has not yet."""
+        return sum(max(0, end - has) for end, has in zip(self.ends(), self.reached(), strict=True))
+
+    def reached(self) -> tuple[int, ...]:
+        """Up to where `samples` and the typed tables have everything, for each partition."""
+        return tuple(
+            min(self._at(table, p) for table in self._fed) for p in range(len(self.ends()))
         )
+
+    def committed(self) -> tuple[int, ...]:
+        """Up to where the journal is not needed any more, for each partition.
+
+        `latest` does not count: it is made from `samples`.
+        """
+        return tuple(
+            min(has, self.gaps.table.committed(self.app(p)) or 0)
+            for p, has in enumerate(self.reached())
+        )
+
+    def shown(self) -> tuple[TableStatus, ...]:
+        """Facts about each table, as far as they were looked at."""
+        ends = self.ends()
+        found = []
+        for name, table in self.tables.items():
+            totals = table.totals()
+            # `latest` is answered from the tail of `samples`, so it is as far as that.
+            fed = {"latest": self.samples, "quarantine": None}.get(name, table)
+            at = () if fed is None else tuple(self._at(fed, p) for p in range(len(ends)))
+            found.append(
+                TableStatus(
+                    name=name,
+                    version=table.version,
+                    rows=totals.rows,
+                    files=totals.files,
+                    bytes=totals.bytes,
+                    behind=sum(max(0, end - has) for end, has in zip(ends, at, strict=False)),
+                    at={self.journal.id: at} if at else {},
+                )
+            )
+        return tuple(found)
 
     @property
     def _fed(self) -> tuple[Table, ...]:
         """The tables that every step feeds."""
-        return (self.samples, self.latest, *self.typed.values())
+        return (self.samples, *self.typed.values())
 
     def _at(self, table: Table, partition: int) -> int:
         told = table.committed(self.app(partition)) or 0
         return max(told, self._ahead.get((table.name, partition), 0))
 
-    def finish(self) -> None:
-        """Bring the ledger up to date, and let the logs hear of stretches with nothing in them."""
-        done = Step()
-        self._fold(done)
-        for (name, partition), end in list(self._ahead.items()):
-            self._tell_ahead(name, partition, end)
+    # --- plans ----------------------------------------------------------------------------------
 
     def _plan(self, done: Step) -> _Plan:
         ends: dict[int, int] = {}
         at: dict[int, dict[str, int]] = {}
-        durable = self.journal.watermark().offsets
+        durable = self.ends()
         earliest = self.journal.earliest()
         share = max(1, self.config.batch_rows // max(1, len(durable)))
         for table in self._fed:
@@ -185,11 +253,6 @@ class Pipeline:
         if start < earliest:
             if start and table is self.samples:
                 done.lost += earliest - start
-                log.warning(
-                    "the journal dropped %d rows of partition %d before they were read",
-                    earliest - start,
-                    partition,
-                )
             start = earliest
         return start
 
@@ -213,28 +276,19 @@ class Pipeline:
                 held[-1].append(Stretch(p, stop, starts))
                 room -= stop - start
                 start = stop
-        known = tuple((spec, self._known(spec)) for spec in self.config.tables)
+        known = tuple(
+            (spec, columns_of(self.typed[spec.name], spec)) for spec in self.config.tables
+        )
         return [
             Ingest(
                 lake=self.place.uri,
-                journal=self._where,
+                journal=self.journal.path,
                 journal_id=self.journal.id,
                 stretches=tuple(stretches),
                 typed=known,
-                buckets=self._buckets,
-                merge=self._bucket_files() if len(held) == 1 else None,
-                remember=self.config.remember,
             )
             for stretches in held
         ]
-
-    def _known(self, spec: TypedTable) -> dict[str, str]:
-        fixed = {name.lower() for name in (*RESERVED, *spec.chunks)}
-        return {
-            f.name: _KIND_NAMES[str(f.type)]
-            for f in self.typed[spec.name].schema
-            if f.name.lower() not in fixed and str(f.type) in _KIND_NAMES
-        }
 
     def _moved(self, table: Table, plan: _Plan) -> dict[str, tuple[int | None, int]]:
         """How far a commit of this plan brings a table, and from where."""
@@ -246,10 +300,10 @@ class Pipeline:
 
     # --- commits --------------------------------------------------------------------------------
 
-    def _commit_samples(self, plan: _Plan, told: list[dict[str, Any]], done: Step) -> None:
+    def _commit_samples(self, plan: _Plan, written: list[Ingested], done: Step) -> None:
         moved = self._moved(self.samples, plan)
         if moved:
-            files = [DataFile.of(plain) for one in told for plain in one["samples"]]
+            files = [file for one in written for file in one.samples]
             self.samples.append(files, moved, {"kind": "append"})
             done.commits["samples"] = self.samples.version
 
@@ -258,18 +312,33 @@ class Pipeline:
         spec: TypedTable,
         plan: _Plan,
         items: Sequence[Ingest],
-        told: list[dict[str, Any]],
+        written: list[Ingested],
         done: Step,
     ) -> None:
         table = self.typed[spec.name]
         moved = self._moved(table, plan)
         if not moved:
             return
-        parts = [one["typed"].get(spec.name, NOTHING) for one in told]
-        parts = self._agreed(spec, items, parts)
-        files = [DataFile.of(plain) for part in parts for plain in part["files"]]
-        refused = [plain for part in parts for plain in part["refused"]]
-        done.quarantined += sum(plain["rows"] for plain in refused)
+        known = dict((one.name, columns) for one, columns in items[0].typed)[spec.name]
+        parts = [one.typed.get(spec.name, TypedFiles()) for one in written]
+
+        def again(places: list[int], columns: Columns) -> list[TypedFiles]:
+            redo = [_only(items[n], spec, columns) for n in places]
+            done = self._tasks.run(redo, "agree on columns")
+            return [one.typed.get(spec.name, TypedFiles()) for one in done]
+
+        columns, parts = agreed(known, parts, again)
+        wider = {
+            name: kind for name, kind in known.kinds.items() if columns.get(name, kind) != kind
+        }
+        if wider:
+            wide = {name: columns[name] for name in wider}
+            log.info("%s: %s", spec.name, ", ".join(f"{n} becomes {k}" for n, k in wide.items()))
+            widen(table, wide, self._tasks, self._apps(table))
+        table.grow({name: ARROW[kind] for name, kind in columns.items()})
+        files = [file for part in parts for file in part.files]
+        refused = [file for part in parts for file in part.refused]
+        done.quarantined += sum(file.rows for file in refused)
         if not files and not refused:
             for p, end in plan.ends.items():
                 if spec.name in plan.at[p]:
@@ -277,148 +346,56 @@ class Pipeline:
                     if end - (table.committed(self.app(p)) or 0) > FAR:
                         self._tell_ahead(spec.name, p, end)
             return
-        ends = {app: end for app, (_, end) in moved.items()}
-        note = {"kind": "append", "quarantine": refused, "moved": ends}
-        self._settle(spec.name)
-        table.append(files, moved, note)
+        self._append_typed(table, files, refused, moved)
         done.commits[spec.name] = table.version
-        self._settle(spec.name)
 
-    def _agreed(
-        self, spec: TypedTable, items: Sequence[Ingest], parts: list[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """Let tasks decode again until all of them use the same columns; add those to the table."""
-        known = self._known(spec)
-        columns, again = settled(known, [part["new"] for part in parts])
-        rounds = 0
-        while again:
-            rounds += 1
-            log.debug("%s: %d tasks decode again", spec.name, len(again))
-            # Should they never agree, one after the other tells the next.
-            some = again if rounds < MOST_ROUNDS else again[:1]
-            redo = [_only(items[n], spec, columns) for n in some]
-            for n, one in zip(some, self._tasks.run(redo, "agree on columns"), strict=True):
-                parts[n] = one["typed"][spec.name]
-            known = columns
-            columns, again = settled(known, [part["new"] for part in parts])
-            again = [n for n in again if n not in some] if rounds >= MOST_ROUNDS else again
-        self.typed[spec.name].grow({name: ARROW[kind] for name, kind in columns.items()})
-        return parts
-
-    def _settle(self, name: str) -> None:
-        """Commit what the last commit of a typed table left to the quarantine.
-
-        Whoever made that commit may have been killed right after it.
-        """
-        table = self.typed[name]
-        if table.version == self._settled.get(name):
-            return
-        note = table.last_note("append")
-        if note is not None and note["quarantine"]:
-            self.quarantine.refresh()
-            moved = {
-                f"{name}:{app}": (self.quarantine.committed(f"{name}:{app}"), end)
-                for app, end in note["moved"].items()
-            }
-            if all(start is None or start < end for start, end in moved.values()):
-                files = [DataFile.of(plain) for plain in note["quarantine"]]
-                self.quarantine.append(files, moved, {"kind": "append"})
-        self._settled[name] = table.version
+    def _append_typed(
+        self,
+        table: Table,
+        files: Sequence[DataFile],
+        refused: Sequence[DataFile],
+        moved: Mapping[str, tuple[int | None, int]],
+    ) -> None:
+        note: dict[str, Any] = {
+            "kind": "append",
+            "quarantine": [file.plain() for file in refused],
+            "moved": {app: end for app, (_, end) in moved.items()},
+        }
+        table.refresh()
+        self.quarantine.settle(table)
+        # What somebody else promises now must be settled first.
+        table.append(files, moved, note, rewrites=table.rewrites)
+        self.quarantine.settle(table)
 
     def _tell_ahead(self, name: str, partition: int, end: int) -> None:
         table, app = self.typed[name], self.app(partition)
-        self._settle(name)
         start = table.committed(app)
         if start is None or start < end:
-            note = {"kind": "append", "quarantine": [], "moved": {app: end}}
-            table.append([], {app: (start, end)}, note)
-
-    def _bucket_files(self) -> dict[int, str]:
-        return {int(str(f.partition["bucket"])): f.path for f in self.latest.files()}
-
-    def _commit_latest(self, plan: _Plan, told: list[dict[str, Any]], done: Step) -> None:
-        moved = self._moved(self.latest, plan)
-        if not moved:
-            return
-        parts = [one["latest"] for one in told if "latest" in one]
-        scratch = [(part["scratch"], tuple(part["buckets"])) for part in parts if "scratch" in part]
-        merged = [one for part in parts for one in part.get("merged", ())]
-        had = self._bucket_files()
-        if scratch:
-            touched = {bucket for _, buckets in scratch for bucket in buckets}
-            if -1 in touched:
-                touched = set(range(self._buckets))
-            merged += self._merge(sorted(touched), had, scratch)
-        files = {f.path: f for f in self.latest.files()}
-        removed = [files[one["had"]] for one in merged if one["had"] in files]
-        if any(one["had"] is not None and one["had"] not in files for one in merged):
-            raise Overtaken("table 'latest' was changed meanwhile")
-        self.latest.append(
-            [DataFile.of(one["file"]) for one in merged], moved, {"kind": "append"}, removed
-        )
-        done.commits["latest"] = self.latest.version
-        for path, _ in scratch:
-            self.latest.place.remove_folder(scratch_folder(path))
-
-    def _merge(
-        self,
-        touched: list[int],
-        had: Mapping[int, str],
-        scratch: list[tuple[str, tuple[int, ...]]],
-    ) -> list[dict[str, Any]]:
-        lanes = min(len(touched), self._tasks.parallel)
-        items = [
-            Merge(
-                lake=self.place.uri,
-                buckets={bucket: had.get(bucket) for bucket in touched[lane::lanes]},
-                scratch=tuple(scratch),
-                remember=self.config.remember,
-            )
-            for lane in range(lanes)
-        ]
-        return [one for told in self._tasks.run(items, "latest") for one in told["merged"]]
-
-    # --- the ledger -----------------------------------------------------------------------------
-
-    def due(self) -> bool:
-        """Whether the ledger should be folded: it is a while ago, and there are new rows."""
-        if time.monotonic() - self._folded < self.config.gaps_every:
-            return False
-        return any(
-            end > (self.gaps.committed(self.app(p)) or 0)
-            for p, end in enumerate(self.journal.watermark().offsets)
-        )
-
-    def _fold(self, done: Step) -> None:
-        self._folded = time.monotonic()
-        self.gaps.refresh()
-        earliest = self.journal.earliest()
-        ranges: dict[int, tuple[int, int]] = {}
-        moved: dict[str, tuple[int | None, int]] = {}
-        for p, end in enumerate(self.journal.watermark().offsets):
-            start = self.gaps.committed(self.app(p))
-            if max(start or 0, earliest[p]) < end:
-                ranges[p] = (max(start or 0, earliest[p]), end)
-                moved[self.app(p)] = (start, end)
-        if not ranges:
-            return
-        mine = [f for f in self.gaps.files() if f.partition["journal"] == self.journal.id]
-        item = Fold(
-            lake=self.place.uri,
-            journal=self._where,
-            journal_id=self.journal.id,
-            ranges=ranges,
-            had=mine[0].path if mine else None,
-        )
-        (told,) = self._tasks.run([item], "ledger")
-        self.gaps.append([DataFile.of(told["file"])], moved, {"kind": "append"}, mine)
-        done.commits["gaps"] = self.gaps.version
+            self._append_typed(table, [], [], {app: (start, end)})
 
 
-NOTHING: Final[dict[str, Any]] = {"files": [], "refused": [], "new": {}}
+def agreed(
+    known: Columns,
+    parts: list[TypedFiles],
+    again: Callable[[list[int], Columns], list[TypedFiles]],
+) -> tuple[dict[str, str], list[TypedFiles]]:
+    """Let tasks decode again until all of them use the same columns; gives these, and the files."""
+    columns, redo = settled(known, [part.new for part in parts])
+    rounds = 0
+    while redo:
+        rounds += 1
+        log.debug("%d tasks decode again", len(redo))
+        # Should they never agree, one after the other tells the next.
+        some = redo if rounds < MOST_ROUNDS else redo[:1]
+        known = Columns(columns, known.fixed)
+        for n, part in zip(some, again(some, known), strict=True):
+            parts[n] = part
+        columns, redo = settled(known, [part.new for part in parts])
+        redo = [n for n in redo if n not in some] if rounds >= MOST_ROUNDS else redo
+    return columns, parts
 
 
-def _only(item: Ingest, spec: TypedTable, columns: Mapping[str, str]) -> Ingest:
+def _only(item: Ingest, spec: TypedTable, columns: Columns) -> Ingest:
     """The part of a task that concerns one typed table."""
     return replace(
         item,
@@ -428,5 +405,4 @@ def _only(item: Ingest, spec: TypedTable, columns: Mapping[str, str]) -> Ingest:
             if spec.name in stretch.starts
         ),
         typed=((spec, columns),),
-        merge=None,
     )

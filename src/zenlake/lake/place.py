@@ -9,7 +9,13 @@ from typing import Any, final
 
 from pyarrow import fs
 
-__all__ = ["Place"]
+__all__ = ["Place", "absolute"]
+
+
+def absolute(where: str | Path) -> str:
+    """A path that means the same in every folder of this machine; addresses stay as they are."""
+    text = str(where)
+    return text if "://" in text else str(Path(text).expanduser().absolute())
 
 
 @final
@@ -20,10 +26,7 @@ class Place:
 
     def __init__(self, uri: str | Path) -> None:
         """A path on this machine, or an address such as `s3://bucket/lake`."""
-        text = str(uri)
-        if "://" not in text:
-            text = str(Path(text).expanduser().absolute())
-        self.uri: str = text.rstrip("/")
+        self.uri: str = absolute(uri).rstrip("/")
         self._files, root = fs.FileSystem.from_uri(self.uri)
         self.root: str = root
 

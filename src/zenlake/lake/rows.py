@@ -68,13 +68,15 @@ QUARANTINE: Final = pa.schema(
     [
         ("table", pa.string()),
         ("reason", pa.string()),
+        ("field", pa.string()),
+        ("detail", pa.string()),
         *(word for word in _WORDS if word[0] in ("key", "value", "encoding", "kind", "time")),
         *(word for word in _WORDS if word[0] in ("hlc", "received", "journal", "partition")),
         ("offset", pa.int64()),
         (DAY, pa.date32()),
     ]
 )
-"""What did not fit its table, with the reason."""
+"""What did not fit its table: `reason` is one of `decoders.Reason`."""
 
 GAPS: Final = pa.schema(
     [

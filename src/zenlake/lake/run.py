@@ -1,34 +1,63 @@
-"""The loop around the pipeline: step after step, upkeep beside it, and no failure is the end.
+"""The loop around the pipeline: steps when they are due, upkeep beside it, and no failure is the
+end.
 
-told = run(pipeline, tasks, stop=threading.Event())
+    done = run(pipeline, tasks, stop=threading.Event())
+
+`Loop` and `Keeper` do what is due at a moment that they are told; `run` has the clock.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, final
 
 from zenlake.errors import ConfigError, LocalError
+from zenlake.lake.cadence import Cadence
+from zenlake.lake.complaints import AGAIN, Complaints, reason_of
 from zenlake.lake.delta import Overtaken, Table
+from zenlake.lake.freshness import Freshness
 from zenlake.lake.pipeline import Pipeline, Step
+from zenlake.lake.status import LakeStatus, read_status, write_status
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.upkeep import compact, promised, retain, vacuum
 from zenlake.lake.work import QUARANTINED
 
-__all__ = ["Ran", "run"]
+__all__ = ["Keeper", "Loop", "Ran", "Schedule", "opened", "run"]
 
 log = logging.getLogger("zenlake.lake")
 
-LOOK: Final = 0.05
+LOOK: Final = 0.1
 """Seconds between two looks at the journal when nothing is new."""
 
-UPKEEP: Final = 20.0
-RETAIN: Final = 600.0
-VACUUM: Final = 300.0
+AUTO_FAR: Final = 1_000_000
+"""Rows that wait for a step at most, where the load decides when it begins."""
+
+MOST_OVERTAKEN: Final = 20
+
+WHY: Final = 'zenlake sql "SELECT table, reason, field, count(*) FROM quarantine GROUP BY ALL"'
+
+Complain = Callable[[str], None]
+"""Told, in one line, what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Seconds between two times that something is done."""
+
+    fold: float = 1.0
+    """Looks whether `latest` or `gaps` should be written."""
+    status: float = 10.0
+    """The status is also written when something was committed or went wrong."""
+    compact: float = 20.0
+    retain: float = 600.0
+    vacuum: float = 120.0
+    measure: float = 60.0
 
 
 @dataclass(slots=True)
@@ -43,133 +72,309 @@ class Ran:
     behind: int = 0
 
 
+@final
+class Loop:
+    """Does what is due, at the times it is told."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        tasks: Tasks,
+        *,
+        every: float | None = None,
+        once: bool = False,
+        schedule: Schedule | None = None,
+        tell: Callable[[Ran, Step], None] | None = None,
+        complain: Complain | None = None,
+    ) -> None:
+        """`every`: seconds between two commits; None lets the load decide.
+
+        With `once` nothing is waited for, and a failure is raised.
+        """
+        self.done = Ran()
+        rows = pipeline.config.batch_rows
+        far = 1 if once else rows if every is not None else min(rows, AUTO_FAR)
+        self.cadence = Cadence(every, far)
+        self.keeper = Keeper(pipeline, tasks, schedule, complain)
+        self._pipeline = pipeline
+        self._tasks = tasks
+        self._once = once
+        self._schedule = schedule or Schedule()
+        self._tell = tell
+        self._complain = complain or log.warning
+        self._complaints = Complaints()
+        self._freshness = Freshness()
+        self._folds = float("-inf")
+        self._error: tuple[str, float] | None = None
+        self._held = 0
+        self._held_told = float("-inf")
+        self._written = float("-inf")
+        self._changed = True
+        before = read_status(pipeline.place.uri)
+        self._others = {} if before is None else dict(before.committed)
+        for problem in pipeline.problems:
+            self._complain(problem)
+
+    def turn(self, now: float) -> float | None:
+        """Do what is due now; gives the seconds until it should be asked again.
+
+        With `once`, None when everything is done.
+        """
+        failed = False
+        try:
+            pause = self._work(now)
+        except (ConfigError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            failed = True
+            pause = self._failed(now, error)
+        self._show(now, "retrying" if failed else "running")
+        return pause
+
+    def end(self, now: float) -> None:
+        """Bring all tables up to date, and say that it is over."""
+        try:
+            self._pipeline.finish(now)
+        except Overtaken as error:  # another one goes on with it
+            log.info("%s", error)
+        self._changed = True
+        self._show(now + 1.0, "stopped")
+
+    def _work(self, now: float) -> float | None:
+        pipeline = self._pipeline
+        self._freshness.seen(now, pipeline.ends())
+        wait = self.cadence.wait(now, pipeline.behind())
+        if wait == 0.0:
+            began = time.monotonic()
+            step = pipeline.step()
+            step.seconds = time.monotonic() - began
+            self.cadence.stepped(now, now + step.seconds)
+            self._count(now, step)
+            if self._once and step.behind:
+                return 0.0
+        elif wait is not None and self._once:
+            return wait
+        if self._once:
+            return None
+        if now - self._folds >= self._schedule.fold and pipeline.samples.version:
+            self._folds = now
+            self._changed |= bool(pipeline.fold(now))
+        if wait is None:
+            return LOOK
+        return LOOK if wait == 0.0 else min(wait, self._schedule.fold)
+
+    def _count(self, now: float, step: Step) -> None:
+        done = self.done
+        done.steps += bool(step.rows)
+        done.rows += step.rows
+        done.quarantined += step.quarantined
+        done.lost += step.lost
+        done.behind = step.behind
+        self._changed |= bool(step.rows)
+        if step.lost:
+            self._complain(f"the journal dropped {step.lost:,} rows before they were read")
+        self._held += step.quarantined
+        if self._held and now - self._held_told >= AGAIN:
+            self._complain(f"{self._held:,} samples went to quarantine; `{WHY}` says why")
+            self._held, self._held_told = 0, now
+        if self._tell is not None and step.rows:
+            self._tell(done, step)
+
+    def _failed(self, now: float, error: Exception) -> float:
+        wait = self.cadence.failed(now)
+        if isinstance(error, Overtaken):
+            log.info("%s; looking again", error)
+            if self._once and self.cadence.failures > MOST_OVERTAKEN:
+                raise error
+            return min(wait, 1.0)
+        if self._once:
+            raise error
+        if not self._tasks.alive:
+            raise LocalError(
+                "Spark has ended, and the pipeline with it; start it again, it goes on where it was"
+            ) from error
+        self.done.failures += 1
+        self._changed = True
+        reason = reason_of(error)
+        self._error = reason, time.time()
+        line = self._complaints.said(now, reason)
+        if line is not None:
+            self._complain(f"{line}; trying again, every {wait:.0f} s at most")
+        log.debug("a step failed", exc_info=error)
+        return wait
+
+    # --- what others read -----------------------------------------------------------------------
+
+    def _show(self, now: float, state: str) -> None:
+        due = 1.0 if self._changed else self._schedule.status
+        if now - self._written < due or "://" in self._pipeline.place.uri:
+            return
+        self._written = now
+        self._changed = False
+        # A lake that cannot be written says so elsewhere.
+        with suppress(OSError, Overtaken):
+            write_status(self._pipeline.place.uri, self.status(now, state))
+
+    def status(self, now: float, state: str) -> LakeStatus:
+        """Everything that can be said of the lake at this moment."""
+        pipeline, done = self._pipeline, self.done
+        tables = pipeline.shown()
+        by_name = {table.name: table for table in tables}
+        error, at = self._error or self.keeper.error or (None, None)
+        return LakeStatus(
+            written=time.time(),
+            pid=os.getpid(),
+            state=state,
+            every=self.cadence.interval,
+            rows=by_name["samples"].rows,
+            lag=pipeline.behind(),
+            freshness=self._freshness.reached(now, pipeline.reached()),
+            quarantine=by_name[QUARANTINED].rows,
+            quarantined=done.quarantined,
+            gaps=pipeline.gaps.missing(),
+            lost=done.lost,
+            files=sum(table.files for table in tables),
+            bytes_live=sum(table.bytes for table in tables),
+            bytes_total=self.keeper.bytes_total,
+            steps=done.steps,
+            failures=done.failures,
+            error=error,
+            error_at=at,
+            problems=tuple(pipeline.problems),
+            tables=tables,
+            committed={**self._others, pipeline.journal.id: pipeline.committed()},
+        )
+
+
+@final
+class Keeper:
+    """Keeps the tables in shape: compaction, retention, vacuum, each when it is due."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        tasks: Tasks,
+        schedule: Schedule | None = None,
+        complain: Complain | None = None,
+    ) -> None:
+        """It looks at the tables with eyes of its own, so that it may have its own thread."""
+        self.bytes_total = 0
+        self.error: tuple[str, float] | None = None
+        self.over = threading.Event()
+        self._pipeline = pipeline
+        self._tasks = tasks
+        self._schedule = schedule or Schedule()
+        self._complain = complain or log.warning
+        self._complaints = Complaints()
+        self._done: dict[str, float] = {}
+
+    def follow(self) -> None:
+        """Do what is due, until it is over."""
+        while not self.over.wait(min(1.0, self._schedule.compact)):
+            self.turn(time.monotonic())
+
+    def turn(self, now: float) -> None:
+        """Do what is due now; what fails is told, and tried again the next time."""
+        due = [name for name in ("measure", "compact", "retain", "vacuum") if self._due(name, now)]
+        if not due:
+            return
+        try:
+            if "measure" in due:
+                self.bytes_total = sum(size for _, size, _ in self._pipeline.place.files())
+            if due != ["measure"]:
+                self._keep(due)
+        except Exception as error:
+            if self.over.is_set():
+                return
+            reason = reason_of(error)
+            self.error = reason, time.time()
+            line = self._complaints.said(now, reason)
+            if line is not None:
+                self._complain(f"upkeep: {line}")
+
+    def _due(self, name: str, now: float) -> bool:
+        # The first retention can wait: it reads every file.
+        last = self._done.setdefault(name, now if name == "retain" else float("-inf"))
+        if now - last < getattr(self._schedule, name):
+            return False
+        self._done[name] = now
+        return True
+
+    def _keep(self, due: list[str]) -> None:
+        # Table objects are not shared between threads: these look for themselves.
+        tables = {
+            name: table
+            for name in self._pipeline.tables
+            if (table := Table.open(self._pipeline.place, name)) is not None
+        }
+        config = self._pipeline.config
+        for table in tables.values():
+            if "compact" in due and not self.over.is_set():
+                compact(table, self._tasks, config)
+            if "retain" in due and not self.over.is_set():
+                retain(table, self._tasks, config.retain)
+        if "vacuum" in due and not self.over.is_set():
+            keep = promised(tables)
+            for name, table in tables.items():
+                vacuum(table, config.vacuum_age, keep if name == QUARANTINED else ())
+
+
+def opened(
+    make: Callable[[], Pipeline], stop: threading.Event, complain: Complain
+) -> Pipeline | None:
+    """The pipeline, as soon as it can be made; None if `stop` came first.
+
+    A folder that cannot be written today may be tomorrow: that is told, and tried again.
+    """
+    cadence, complaints = Cadence(), Complaints()
+    while not stop.is_set():
+        now = time.monotonic()
+        try:
+            return make()
+        except (ConfigError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            wait = cadence.failed(now)
+            line = complaints.said(now, reason_of(error))
+            if line is not None:
+                complain(f"the lake cannot be opened: {line}; trying again")
+            stop.wait(wait)
+    return None
+
+
 def run(
     pipeline: Pipeline,
     tasks: Tasks,
     *,
     stop: threading.Event,
     once: bool = False,
-    every: float = 1.0,
+    every: float | None = None,
     tell: Callable[[Ran, Step], None] | None = None,
+    complain: Complain | None = None,
     upkeep: bool = True,
+    schedule: Schedule | None = None,
 ) -> Ran:
     """Feed the tables until `stop` is set, or with `once` until they have all that is durable.
 
-    A step begins when there is something new, and not sooner than `every` seconds after the one
-    before, unless that one could not read everything. With `once` a failure is raised; otherwise
-    it is logged and tried again, later and later, unless Spark itself has ended.
+    A step begins when there is something new and `lake/cadence` says so. With `once` a failure is
+    raised; otherwise it is told and tried again, later and later, unless Spark itself has ended.
     """
-    done = Ran()
-    keeper = _Keeper(pipeline, tasks) if upkeep and not once else None
-    failures = 0
+    loop = Loop(
+        pipeline, tasks, every=every, once=once, schedule=schedule, tell=tell, complain=complain
+    )
+    beside: threading.Thread | None = None
+    if upkeep and not once:
+        beside = threading.Thread(target=loop.keeper.follow, name="zenlake upkeep", daemon=True)
+        beside.start()
     try:
         while not stop.is_set():
-            began = time.monotonic()
-            try:
-                step = pipeline.step()
-                failures = 0
-            except Overtaken as error:
-                log.info("%s; looking again", error)
-                failures += 1
-                if once and failures > 20:
-                    raise
-                stop.wait(min(1.0, LOOK * failures))
-                continue
-            except (ConfigError, KeyboardInterrupt):
-                raise
-            except Exception as error:
-                if once or stop.is_set():
-                    raise
-                if not tasks.alive:
-                    raise LocalError(
-                        "Spark has ended, and the pipeline with it; start it again, "
-                        "it goes on where it was"
-                    ) from error
-                failures += 1
-                done.failures += 1
-                wait = min(30.0, 0.5 * 2.0 ** min(failures, 6))
-                log.warning(
-                    "a step failed (%s: %s); again in %.1f s", type(error).__name__, error, wait
-                )
-                stop.wait(wait)
-                continue
-            _count(done, step)
-            if tell is not None and step.rows:
-                tell(done, step)
-            if step.behind:
-                continue
-            if once:
+            pause = loop.turn(time.monotonic())
+            if pause is None:
                 break
-            _wait(pipeline, stop, began + every)
+            stop.wait(pause)
     finally:
-        if keeper is not None:
-            keeper.end()
-    _finish(pipeline)
-    return done
-
-
-def _finish(pipeline: Pipeline) -> None:
-    try:
-        pipeline.finish()
-    except Overtaken as error:  # another one goes on with it
-        log.info("%s", error)
-
-
-def _count(done: Ran, step: Step) -> None:
-    done.steps += bool(step.rows)
-    done.rows += step.rows
-    done.quarantined += step.quarantined
-    done.lost += step.lost
-    done.behind = step.behind
-
-
-def _wait(pipeline: Pipeline, stop: threading.Event, until: float) -> None:
-    """Until the moment has come and there is something to do: new rows, or a ledger to fold."""
-    while not stop.wait(LOOK):
-        if time.monotonic() >= until and (pipeline.behind() or pipeline.due()):
-            return
-
-
-@final
-class _Keeper:
-    """Keeps the tables in shape, in a thread of its own."""
-
-    def __init__(self, pipeline: Pipeline, tasks: Tasks) -> None:
-        self._pipeline = pipeline
-        self._tasks = tasks
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="zenlake upkeep", daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _keep(self) -> None:
-        retained, swept = time.monotonic(), 0.0
-        while not self._over.wait(UPKEEP):
-            try:
-                # Table objects are not shared between threads: these look for themselves.
-                tables = {
-                    name: table
-                    for name in self._pipeline.tables
-                    if (table := Table.open(self._pipeline.place, name)) is not None
-                }
-                for table in tables.values():
-                    if not self._over.is_set():
-                        compact(table, self._tasks, self._pipeline.config)
-                if time.monotonic() - retained > RETAIN and not self._over.is_set():
-                    retained = time.monotonic()
-                    for table in tables.values():
-                        retain(table, self._tasks, self._pipeline.config.retain)
-                if time.monotonic() - swept > VACUUM and not self._over.is_set():
-                    swept = time.monotonic()
-                    self._sweep(tables)
-            except Exception as error:
-                if not self._over.is_set():
-                    log.warning("upkeep failed (%s: %s)", type(error).__name__, error)
-
-    def _sweep(self, tables: dict[str, Table]) -> None:
-        keep = promised(tables)
-        for name, table in tables.items():
-            vacuum(table, self._pipeline.config.vacuum_age, keep if name == QUARANTINED else ())
+        loop.keeper.over.set()
+        if beside is not None:
+            beside.join()
+    loop.end(time.monotonic())
+    return loop.done

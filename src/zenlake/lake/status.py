@@ -47,6 +47,8 @@ class TableStatus:
     """Of the files that the newest version needs."""
     behind: int = 0
     """Rows of the journal that this table wants and has not; 0 when it is complete."""
+    at: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """For each journal, by id: of each partition the offset below which it has what it wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,19 @@ class LakeStatus:
     def of(cls, plain: Mapping[str, Any]) -> LakeStatus:
         """What `plain` wrote; facts of another release that are not known here are left out."""
         told = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
-        known = {f.name for f in fields(TableStatus)}
-        told["tables"] = tuple(
-            TableStatus(**{name: fact for name, fact in one.items() if name in known})
-            for one in told.get("tables", ())
-        )
+        told["tables"] = tuple(_table(one) for one in told.get("tables", ()))
         told["problems"] = tuple(told.get("problems", ()))
-        told["committed"] = {
-            journal: tuple(ends) for journal, ends in told.get("committed", {}).items()
-        }
+        told["committed"] = _offsets(told.get("committed", {}))
         return cls(**told)
+
+
+def _table(plain: Mapping[str, Any]) -> TableStatus:
+    told = {f.name: plain[f.name] for f in fields(TableStatus) if f.name in plain}
+    return TableStatus(**told | {"at": _offsets(told.get("at", {}))})
+
+
+def _offsets(plain: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {journal: tuple(ends) for journal, ends in plain.items()}
 
 
 def read_status(lake: str | Path) -> LakeStatus | None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["SparkTasks", "Tasks", "Work"]
 
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
-class Work(Protocol):
-    """Something that a task can do; it can be pickled."""
 
-    def run(self) -> dict[str, Any]:
-        """Do it; what comes back can be written as JSON."""
+class Work(Protocol[R_co]):
+    """Something that a task can do; it and what comes back can be pickled."""
+
+    def run(self) -> R_co:
+        """Do it; what comes back are facts, a dataclass, never rows."""
 
 
 class Tasks(Protocol):
@@ -30,7 +32,7 @@ class Tasks(Protocol):
     def alive(self) -> bool:
         """Whether work can still be done at all."""
 
-    def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+    def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
         """Do all of it; the results are in the order of the items."""
 
 
@@ -58,7 +60,7 @@ class SparkTasks:
         """Start the workers and let them import what they need, before anybody waits for it."""
         self.run([_Warm()] * self.parallel, "warm up")
 
-    def run(self, items: Sequence[Work], what: str) -> list[dict[str, Any]]:
+    def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
         """One job: a partition for each item.
 
         A plain job over the items, not a frame: there is nothing for SQL to plan, and Spark's
@@ -68,19 +70,17 @@ class SparkTasks:
             return []
         context = self.spark.sparkContext
         context.setJobDescription(f"zenlake: {what}")
-        told = context.parallelize(list(items), len(items)).map(_perform).collect()
-        return [json.loads(one) for one in told]
+        return list(context.parallelize(list(items), len(items)).map(_perform).collect())
 
 
-def _perform(item: Work) -> str:
-    return json.dumps(item.run())
+def _perform(item: Work[R]) -> R:
+    return item.run()
 
 
 class _Warm:
     """Nothing, but where the work is done."""
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> None:
         """Import what tasks need."""
+        import zenlake.lake.newest
         import zenlake.lake.work  # noqa: F401
-
-        return {}

@@ -1,9 +1,10 @@
 """Typed tables: the keys of one format, their chunks and their payloads as columns.
 
 Every sample of the format becomes a row of the table, or a row of the quarantine with its bytes
-and the reason. A column gets its kind from the configuration or from the first value seen; new
-fields make new columns. What a task finds new it proposes; the driver settles what all tasks of
-a batch agree on (`settled`).
+and the reason. A column gets its kind from the configuration or from the values: whole numbers
+make a bigint, which becomes a double as soon as there is a fraction, whether that comes in the
+same batch or months later. New fields make new columns. What a task finds new it proposes; the
+driver settles what all tasks of a batch agree on (`settled`).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.errors import KeyExprError
-from zenlake.journal.schema import DELETE, INSTANT
+from zenlake.journal.schema import INSTANT
 from zenlake.keys import KeyFormat
-from zenlake.lake.decoders import Decoder, Undecodable, decoder_for, decoder_named
+from zenlake.lake.decoders import Decoder, Reason, Undecodable, decoder_for, decoder_named
 from zenlake.lake.kinds import ARROW, column_name, fitted, flattened, joined, kind_of
 from zenlake.lake.rows import DAY, QUARANTINE
 
-__all__ = ["RESERVED", "TypedRows", "TypedTable", "settled", "typed_schema"]
+__all__ = ["RESERVED", "Columns", "TypedRows", "TypedTable", "settled", "typed_schema"]
 
 RESERVED: Final = (
     "key",
@@ -38,6 +39,7 @@ RESERVED: Final = (
 """What every typed table has; a field of that name gets `payload_` before it."""
 
 MOST_COLUMNS: Final = 1000
+MOST_DETAIL: Final = 500
 _MOST_KEYS: Final = 100_000
 
 
@@ -56,6 +58,15 @@ class TypedTable:
     def chunks(self) -> tuple[str, ...]:
         """The columns of the key's parts."""
         return tuple(column_name(name) for name in KeyFormat(self.format).names)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The payload columns that a table has already."""
+
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()
+    """Those that may not become wider: the configuration says so, or their values would change."""
 
 
 def typed_schema(table: TypedTable, columns: Mapping[str, str]) -> pa.Schema:
@@ -78,26 +89,32 @@ def typed_schema(table: TypedTable, columns: Mapping[str, str]) -> pa.Schema:
 
 
 def settled(
-    known: Mapping[str, str], proposals: Sequence[Mapping[str, str]]
+    known: Columns, proposals: Sequence[Mapping[str, str]]
 ) -> tuple[dict[str, str], list[int]]:
     """The columns that all tasks shall use, and which tasks must decode again with them.
 
-    The first proposal of a column decides, except that doubles win over whole numbers. Names
-    are compared without regard to case, as readers of tables do.
+    The first proposal of a column decides, except that doubles win over whole numbers, also over
+    those that the table has already. Names are compared without regard to case, as readers of
+    tables do.
     """
-    agreed: dict[str, tuple[str, str]] = {name.lower(): (name, k) for name, k in known.items()}
+    agreed = {name.lower(): (name, kind) for name, kind in known.kinds.items()}
+    widened: set[str] = set()
     for proposal in proposals:
         for name, kind in proposal.items():
             had = agreed.get(name.lower())
             if had is None:
                 if len(agreed) < MOST_COLUMNS:
                     agreed[name.lower()] = (name, kind)
-            elif had[0] not in known:
-                agreed[name.lower()] = (had[0], joined(had[1], kind) or had[1])
+            elif had[0] not in known.fixed:
+                both = joined(had[1], kind) or had[1]
+                if had[0] in known.kinds and both != known.kinds[had[0]]:
+                    widened.add(had[0])
+                agreed[name.lower()] = (had[0], both)
     again = [
         place
         for place, proposal in enumerate(proposals)
-        if any(agreed.get(name.lower()) != (name, kind) for name, kind in proposal.items())
+        if widened - proposal.keys()
+        or any(agreed.get(name.lower()) != (name, kind) for name, kind in proposal.items())
     ]
     return dict(agreed.values()), again
 
@@ -106,16 +123,16 @@ def settled(
 class TypedRows:
     """Decodes the samples of one range for one table."""
 
-    def __init__(self, table: TypedTable, known: Mapping[str, str], journal: str) -> None:
-        """`known`: the kinds of the payload columns that the table has already."""
+    def __init__(self, table: TypedTable, known: Columns) -> None:
+        """`known`: the payload columns that the table has already."""
         self.table = table
         self.new: dict[str, str] = {}
-        self._journal = journal
+        self._fixed = known.fixed
         self._format = KeyFormat(table.format)
         self._chunks = table.chunks
         self._taken = {name.lower() for name in (*RESERVED, *self._chunks)}
-        self._kinds = dict(known)
-        self._names = {name.lower(): name for name in known}
+        self._kinds = dict(known.kinds)
+        self._names = {name.lower(): name for name in known.kinds}
         self._parts: dict[str, list[str] | None] = {}
         self._rows: list[dict[str, object]] = []
         self._parents: list[list[str]] = []
@@ -123,9 +140,9 @@ class TypedRows:
         self._refused: list[pa.Table] = []
         self.refused = 0
 
-    def add(self, batch: pa.RecordBatch, rows: pa.Table) -> None:
-        """Decode the rows of a journal's batch; `rows` are the same as rows of `samples`."""
-        keys = batch["key"]
+    def add(self, rows: pa.Table) -> None:
+        """Decode rows of `samples`."""
+        keys = _coded(rows["key"])
         parts = [self._cut(key) for key in keys.dictionary.to_pylist()]
         ours = np.array([part is not None for part in parts], bool)
         if not ours.any():
@@ -134,29 +151,28 @@ class TypedRows:
         places = np.nonzero(ours[codes])[0]
         if not len(places):
             return
-        mine = batch.take(pa.array(places))
+        mine = rows.take(pa.array(places))
         kinds = mine["kind"].to_pylist()
         values = mine["value"].to_pylist()
-        encodings = rows["encoding"].take(pa.array(places)).to_pylist()
+        encodings = mine["encoding"].to_pylist()
         kept: list[int] = []
         refused: list[int] = []
-        reasons: list[str] = []
+        reasons: list[Undecodable] = []
         for n, place in enumerate(places.tolist()):
             try:
-                row = {} if kinds[n] == DELETE else self._decoded(values[n], encodings[n])
+                row = {} if kinds[n] == "delete" else self._decoded(values[n], encodings[n])
             except Undecodable as error:
-                refused.append(place)
-                reasons.append(str(error)[:500])
+                refused.append(n)
+                reasons.append(error)
                 continue
-            kept.append(place)
+            kept.append(n)
             self._rows.append(row)
             self._parents.append(parts[codes[place]] or [])
         if kept:
-            self._facts.append(rows.take(pa.array(kept)))
+            self._facts.append(mine.take(pa.array(kept)))
         if refused:
             self.refused += len(refused)
-            bad = rows.take(pa.array(refused))
-            self._refused.append(self._quarantined(bad, reasons))
+            self._refused.append(self._quarantined(mine.take(pa.array(refused)), reasons))
 
     def rows(self) -> pa.Table:
         """The rows that fit, with all columns of the table that they have values for."""
@@ -208,7 +224,7 @@ class TypedRows:
             raise
         except Exception as error:
             raise Undecodable(
-                f"{type(decoder).__name__} failed: {type(error).__name__}: {error}"
+                f"{type(decoder).__name__} failed: {type(error).__name__}: {error}", Reason.DECODER
             ) from error
 
     def _decoder(self, encoding: str) -> tuple[Decoder, str]:
@@ -219,7 +235,7 @@ class TypedRows:
             return decoder_named(self.table.decoder), schema
         decoder = decoder_for(name)
         if decoder is None:
-            raise Undecodable(f"nobody reads '{name}'; name a decoder for it")
+            raise Undecodable(f"nobody reads '{name}'; name a decoder for it", Reason.ENCODING)
         return decoder, schema
 
     def _placed(self, fields: Mapping[str, object]) -> dict[str, object]:
@@ -229,45 +245,72 @@ class TypedRows:
         for name, value in fields.items():
             if name.lower() in self._taken:
                 name = f"payload_{name}"
-            kind = kind_of(value)
-            if kind is None and not (isinstance(value, list) and name.lower() in self._names):
-                continue
             column = self._names.get(name.lower(), name)
             if column in row:
-                raise Undecodable(f"two fields come to the column '{column}'")
-            had = self._kinds.get(column)
-            if had is None:
-                assert kind is not None
-                if len(self._kinds) + len(widened) >= MOST_COLUMNS:
-                    raise Undecodable(f"'{column}' would be column {MOST_COLUMNS + 1}")
-                if any(column.lower() == other.lower() for other in widened):
-                    raise Undecodable(f"fields differ in case alone: '{column}'")
-                widened[column] = kind
-            elif column in self.new and kind is not None and joined(had, kind) not in (None, had):
-                widened[column] = str(joined(had, kind))
-            else:
-                try:
+                raise Undecodable(f"two fields come to the column '{column}'", Reason.NAME, name)
+            try:
+                kind = kind_of(value)
+                if kind is None and not (isinstance(value, list) and column in self._kinds):
+                    continue
+                had = self._kinds.get(column)
+                if had is None:
+                    assert kind is not None
+                    self._demand_room(column, widened)
+                    widened[column] = kind
+                elif (wider := self._wider(column, had, kind)) is not None:
+                    widened[column] = wider
+                else:
                     value = fitted(value, had)
-                except Undecodable as error:
-                    raise Undecodable(f"field '{name}': {error}") from error
+            except Undecodable as error:
+                error.field = name
+                raise
             row[column] = value
-        for column, kind in widened.items():
-            if column in self.new:
-                # Those before were whole numbers; they must all be doubles too.
-                for other in self._rows:
-                    fitted(other.get(column), kind)
         for column, kind in widened.items():
             self.new[column] = self._kinds[column] = kind
             self._names[column.lower()] = column
         return row
 
-    def _quarantined(self, bad: pa.Table, reasons: list[str]) -> pa.Table:
+    def _wider(self, column: str, had: str, kind: str | None) -> str | None:
+        """The kind that a column gets for a value that it does not hold, if it may."""
+        both = None if kind is None or column in self._fixed else joined(had, kind)
+        if both is None or both == had:
+            return None
+        try:
+            # Those before were whole numbers; they must all be doubles too.
+            for row in self._rows:
+                fitted(row.get(column), both)
+        except Undecodable:
+            self._fixed |= {column}
+            return None
+        return both
+
+    def _demand_room(self, column: str, widened: Mapping[str, str]) -> None:
+        if len(self._kinds) + len(widened) >= MOST_COLUMNS:
+            raise Undecodable(f"it would be column {MOST_COLUMNS + 1}", Reason.COLUMNS)
+        if any(column.lower() == other.lower() for other in widened):
+            raise Undecodable(f"fields differ in case alone: '{column}'", Reason.NAME)
+
+    def _quarantined(self, bad: pa.Table, reasons: list[Undecodable]) -> pa.Table:
         columns: dict[str, Any] = {
             "table": pa.array([self.table.name] * len(reasons), pa.string()),
-            "reason": pa.array(reasons, pa.string()),
+            "reason": pa.array([str(error.reason) for error in reasons], pa.string()),
+            "field": pa.array([error.field for error in reasons], pa.string()),
+            "detail": pa.array([str(error)[:MOST_DETAIL] for error in reasons], pa.string()),
             DAY: bad["received"].cast(pa.date32()),
         }
         for name in QUARANTINE.names:
             if name not in columns:
                 columns[name] = bad[name].cast(QUARANTINE.field(name).type)
         return pa.table({name: columns[name] for name in QUARANTINE.names}, schema=QUARANTINE)
+
+
+def _coded(keys: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Keys as one array of places in a dictionary."""
+    one = keys.unify_dictionaries() if pa.types.is_dictionary(keys.type) else keys
+    one = one.combine_chunks()
+    if isinstance(one, pa.ChunkedArray):  # no rows, or too many bytes for one chunk
+        one = pa.concat_arrays(
+            [chunk.dictionary_encode() for chunk in one.chunks]
+            or [pa.array([], pa.string()).dictionary_encode()]
+        )
+    return one if isinstance(one, pa.DictionaryArray) else one.dictionary_encode()

@@ -28,7 +28,7 @@ from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile, read_table, write_file
 from zenlake.lake.place import Place
-from zenlake.lake.rows import order_of
+from zenlake.lake.rows import DAY, order_of
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.work import QUARANTINED
 
@@ -37,6 +37,9 @@ __all__ = ["Compact", "Retain", "compact", "groups", "promised", "retain", "vacu
 log = logging.getLogger("zenlake.lake")
 
 SMALLEST: Final = 64 * 1024
+LARGE: Final = 4
+"""Files of a fourth of the largest size are left alone: merging them would win little."""
+
 MOST_TRIES: Final = 8
 REPLACED: Final = ("latest", "gaps")
 """Tables whose files are replaced by the pipeline itself; there is nothing to merge in them."""
@@ -56,13 +59,21 @@ class Compact:
     partition: Mapping[str, str | None]
     paths: tuple[str, ...]
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> DataFile:
         """Read them, sort the rows by key and time, write one file."""
         place = Place(self.table)
         parts = [read_table(place, path) for path in self.paths]
         rows = pa.concat_tables(parts, promote_options="default").combine_chunks()
         rows = rows.take(pa.array(order_of(rows)))
-        return {"file": write_file(place, rows, self.partition, uuid.uuid4().hex).plain()}
+        return write_file(place, rows, self.partition, uuid.uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """How many rows of a file were dropped, and the file that is left, if one is."""
+
+    dropped: int
+    file: DataFile | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ class Retain:
     rules: tuple[Retention, ...]
     now: float
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Retained:
         """Write the file anew without them; the first rule that names a key decides."""
         place = Place(self.table)
         facts = read_table(place, self.path, ["key", "received"])
@@ -89,8 +100,8 @@ class Retain:
         file = None
         if dropped and keep.any():
             rows = read_table(place, self.path).filter(pa.array(keep))
-            file = write_file(place, rows, self.partition, uuid.uuid4().hex).plain()
-        return {"dropped": dropped, "file": file}
+            file = write_file(place, rows, self.partition, uuid.uuid4().hex)
+        return Retained(dropped, file)
 
     def _cutoff(self, key: str) -> int:
         for rule in self.rules:
@@ -102,18 +113,20 @@ class Retain:
 def groups(files: Sequence[DataFile], config: LakeConfig, full: bool) -> list[list[DataFile]]:
     """Which files to merge: those of one partition and about one size, when there are enough.
 
-    With `full`, all small files of a partition, however few.
+    With `full`, all small files of a partition, however few; so also those of a day that is over,
+    when a later one has begun.
     """
     found: dict[tuple[Any, ...], list[DataFile]] = {}
+    newest = max((str(file.partition.get(DAY)) for file in files), default="")
     for file in files:
-        if file.size >= config.compact_bytes // 2:
+        if file.size >= config.compact_bytes // LARGE:
             continue
-        size = 0 if full else _tier(file.size, config.compact_files)
-        found.setdefault((*file.partition.items(), size), []).append(file)
-    least = 2 if full else max(2, config.compact_files)
+        over = full or str(file.partition.get(DAY)) < newest
+        size = 0 if over else _tier(file.size, config.compact_files)
+        found.setdefault((over, *file.partition.items(), size), []).append(file)
     chosen: list[list[DataFile]] = []
-    for group in found.values():
-        if len(group) < least:
+    for (over, *_), group in found.items():
+        if len(group) < (2 if over else max(2, config.compact_files)):
             continue
         group.sort(key=lambda file: file.modified)
         chosen += [part for part in _bins(group, config.compact_bytes) if len(part) > 1]
@@ -160,7 +173,7 @@ def compact(
     total = len(planned)
     while planned:
         some = planned[: max(1, tasks.parallel)]
-        told = tasks.run(
+        merged = tasks.run(
             [
                 Compact(table.place.uri, group[0].partition, tuple(f.path for f in group))
                 for group in some
@@ -168,9 +181,7 @@ def compact(
             f"compact {table.name}",
         )
         try:
-            table.rewrite(
-                [DataFile.of(one["file"]) for one in told], [f for g in some for f in g], False
-            )
+            table.rewrite(merged, [f for g in some for f in g], False)
         except Overtaken as error:
             tries += 1
             if tries >= MOST_TRIES:
@@ -205,14 +216,14 @@ def retain(
     total = len(planned)
     while planned:
         some = planned[: max(1, tasks.parallel)]
-        told = tasks.run(
+        kept = tasks.run(
             [Retain(table.place.uri, f.partition, f.path, rules, when) for f in some],
             f"retain {table.name}",
         )
-        changed = [(f, one) for f, one in zip(some, told, strict=True) if one["dropped"]]
+        changed = [(f, one) for f, one in zip(some, kept, strict=True) if one.dropped]
         try:
             if changed:
-                files = [DataFile.of(one["file"]) for _, one in changed if one["file"]]
+                files = [one.file for _, one in changed if one.file is not None]
                 table.rewrite(files, [f for f, _ in changed], True)
         except Overtaken as error:
             tries += 1
@@ -222,7 +233,7 @@ def retain(
             table.refresh()
             planned = _old(table, newest)
             continue
-        dropped += sum(one["dropped"] for _, one in changed)
+        dropped += sum(one.dropped for _, one in changed)
         planned = planned[len(some) :]
         if progress is not None:
             progress(f"retain {table.name}", total - len(planned), total)

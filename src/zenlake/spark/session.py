@@ -46,6 +46,11 @@ appender.stderr.layout.pattern = spark: %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
 # Spark greets a shell whose own level differs from the root's.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
+# What a task failed with is raised where it was asked for; its stack would come here, too.
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
 """
 
 
@@ -83,12 +88,15 @@ def spark_session(
     _write(logging, LOGGING)
     options = [f"-Dlog4j2.configurationFile={logging.as_uri()}"]
     launcher: list[str] = []
+    first = ""
     if archive_classes and not os.environ.get("SPARK_CONF_DIR"):
         # Never a reason not to start: whatever goes wrong here costs only time.
         with suppress(OSError):
             archive = ClassArchive(java, spark_home() / "jars", folder)
             launcher = archive.launcher_options()
             options += archive.options()
+            if not archive.file.is_file():
+                first = "; the first time on this machine it takes longer"
     wanted = {
         "spark.app.name": app,
         "spark.master": master,
@@ -98,7 +106,7 @@ def spark_session(
     }
     theirs = wanted.get("spark.driver.extraJavaOptions", "")
     wanted["spark.driver.extraJavaOptions"] = " ".join([*options, theirs]).strip()
-    tell(f"starting Spark on Java {java.release} ({java.origin})")
+    tell(f"starting Spark on Java {java.release} ({java.origin}){first}")
     environment = {
         "JAVA_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Final, Protocol, runtime_checkable
 
 from zenlake.errors import ConfigError, DecodeError
 
-__all__ = ["WHOLE", "Decoder", "Fields", "Undecodable", "decoder_for", "decoder_named"]
+__all__ = ["WHOLE", "Decoder", "Fields", "Reason", "Undecodable", "decoder_for", "decoder_named"]
 
 Fields = Mapping[str, object]
 """Values by name: bool, int, float, str, bytes, None, lists and mappings of these."""
@@ -48,8 +49,35 @@ _OURS: Final[Mapping[str, str]] = {
 }
 
 
+class Reason(StrEnum):
+    """Why a sample is in quarantine; all that there are."""
+
+    ENCODING = "encoding"
+    """Nobody reads payloads of this encoding."""
+    PAYLOAD = "payload"
+    """The bytes are not what the encoding says."""
+    DECODER = "decoder"
+    """The decoder failed."""
+    TYPE = "type"
+    """A field has another type than its column."""
+    RANGE = "range"
+    """A number does not fit its column without loss."""
+    NAME = "name"
+    """Two fields come to one column."""
+    COLUMNS = "columns"
+    """There would be too many columns."""
+
+
 class Undecodable(DecodeError):
-    """A payload that is not what its encoding says; the message is the reason."""
+    """A payload that is not what its encoding says; the message tells the details."""
+
+    def __init__(
+        self, detail: str, reason: Reason = Reason.PAYLOAD, field: str | None = None
+    ) -> None:
+        """`field`: the one that it is about, if it is about one."""
+        super().__init__(detail)
+        self.reason = reason
+        self.field = field
 
 
 @runtime_checkable

@@ -1,0 +1,211 @@
+"""Tasks that keep `latest`: the newest rows of new files of `samples`, and buckets written anew.
+
+    Newest      files of `samples` → the newest row of each key among some offsets
+    Merge       those into the buckets of `latest`
+
+A small fold is one task, which does both.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zenlake.lake import latest
+from zenlake.lake.files import DataFile, read_noted, read_table, write_file
+from zenlake.lake.place import Place
+
+__all__ = ["DELETED", "Bucket", "Merge", "Newest", "Scratch", "Sorted", "tombstones"]
+
+MOST_ROWS: Final = 500_000
+MOST_BYTES: Final = 128 * 1024 * 1024
+"""What a task holds in memory before it keeps only the newest."""
+
+DELETED: Final = b"zenlake.deleted"
+"""Where the footer of a bucket keeps its tombstones: no commit can part the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket that was written anew."""
+
+    bucket: int
+    file: DataFile
+    had: str | None
+    """The file that it takes the place of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A file of newest rows, a batch for each bucket; -1 is what belongs to all."""
+
+    path: str
+    buckets: tuple[int, ...]
+
+    @property
+    def folder(self) -> str:
+        """The folder that the file is alone in."""
+        return self.path.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """What a task found: the buckets if it was alone, else a file for the tasks that merge."""
+
+    buckets: tuple[Bucket, ...] = ()
+    scratch: Scratch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """Files of `samples`, and which of their rows `latest` lacks."""
+
+    lake: str
+    paths: tuple[str, ...]
+    journal: str
+    ranges: Mapping[int, tuple[int, int]]
+    """By partition of the journal, from one offset up to another."""
+    buckets: int
+    merge: Mapping[int, str] | None = None
+    """The files of `latest`, when this task is alone and shall merge them itself."""
+    remember: float = 86400.0
+
+    def run(self) -> Sorted:
+        """Find the newest row of each key."""
+        lake = Place(self.lake)
+        state = _State()
+        for path in self.paths:
+            rows = read_table(lake / "samples", path, latest.MERGED.names)
+            wanted = pc.equal(rows["journal"], self.journal)
+            among = pa.chunked_array([pa.array([False] * rows.num_rows, pa.bool_())])
+            for partition, (start, end) in self.ranges.items():
+                here = pc.equal(rows["partition"], partition)
+                here = pc.and_(here, pc.greater_equal(rows["offset"], start))
+                among = pc.or_(among, pc.and_(here, pc.less(rows["offset"], end)))
+            state.add(rows.filter(pc.and_(wanted, among)))
+        newest = state.newest()
+        return Sorted() if newest is None else self._sorted(lake / "latest", newest)
+
+    def _sorted(self, place: Place, state: pa.Table) -> Sorted:
+        numbers = latest.buckets_of(state, self.buckets)
+        parts = {
+            int(bucket): state.filter(pa.array(numbers == bucket))
+            for bucket in np.unique(numbers).tolist()
+        }
+        if self.merge is None:
+            return Sorted(scratch=_write_scratch(place, parts))
+        wild = parts.pop(-1, None)
+        # A deletion with wildcards must be remembered where no key is yet, too.
+        touched = set(parts) if wild is None else set(range(self.buckets))
+        done = []
+        for bucket in sorted(touched):
+            states = [part for part in (parts.get(bucket), wild) if part is not None]
+            had = self.merge.get(bucket)
+            file = _merge_bucket(place, bucket, had, states, self.remember)
+            done.append(Bucket(bucket, file, had))
+        return Sorted(tuple(done))
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Some buckets of `latest`, and the scratch files that have news for them."""
+
+    lake: str
+    buckets: Mapping[int, str | None]
+    scratch: tuple[Scratch, ...]
+    remember: float = 86400.0
+
+    def run(self) -> Sorted:
+        """Write each bucket anew."""
+        place = Place(self.lake) / "latest"
+        done = []
+        readers = [
+            (pa.ipc.open_file(place.filesystem.open_input_file(place.path(one.path))), one.buckets)
+            for one in self.scratch
+        ]
+        for bucket, had in self.buckets.items():
+            states = [
+                pa.Table.from_batches([reader.get_batch(n)])
+                for reader, buckets in readers
+                for n, of in enumerate(buckets)
+                if of in (bucket, -1)
+            ]
+            file = _merge_bucket(place, bucket, had, states, self.remember)
+            done.append(Bucket(bucket, file, had))
+        return Sorted(tuple(done))
+
+
+def tombstones(place: Place, path: str) -> pa.Table | None:
+    """The deletions that the footer of a bucket remembers, in the columns of `latest.DEAD`."""
+    _, notes = read_noted(place, path, [])
+    gone = notes.get(DELETED)
+    return None if gone is None else pa.ipc.open_stream(gone).read_all()
+
+
+class _State:
+    """Rows that become the newest of each key as soon as there are many."""
+
+    def __init__(self) -> None:
+        self._held: list[pa.Table] = []
+        self._rows = self._bytes = 0
+
+    def add(self, rows: pa.Table) -> None:
+        self._held.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._rows > MOST_ROWS or self._bytes > MOST_BYTES:
+            self._held = [latest.merged(self._held)]
+            self._rows = self._bytes = 0
+
+    def newest(self) -> pa.Table | None:
+        found = latest.merged(self._held) if self._held else None
+        return found if found is not None and found.num_rows else None
+
+
+def _write_scratch(place: Place, parts: Mapping[int, pa.Table]) -> Scratch:
+    folder = f"_scratch/{uuid.uuid4().hex}"
+    place.make(folder)
+    path = f"{folder}/state.arrow"
+    with (
+        place.filesystem.open_output_stream(place.path(path)) as out,
+        pa.ipc.new_file(out, latest.MERGED) as writer,
+    ):
+        for part in parts.values():
+            writer.write_batch(part.combine_chunks().to_batches()[0])
+    return Scratch(path, tuple(parts))
+
+
+def _merge_bucket(
+    place: Place, bucket: int, had: str | None, states: list[pa.Table], remember: float
+) -> DataFile:
+    states = list(states)
+    if had is not None:
+        before, notes = read_noted(place, had)
+        states.append(before.select(latest.MERGED.names))
+        gone = notes.get(DELETED)
+        if gone:
+            states.append(latest.as_state(pa.ipc.open_stream(gone).read_all()))
+    state = latest.merged(states)
+    since = int((time.time() - remember) * 1_000_000)
+    gone = latest.remembered(latest.dead(state), since)
+    kept = latest.live(state)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(
+        sink, latest.DEAD, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
+        writer.write_table(gone)
+    return write_file(
+        place,
+        kept.sort_by("key"),
+        {"bucket": str(bucket)},
+        uuid.uuid4().hex,
+        metadata={DELETED: sink.getvalue()} if gone.num_rows else None,
+    )

@@ -1,0 +1,96 @@
+"""The table `quarantine`: what typed tables refused, committed after them and never without them.
+
+Typed and quarantine are two tables, and two commits. The commit of the typed one notes the files
+of the quarantine that belong to it; whoever comes next, after a crash too, finishes what was
+promised. A table that was made again notes that all its old refusals shall go.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import pyarrow.compute as pc
+
+from zenlake.lake.delta import Table
+from zenlake.lake.files import DataFile, read_table, write_file
+from zenlake.lake.place import Place
+from zenlake.lake.rows import DAY, QUARANTINE
+from zenlake.lake.tasks import Tasks
+from zenlake.lake.work import QUARANTINED
+
+__all__ = ["Quarantine", "Without"]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A file of the quarantine, and the table whose rows shall leave it."""
+
+    place: str
+    file: DataFile
+    table: str
+
+    def run(self) -> tuple[bool, DataFile | None]:
+        """Whether such rows were there, and the file that is left without them, if one is."""
+        place = Place(self.place)
+        rows = read_table(place, self.file.path)
+        others = rows.filter(pc.not_equal(rows["table"], self.table))
+        if others.num_rows == rows.num_rows:
+            return False, None
+        if not others.num_rows:
+            return True, None
+        return True, write_file(place, others, self.file.partition, uuid.uuid4().hex)
+
+
+@final
+class Quarantine:
+    """Settles what typed tables have promised to the quarantine."""
+
+    def __init__(self, lake: Place, typed: Mapping[str, Table], tasks: Tasks) -> None:
+        """The table is made if it is not there, and what is open is settled."""
+        self._tasks = tasks
+        self.table = Table.create(lake, QUARANTINED, QUARANTINE, DAY)
+        self.table.grow({field.name: field.type for field in QUARANTINE})
+        # The version of each typed table up to which the quarantine has its part.
+        self._settled: dict[str, int] = {}
+        for table in typed.values():
+            self.settle(table)
+
+    def settle(self, table: Table) -> None:
+        """Commit what the last commit of a typed table left to the quarantine.
+
+        Whoever made that commit may have been killed right after it.
+        """
+        if table.version == self._settled.get(table.name):
+            return
+        note = table.last_note("append")
+        if note is not None and (note["quarantine"] or note.get("rebuilt")):
+            self._keep(table.name, note)
+        self._settled[table.name] = table.version
+
+    def _keep(self, name: str, note: Mapping[str, Any]) -> None:
+        self.table.refresh()
+        moved = {
+            f"{name}:{app}": (self.table.committed(f"{name}:{app}"), end)
+            for app, end in note["moved"].items()
+        }
+        removed: list[DataFile] = []
+        files = [DataFile.of(plain) for plain in note["quarantine"]]
+        if note.get("rebuilt"):
+            mark = f"{name}:rebuilt"
+            before = self.table.committed(mark)
+            if before is not None and before >= note["rebuilt"]:
+                return
+            moved[mark] = before, note["rebuilt"]
+            there = self.table.files()
+            found = self._tasks.run(
+                [Without(self.table.place.uri, file, name) for file in there],
+                f"take {name} out of quarantine",
+            )
+            removed = [file for file, (had, _) in zip(there, found, strict=True) if had]
+            files += [left for _, left in found if left is not None]
+        elif not all(start is None or start < end for start, end in moved.values()):
+            return
+        self.table.append(files, moved, {"kind": "append"}, removed)

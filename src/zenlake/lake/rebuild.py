@@ -1,0 +1,186 @@
+"""A typed table made again from `samples`, as the configuration is now.
+
+The new rows and columns take the place of the old ones in one commit, which also says how far the
+table is: as far as the version of `samples` that was read. A pipeline that runs meanwhile goes on
+from there. What the table refuses now takes the place of what it refused before.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.compute as pc
+
+from zenlake.errors import LocalError
+from zenlake.lake.delta import Overtaken, Table
+from zenlake.lake.files import DataFile, read_table
+from zenlake.lake.pipeline import agreed
+from zenlake.lake.place import Place
+from zenlake.lake.quarantine import Quarantine
+from zenlake.lake.rows import DAY
+from zenlake.lake.tail import Marks, tail_files
+from zenlake.lake.tasks import Tasks
+from zenlake.lake.typed import Columns, TypedRows, TypedTable, typed_schema
+from zenlake.lake.work import QUARANTINED, TypedFiles, typed_files
+
+__all__ = ["Rebuilt", "rebuild"]
+
+log = logging.getLogger("zenlake.lake")
+
+MOST_TRIES: Final = 20
+READ: Final = 64 * 1024 * 1024
+"""Bytes of files that one task reads."""
+
+WANTED: Final = (
+    "key", "kind", "value", "encoding", "time", "hlc", "received", "journal", "partition", "offset",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What became of the samples of a table."""
+
+    rows: int
+    refused: int
+    """Rows that are in quarantine now."""
+    before: int
+    refused_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Redone:
+    """What a task wrote, and which journals it met: `id/partition`."""
+
+    written: TypedFiles
+    apps: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """Files of `samples` whose rows are decoded again."""
+
+    lake: str
+    paths: tuple[str, ...]
+    spec: TypedTable
+    columns: Columns
+    marks: Marks
+    """Rows below these were decoded before."""
+
+    def run(self) -> Redone:
+        """Decode them, and write files of the table and of the quarantine."""
+        lake = Place(self.lake)
+        typed = TypedRows(self.spec, self.columns)
+        apps: set[str] = set()
+        for path in self.paths:
+            rows = read_table(lake / "samples", path, list(WANTED))
+            groups = rows.group_by(["journal", "partition"]).aggregate([])
+            for one in groups.to_pylist():
+                app = f"{one['journal']}/{one['partition']}"
+                apps.add(app)
+                done = self.marks.get(app)
+                if done is not None:
+                    mine = pc.and_(
+                        pc.equal(rows["journal"], one["journal"]),
+                        pc.equal(rows["partition"], one["partition"]),
+                    )
+                    rows = rows.filter(pc.invert(pc.and_(mine, pc.less(rows["offset"], done))))
+            if rows.num_rows:
+                typed.add(rows)
+        return Redone(typed_files(lake, typed, uuid.uuid4().hex), frozenset(apps))
+
+
+def rebuild(lake: Place, spec: TypedTable, tasks: Tasks) -> Rebuilt:
+    """Make a typed table again."""
+    samples = Table.open(lake, "samples")
+    if samples is None:
+        raise LocalError(f"{lake.uri} has no table 'samples' to make '{spec.name}' from")
+    table = Table.create(lake, spec.name, typed_schema(spec, spec.columns), DAY)
+    before = table.totals().rows
+    refused_before = _refused(lake, spec.name)
+    quarantine = Quarantine(lake, {spec.name: table}, tasks)
+    works: list[Redo] = []
+    parts: list[TypedFiles] = []
+    apps: set[str] = set()
+    marks: dict[str, int] = {}
+    known = Columns(dict(spec.columns), frozenset(spec.columns))
+
+    def again(places: list[int], columns: Columns) -> list[TypedFiles]:
+        redo = [Redo(lake.uri, works[n].paths, spec, columns, works[n].marks) for n in places]
+        return [one.written for one in tasks.run(redo, "agree on columns")]
+
+    for _ in range(MOST_TRIES):
+        samples.refresh()
+        new = [
+            Redo(lake.uri, tuple(f.path for f in group), spec, known, dict(marks))
+            for group in _grouped(tail_files(samples, marks))
+        ]
+        done = tasks.run(new, f"rebuild {spec.name}")
+        works.extend(new)
+        parts.extend(one.written for one in done)
+        apps |= {app for one in done for app in one.apps}
+        marks = {app: at for app in apps if (at := samples.committed(app)) is not None}
+        columns, parts = agreed(known, parts, again)
+        known = Columns(columns, known.fixed)
+        table.refresh()
+        if any((table.committed(app) or 0) > at for app, at in marks.items()):
+            continue  # the pipeline was faster
+        try:
+            _replace(table, spec, columns, parts, marks, quarantine)
+        except Overtaken as error:
+            log.info("%s; looking again", error)
+            continue
+        return Rebuilt(table.totals().rows, _refused(lake, spec.name), before, refused_before)
+    raise LocalError(
+        f"'{spec.name}' changes faster than it can be made again; stop `zenlake lake run` for it"
+    )
+
+
+def _replace(
+    table: Table,
+    spec: TypedTable,
+    columns: Mapping[str, str],
+    parts: list[TypedFiles],
+    marks: Marks,
+    quarantine: Quarantine,
+) -> None:
+    quarantine.settle(table)
+    refused = [file.plain() for part in parts for file in part.refused]
+    table.replace(
+        [file for part in parts for file in part.files],
+        typed_schema(spec, columns),
+        {app: (table.committed(app), at) for app, at in marks.items()},
+        {
+            "kind": "append",
+            "quarantine": refused,
+            "moved": dict(marks),
+            "rebuilt": table.version + 1,
+        },
+    )
+    try:
+        quarantine.settle(table)
+    except Overtaken as error:  # the pipeline settles it
+        log.info("%s", error)
+
+
+def _refused(lake: Place, name: str) -> int:
+    """Rows of a table that are in quarantine."""
+    table = Table.open(lake, QUARANTINED)
+    if table is None:
+        return 0
+    found = [read_table(table.place, file.path, ["table"])["table"] for file in table.files()]
+    return sum(pc.sum(pc.equal(column, name)).as_py() or 0 for column in found)
+
+
+def _grouped(files: list[DataFile]) -> Iterator[list[DataFile]]:
+    held: list[DataFile] = []
+    for file in files:
+        if held and sum(one.size for one in held) + file.size > READ:
+            yield held
+            held = []
+        held.append(file)
+    if held:
+        yield held

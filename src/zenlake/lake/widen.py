@@ -1,0 +1,91 @@
+"""Columns that become wider: bigint to double, in all files of a table at once.
+
+Delta has no such widening of its own that every reader knows, so the files are written anew. That
+happens once for a column, and mostly while the table is young: at the first fraction.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from zenlake.lake.delta import Table
+from zenlake.lake.files import DataFile, read_table, write_file
+from zenlake.lake.kinds import ARROW, EXACT
+from zenlake.lake.place import Place
+from zenlake.lake.tasks import Tasks
+from zenlake.lake.typed import RESERVED, Columns, TypedTable
+
+__all__ = ["Widen", "columns_of", "widen"]
+
+_KIND_NAMES: Final = {arrow: kind for kind, arrow in ARROW.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Widen:
+    """A file whose columns become wider."""
+
+    table: str
+    file: DataFile
+    columns: Mapping[str, str]
+
+    def run(self) -> DataFile:
+        """Write it anew; the order of its rows stays."""
+        place = Place(self.table)
+        rows = read_table(place, self.file.path)
+        for name, kind in self.columns.items():
+            place_of = rows.schema.get_field_index(name)
+            if place_of >= 0:
+                wide = rows[name].cast(ARROW[kind], safe=False)
+                rows = rows.set_column(place_of, pa.field(name, ARROW[kind]), wide)
+        return write_file(place, rows, self.file.partition, uuid.uuid4().hex)
+
+
+def columns_of(table: Table, spec: TypedTable) -> Columns:
+    """The payload columns of a typed table; those with numbers beyond any double stay as they are.
+
+    The table must have been looked at: nothing is read here but its log.
+    """
+    own = {name.lower() for name in (*RESERVED, *spec.chunks)}
+    kinds = {
+        f.name: kind
+        for f in table.schema
+        if f.name.lower() not in own and (kind := _kind(f.type)) is not None
+    }
+    fixed = {name for name in kinds if name in spec.columns}
+    whole = [name for name, kind in kinds.items() if kind == "bigint" and name not in fixed]
+    if whole:
+        fixed.update(name for name in whole if not _exact(table, name))
+    return Columns(kinds, frozenset(fixed))
+
+
+def _kind(arrow: pa.DataType) -> str | None:
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        inner = _kind(arrow.value_type)  # tables call the inside of a list by another name
+        return None if inner is None else f"array<{inner}>"
+    return _KIND_NAMES.get(arrow)
+
+
+def _exact(table: Table, column: str) -> bool:
+    actions = table.actions()
+    for name in (f"min.{column}", f"max.{column}"):
+        if name in actions.column_names and any(
+            bound is not None and abs(bound) > EXACT for bound in actions[name].to_pylist()
+        ):
+            return False
+    return True
+
+
+def widen(table: Table, columns: Mapping[str, str], tasks: Tasks, apps: Mapping[str, int]) -> None:
+    """Make columns of a table wider; `apps` are those who write to it, and where they are."""
+    table.refresh()
+    works = [Widen(table.place.uri, file, dict(columns)) for file in table.files()]
+    files = tasks.run(works, f"widen {table.name}")
+    schema = pa.schema(
+        [pa.field(f.name, ARROW[columns[f.name]]) if f.name in columns else f for f in table.schema]
+    )
+    table.replace(files, schema, {app: (at, at) for app, at in apps.items()}, {"kind": "rewrite"})
