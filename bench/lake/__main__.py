@@ -3,6 +3,7 @@
     python -m bench.lake copy        journal → samples beside Spark's own Parquet → Parquet
     python -m bench.lake fresh       put → readable in the table, with the pipeline idle otherwise
     python -m bench.lake pruned      one key of one minute, at 1 and 10 million rows
+    python -m bench.lake amplification   bytes written for a byte of payload, over an hour
     python -m bench.lake all --json build/bench-lake.json
 
 What is compared runs in the same process on the same rows, in turns.
@@ -26,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import zenlake.lake
+from bench.lake.amplification import amplification
 from zenlake.journal import SCHEMA, Journal, JournalWriter
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake import LakeConfig, Pipeline
@@ -106,6 +108,7 @@ def copy(spark: SparkSession, folder: Path, rows: int, payload: int, rounds: int
         pipeline = Pipeline(str(lake), str(journal), tasks, LakeConfig(gaps_every=1e9))
         while pipeline.step().behind:
             pass
+        pipeline.fold(0.0, all=True)
         lake_seconds = time.perf_counter() - began
         if turn:  # the first warms both up
             told["spark"].append(rows / spark_seconds)
@@ -202,15 +205,24 @@ def pruned(spark: SparkSession, folder: Path, sizes: list[int]) -> dict[str, Any
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("what", choices=["copy", "fresh", "pruned", "all"])
+    arguments.add_argument("what", choices=["copy", "fresh", "pruned", "amplification", "all"])
     arguments.add_argument("--rows", type=int, default=1_000_000)
     arguments.add_argument("--payload", type=int, default=64)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--puts", type=int, default=20)
     arguments.add_argument("--sizes", default="1000000,10000000")
+    arguments.add_argument("--seconds", type=int, default=3600, help="amplification: so long")
     arguments.add_argument("--json", type=Path)
     asked = arguments.parse_args()
     told: dict[str, Any] = {}
+    if asked.what in ("amplification", "all"):
+        for name, camera in (("amplification", 0), ("amplification with cameras", 20_000)):
+            with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as place:
+                told[name] = amplification(Path(place), asked.seconds, 20, 5.0, camera)
+            print(json.dumps({name: told[name]}, indent=2), flush=True)
+    if asked.what == "amplification":
+        _write(told, asked.json)
+        return
     spark = spark_session("bench", "local[2]")
     try:
         for what in ("copy", "fresh", "pruned"):
@@ -227,8 +239,12 @@ def main() -> None:
             print(json.dumps({what: told[what]}, indent=2), flush=True)
     finally:
         stop_spark(spark)
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(told, indent=2))
+    _write(told, asked.json)
+
+
+def _write(told: dict[str, Any], path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps(told, indent=2))
 
 
 if __name__ == "__main__":
