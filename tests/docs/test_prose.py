@@ -128,6 +128,10 @@ def commands(page: Path, language: str) -> Iterator[tuple[str, str]]:
             yield command, expected
 
 
+#: What a terminal shows in one line and takes away again.
+PROGRESS = re.compile(r"^zenlake: (?:starting Spark|Spark \S+ is ready).*\n", re.MULTILINE)
+
+
 def started(command: str, folder: Path) -> Program:
     word, *arguments = shlex.split(command)
     assert word == "zenlake", f"only zenlake commands can run beside others, not {command!r}"
@@ -150,4 +154,4 @@ def run(command: str, folder: Path) -> str:
         encoding="utf-8",
         check=False,
     )
-    return done.stdout
+    return PROGRESS.sub("", done.stdout)

@@ -37,6 +37,7 @@ from zenlake.journal.schema import HEALED
 from zenlake.journal.verify import verify
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.run import run
+from zenlake.lake.status import STATUS
 from zenlake.lake.tasks import SparkTasks
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ class Trial:
     def forget(self) -> None:
         """Delete whatever lies beside the tables and the rows, as if it were only a cache."""
         (self.folder / checkpoint.LEDGER).unlink(missing_ok=True)
-        for table in self.lake.iterdir():
+        (self.lake / STATUS).unlink(missing_ok=True)
+        for table in [path for path in self.lake.iterdir() if path.is_dir()]:
             shutil.rmtree(table / "_scratch", ignore_errors=True)
             (table / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
         self.kills["checkpoint"] = self.kills.get("checkpoint", 0) + 1

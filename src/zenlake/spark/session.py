@@ -80,7 +80,6 @@ def spark_session(
     if SparkContext._active_spark_context is not None:
         return _join({**session_conf(), **(conf or {})})
     began = time.monotonic()
-    tell("looking for Java")
     java = find_java()
     folder = cache_folder(state)
     home = write_shim(java, folder)
