@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from zenlake.errors import JournalError
 from zenlake.lake.complaints import Complaints, reason_of
-from zenlake.lake.freshness import Freshness
 
 WORKER = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collect.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed
@@ -56,17 +55,3 @@ def test_the_same_complaint_is_made_once_a_minute_with_its_number() -> None:
     assert complaints.said(2.0, "other") == "other"
     assert complaints.said(59.0, "full") is None
     assert complaints.said(61.0, "full") == "full (2 times more since)"
-
-
-def test_freshness_is_the_age_of_the_oldest_row_that_a_table_lacks() -> None:
-    fresh = Freshness()
-    assert fresh.reached(0.0, (0, 0)) == 0.0
-    fresh.seen(1.0, (10, 0))
-    fresh.seen(2.0, (10, 5))
-    fresh.seen(2.5, (10, 5))
-    assert fresh.reached(3.0, (0, 0)) == 2.0
-    assert fresh.reached(3.0, (10, 4)) == 1.0
-    assert fresh.reached(3.0, (10, 5)) == 0.0
-    for n in range(5000):
-        fresh.seen(float(n), (n + 11, 5))
-    assert fresh.reached(5000.0, (10, 5)) == 5000.0

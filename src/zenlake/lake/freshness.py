@@ -1,4 +1,4 @@
-"""How old the newest answer is: the age of the oldest row that is durable and not in the tables."""
+"""How long rows wait for the tables: from when they were durable until they can be asked for."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Freshness:
     def __init__(self) -> None:
         """Nothing was seen yet."""
         self._seen: deque[tuple[float, tuple[int, ...]]] = deque()
+        self._last = 0.0
 
     def seen(self, now: float, ends: Sequence[int]) -> None:
         """The journal is durable up to here, for each partition."""
@@ -30,9 +31,14 @@ class Freshness:
             self._seen = deque(list(self._seen)[::2])
 
     def reached(self, now: float, ends: Sequence[int]) -> float:
-        """Every table has all up to here: gives the age of the oldest row that one lacks."""
+        """Every table has all up to here: gives how long the oldest row waited, or waits now."""
+        waited: float | None = None
         while self._seen and all(
             has >= end for has, end in zip(ends, self._seen[0][1], strict=False)
         ):
-            self._seen.popleft()
-        return now - self._seen[0][0] if self._seen else 0.0
+            at, _ = self._seen.popleft()
+            waited = now - at if waited is None else waited
+        if waited is not None:
+            self._last = waited
+        waits = now - self._seen[0][0] if self._seen else 0.0
+        return max(waits, self._last)

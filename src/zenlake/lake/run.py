@@ -149,6 +149,7 @@ class Loop:
             step = pipeline.step()
             step.seconds = time.monotonic() - began
             self.cadence.stepped(now, now + step.seconds)
+            self._freshness.reached(now + step.seconds, pipeline.reached())
             self._count(now, step)
             if self._once and step.behind:
                 return 0.0

@@ -67,7 +67,7 @@ class LakeStatus:
     lag: int = 0
     """Durable rows of the journal that are not in every table yet."""
     freshness: float = 0.0
-    """Seconds since all that was durable then is in the tables; small when nothing is behind."""
+    """Seconds that the oldest row of the last commit waited for it, or that one waits now."""
     quarantine: int = 0
     """Rows of the table `quarantine`."""
     quarantined: int = 0

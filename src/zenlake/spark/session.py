@@ -16,6 +16,7 @@ import shutil
 import sys
 import sysconfig
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -118,6 +119,8 @@ def spark_session(
     }
     if is_here(master):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Spark says so at every start, whether or not anybody uses pandas.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     with _environment(environment), _log(state) as log:
         spark = _start(wanted, log)
     tell(f"Spark {spark.version} is ready after {time.monotonic() - began:.1f} s")
