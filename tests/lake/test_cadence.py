@@ -44,7 +44,7 @@ def test_a_steady_flow_is_committed_every_ten_seconds_after_the_first_few() -> N
 
 def test_a_slow_machine_commits_less_often() -> None:
     begun = followed(Cadence(), 200.0, 130.0, takes=3.0)
-    assert len(begun) <= 200 / 30 + BURST
+    assert len(begun) <= 200 / 15 + BURST
 
 
 def test_what_the_operator_says_is_obeyed_while_rows_come() -> None:

@@ -23,10 +23,10 @@ STEADY: Final = 10.0
 BURST: Final = 3
 """Steps that may follow each other quickly after a pause."""
 
-SHARE: Final = 10.0
-"""A step is followed by a pause of so many times its own length: it takes a tenth of the time."""
+SHARE: Final = 5.0
+"""A step is followed by a pause of so many times its own length: it takes a fifth of the time."""
 
-SLOWEST: Final = 60.0
+SLOWEST: Final = 30.0
 """Seconds between two steps at most, however long they take."""
 
 FIRST_RETRY: Final = 0.5
