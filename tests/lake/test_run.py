@@ -180,6 +180,21 @@ def test_a_lake_that_cannot_be_written_is_tried_again_until_it_can(tmp_path: Pat
     assert "\n" not in lines[0]
 
 
+def test_what_waits_for_its_interval_is_read_before_the_end(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a", b"", 0)])
+    tasks = Here()
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks)
+    loop = Loop(pipeline, tasks, every=60.0)
+    loop.turn(0.0)
+    write(tmp_path / "j", [Row("a", b"", 1)])
+    loop.turn(1.0)
+    loop.end(2.0)
+    assert len(rows_of(tmp_path / "lake", "samples")) == 2
+    status = read_status(tmp_path / "lake")
+    assert status is not None
+    assert (status.state, status.lag) == ("stopped", 0)
+
+
 def test_once_does_not_hide_what_failed(tmp_path: Path) -> None:
     class Broken(Here):
         def run(self, items: Sequence[Work[R]], what: str) -> list[R]:

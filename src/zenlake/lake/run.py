@@ -38,6 +38,9 @@ LOOK: Final = 0.1
 AUTO_FAR: Final = 1_000_000
 """Rows that wait for a step at most, where the load decides when it begins."""
 
+LAST_ROWS: Final = 200_000
+"""Rows that are still read when it is told to stop."""
+
 MOST_OVERTAKEN: Final = 20
 
 WHY: Final = 'zenlake sql "SELECT table, reason, field, count(*) FROM quarantine GROUP BY ALL"'
@@ -132,8 +135,10 @@ class Loop:
         return pause
 
     def end(self, now: float) -> None:
-        """Bring all tables up to date, and say that it is over."""
+        """Bring all tables up to date, if that is soon done, and say that it is over."""
         try:
+            if 0 < self._pipeline.behind() < LAST_ROWS:
+                self._count(now, self._pipeline.step())
             self._pipeline.finish(now)
         except Overtaken as error:  # another one goes on with it
             log.info("%s", error)
