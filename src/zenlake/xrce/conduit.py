@@ -8,7 +8,6 @@ here, so that their order stays.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
 
 from zenlake.errors import DecodeError
@@ -109,30 +108,43 @@ class Conduit:
         return [message for message in held if not self.hold(message)]
 
 
-@dataclass(slots=True)
 class Move:
     """Messages that came here from another conduit."""
 
-    old: int
-    id: int | None
-    last: int
+    __slots__ = ("id", "last", "old")
+
+    def __init__(self, old: int, id: int | None, last: int) -> None:
+        """`last`: the number of the last one over the old conduit."""
+        self.old = old
+        self.id = id
+        self.last = last
+
+    def same(self, other: Move) -> bool:
+        """Whether it was told before."""
+        return (self.old, self.id, self.last) == (other.old, other.id, other.last)
 
 
-@dataclass(slots=True)
-class Waiting:
-    """A message without a number yet, and the series that it is a slice of."""
-
-    message: Numbered
-    size: int
-    series: Series | None = None
-
-
-@dataclass(slots=True)
 class Series:
     """The slices of one payload, on their way out."""
 
-    count: int
-    base: int = -1
+    __slots__ = ("base", "count")
+
+    def __init__(self, count: int) -> None:
+        """So many; the first one is not numbered yet."""
+        self.count = count
+        self.base = -1
+
+
+class Waiting:
+    """A message without a number yet, and the series that it is a slice of."""
+
+    __slots__ = ("message", "series", "size")
+
+    def __init__(self, message: Numbered, size: int, series: Series | None = None) -> None:
+        """`size`: its bytes, about."""
+        self.message = message
+        self.size = size
+        self.series = series
 
 
 def id_of(message: Numbered) -> int | None:

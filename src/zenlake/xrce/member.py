@@ -76,6 +76,7 @@ class Member:
         self.style = "/"
         self.styled = False
         self.congested = 0
+        self.now = broker.now
 
     @property
     def habits(self) -> Habits:
@@ -339,8 +340,6 @@ class Member:
             if waits or one in self.held:
                 at = min(at, self.now if inside(one, self.now) else next_window(one, self.now))
         return at
-
-    now = 0.0
 
     def tick(self, now: float) -> None:
         """Do what the time demands: sessions, and windows that are open."""

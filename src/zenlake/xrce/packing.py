@@ -22,6 +22,8 @@ class Packing:
         self.mtu = mtu
         self.single = single
         self.size = 0
+        self._parts: list[bytes] = []
+        self._place = 0
         self._waiting: deque[tuple[bytes, int, Sent | None]] = deque()
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@
 
 Who opens repeats Open until Accept or Close comes. Who accepts is open at once, and repeats Accept
 when Open comes again: nothing else changes then. Each side says how long its silence may last, and
-says something three times in that time. What comes out of `receive` is what a program wants to
+says something four times in that time. What comes out of `receive` is what a program wants to
 see: declarations, samples and pulls in the order in which they were sent; all else is done here.
 """
 
@@ -361,7 +361,8 @@ class Session(Outgoing):
         if len(old.left) > 1024:
             raise OutOfRoom("more than 1024 resources moved away from one conduit")
         move = move_of(told)
-        if not old.past(move.last & old.mask) and move not in new.moves:
+        known = any(move.same(other) for other in new.moves)
+        if not known and not old.past(move.last & old.mask):
             new.moves.append(move)
 
     # ------------------------------------------------------------------------------------ time
@@ -379,7 +380,7 @@ class Session(Outgoing):
         if self.peer_lease:
             at = self.last_heard + self.peer_lease / 10
         if self.options.lease:
-            at = min(at, self.last_sent + self.options.lease / 30)
+            at = min(at, self.last_sent + self.options.lease / 40)
         every = self._synch_every()
         for way in self.conduits.values():
             if way.reliable_out.pending:
@@ -424,6 +425,6 @@ class Session(Outgoing):
             self._backoff = min(64, self._backoff * 2)
             if now - self._pinged_at >= PING_EVERY:
                 self.ping(now)
-        owed = self.options.lease and now >= self.last_sent + self.options.lease / 30
+        owed = self.options.lease and now >= self.last_sent + self.options.lease / 40
         if owed and not len(self._packing):
             self._packing.add(written(KeepAlive(pid=self.options.pid)))
