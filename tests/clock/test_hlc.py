@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.clock import MAX_AHEAD_NS, NTP64, Hlc, Timestamp, ZenohId
+from zenlake.clock.hlc import word_of
 from zenlake.errors import TimestampError
 
 MINE = ZenohId(b"\1")
@@ -99,14 +100,6 @@ def test_ticks_carry_into_the_next_second() -> None:
     assert clock.new_timestamp(7_900_000_000) == Timestamp(8, MINE)
 
 
-@given(st.integers(1, 1 << 33), st.integers(0, 10**9 - 1))
-def test_reserved_times_are_told_to_nobody_else(count: int, nanos: int) -> None:
-    clock = Hlc(MINE)
-    first = clock.reserve(count, NOW + nanos)
-    assert raw(clock.last) == raw(first) + count - 1
-    assert raw(clock.new_timestamp(NOW)) == raw(first) + count
-
-
 def test_how_far_others_may_be_ahead_is_a_choice() -> None:
     assert Hlc(MINE, max_ahead_ns=20 * 10**9).update(said(NOW + 19 * 10**9), NOW)
     assert not Hlc(MINE, max_ahead_ns=0).update(said(NOW + 100), NOW)
@@ -150,3 +143,27 @@ def test_time_never_stands_still_nor_goes_back(steps: list[tuple[int, int | None
             if accepted:
                 last = max(last, reading, heard)
         assert raw(clock.last) == last
+
+
+@given(steps)
+def test_the_rules_for_machine_words_are_those_of_the_clock(
+    steps: list[tuple[int, int | None]],
+) -> None:
+    clock, words = Hlc(MINE), Hlc(MINE)
+    for now, heard in steps:
+        if not words.may_tick(now):
+            break
+        last, reading = words.last_word(), words.reading_word(now)
+        if heard is None:
+            told = raw(clock.new_timestamp(now))
+            last = max(last + 1, reading)
+            assert last == told - 2**63
+        else:
+            stamp = Timestamp(NTP64.from_raw(heard), OTHER)
+            word = word_of(stamp.seconds, stamp.fraction)
+            accepted = word <= words.limit_word(now)
+            assert clock.update(stamp, now) is accepted
+            if accepted:
+                last = max(last, word, reading)
+        words.move_to(last)
+        assert words.last == clock.last

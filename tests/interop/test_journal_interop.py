@@ -15,6 +15,7 @@ from tests.interop.processes import OURS, THEIRS, connect, listen
 from tests.journal.recording import until_rows
 from tests.waiting import until
 from zenlake.journal import Journal
+from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.journal.verify import verify
@@ -80,6 +81,34 @@ def test_their_client_asks_for_the_past_and_for_the_present(
             "@journal/j/rows/0/3",
             "@journal/j/rows/0/9/end",
         }
+
+
+def test_a_row_has_the_time_that_their_subscriber_hears(
+    tmp_path: Path, ours: Peer, theirs: Advanced, elsewhere: AdvancedProcess
+) -> None:
+    place = listen(ours, "router")
+    with recorder(ours, tmp_path) as recording:
+        beside = elsewhere.advanced("beside")
+        connect(beside, place, "client")
+        beside.subscribe("heard", "r/**")
+        connect(theirs, place, "client", timestamping__enabled=False)
+        theirs.publisher("pub", "r/a", congestion_control="BLOCK")
+        theirs.until("pub")
+        theirs.publish_many("pub", 2000)
+        theirs.put("r/b", "x", timestamp=True)
+        theirs.put("r/c", "x" * 100_000, congestion_control="BLOCK")
+        until_rows(recording, 2002)
+        heard = beside.take("heard", 2002)
+        beside.close()
+        # Its rows were made by a lane that also forwards, not sample by sample.
+        lanes = [lane for one in ours.session._runtime.neighbours() for lane in one._lanes]
+        assert any(lane.names for lane in lanes)
+    rows = [row for batch in Journal.open(tmp_path).scan() for row in batch.to_pylist()]
+    told = [(row["key"], str(timestamp_of(row["hlc"], row["stamp_id"]))) for row in rows]
+    assert sorted(told) == sorted((one["key"], one["timestamp"]) for one in heard)
+    own = [row["hlc"] for row in rows if row["key"] == "r/a"]
+    assert own == sorted(set(own))
+    assert not any(row["stamped"] for row in rows)  # the router did, for everybody
 
 
 def test_gaps_of_a_lossy_line_are_shown_and_then_healed(

@@ -136,8 +136,10 @@ def _services(
     with ExitStack() as stack:
         recording = None
         if settings.journals:
+            from zenlake.journal.disk.memory import keep_memory
             from zenlake.supervise.recording import Recording
 
+            keep_memory()  # rows come and go by the megabyte
             patient = supervised is Supervised.PATIENT
             recording = stack.enter_context(Recording(session, settings.journals, patient=patient))
             for recorder in recording.recorders:

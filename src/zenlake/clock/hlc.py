@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from mypy_extensions import i64
+
 from zenlake.clock.ntp64 import FRACTION_MASK, MAX_SECONDS, NANOS
 from zenlake.clock.timestamp import Timestamp
 from zenlake.clock.zid import ZenohId
 from zenlake.errors import TimestampError
 
-__all__ = ["MAX_AHEAD_NS", "Hlc"]
+__all__ = ["MAX_AHEAD_NS", "Hlc", "word_of"]
 
 MAX_AHEAD_NS: Final = 500_000_000
 READING_MASK: Final = 0xFFFF_FFF0
@@ -79,14 +81,6 @@ class Hlc:
         self._fraction = fraction
         return seconds, fraction
 
-    def reserve(self, count: int, now: int) -> Timestamp:
-        """As many timestamps in a row, one unit apart; gives the first of them."""
-        first = self.new_timestamp(now)
-        fraction = self._fraction + count - 1
-        self._seconds += fraction >> 32
-        self._fraction = fraction & FRACTION_MASK
-        return first
-
     def update(self, heard: Timestamp, now: int) -> bool:
         """Move on to what another node said; False, and no move, when it is too far ahead."""
         return self.follow(heard.seconds, heard.fraction, now)
@@ -111,6 +105,48 @@ class Hlc:
             self._seconds = seconds
             self._fraction = fraction
         return True
+
+    # ---------------------------------------------------------------------- times as machine words
+    #
+    # Code that ticks for many values at once does so in machine words (`word_of`), by these rules:
+    #
+    #     a new time        last + 1, or the reading if that is later
+    #     another's time    refused above the limit; else last is the latest of it, reading and last
+
+    def last_word(self) -> i64:
+        """The latest time told or accepted."""
+        return word_of(self._seconds, self._fraction)
+
+    def reading_word(self, now: int) -> i64:
+        """The reading `now` of the wall clock, without the bits that count ties."""
+        return word_of(_seconds_of(now), ((now % NANOS << 32) // NANOS) & READING_MASK)
+
+    def limit_word(self, now: int) -> i64:
+        """The latest time of another node that is accepted while the wall clock reads `now`."""
+        seconds = _seconds_of(now) + self._ahead_seconds
+        fraction = (((now % NANOS << 32) // NANOS) & READING_MASK) + self._ahead_fraction
+        if fraction > FRACTION_MASK:
+            seconds += 1
+            fraction &= FRACTION_MASK
+        if seconds > MAX_SECONDS:
+            return word_of(MAX_SECONDS, FRACTION_MASK)
+        return word_of(seconds, fraction)
+
+    def move_to(self, word: i64) -> None:
+        """Make this the latest time; it is not before the last one."""
+        self._seconds = (word >> 32) + 0x8000_0000
+        self._fraction = word & 0xFFFF_FFFF
+
+    def may_tick(self, now: int) -> bool:
+        """Whether there are times left, seconds of them, before the last that has a name."""
+        return self._seconds < MAX_SECONDS and _seconds_of(now) < MAX_SECONDS
+
+
+def word_of(seconds: int, fraction: int) -> i64:
+    """A time as a signed machine word: its NTP64 less 2^63, so that order is kept."""
+    high: i64 = seconds
+    low: i64 = fraction
+    return ((high - 0x8000_0000) << 32) + low
 
 
 def _seconds_of(now: int) -> int:

@@ -116,8 +116,7 @@ class Neighbour(Listener):
     def intercept(self, interceptors: Interceptors | None) -> None:
         """Obey a policy from now on."""
         self.interceptors = interceptors
-        self._by_head.clear()  # they know the QoS that the old one gave
-        self._last_way = None
+        self._forget_names()  # they know the QoS that the old one gave, and what passes freely
         self.ingress = None
         egress: Gate | None = None
         if interceptors is not None:
@@ -268,33 +267,42 @@ class Neighbour(Listener):
         self._deliver(push, inbound, reliable)
         if inbound.faces:
             node.forward(push, inbound, reliable, self.relay)
-        elif inbound.frames:
+        if self._is_columnar(inbound):
             self._learn(push, inbound)
 
+    def _is_columnar(self, inbound: Inbound) -> bool:
+        """Whether one sink makes rows of it, and no other program of ours and no rule has a say.
+
+        Its lane also passes on what other neighbours hear.
+        """
+        if len(inbound.frames) != 1 or inbound.subscribers or inbound.guarded or inbound.node_id:
+            return False
+        return not self.guarded or inbound.free
+
     def _learn(self, push: Push, inbound: Inbound) -> None:
-        """Have the next messages like this one read by the sink that hears them, if it is alone."""
+        """Have the next messages like this one read by the sink that makes rows of them."""
         node = self.node
-        if inbound.subscribers or len(inbound.frames) != 1 or node.stamps is not None:
-            return
-        if self.guarded or push.node_id:
+        if push.node_id:
             return
         if self._lanes and self._lanes[0].version != node.tables.version:
             self._lanes.clear()
             self._lane_sinks.clear()
         sink = inbound.frames[0]
         if sink not in self._lane_sinks:
-            lane = sink.lane()
+            lane = sink.lane(node.stamps, self.relay)
             lane.version = node.tables.version
             self._lanes.append(lane)
             self._lane_sinks.append(sink)
         self.rows = True
         index = self._lane_sinks.index(sink)
-        self._lanes[index].learn(push.scope, push.sender_mapping, push.suffix, inbound)
+        # Only of puts it was asked whether they pass freely; and a Del is passed on otherwise.
+        deletes = not self.guarded and not inbound.faces
+        self._lanes[index].learn(push.scope, push.sender_mapping, push.suffix, inbound, deletes)
 
     def heard_rows(self, r: Reader, reliable: bool) -> int:
-        """The lanes of sinks that make tables: messages that nobody else hears."""
+        """The lanes of sinks that make tables: messages that no other program of ours hears."""
         for lane in self._lanes:
-            if lane.version != self.node.tables.version or self.guarded:
+            if lane.version != self.node.tables.version:
                 self.rows = False
                 return 0
             taken = lane.walk(r, reliable)
@@ -359,6 +367,8 @@ class Neighbour(Listener):
         version = node.tables.version
         if inbound.version != version:
             node.find_way(self, inbound)
+        if inbound.frames and self._is_columnar(inbound):
+            return 0  # the sink has a lane of its own, or is told of this name now
         faces = inbound.faces
         if faces and (way.version != inbound.version or way.reliable != reliable):
             self.relay.lay(way, reliable, node.stamps is not None)
@@ -367,8 +377,6 @@ class Neighbour(Listener):
             return 0
         if self.guarded and not inbound.free:
             return 0
-        if inbound.frames and not inbound.subscribers and not faces and node.stamps is None:
-            return 0  # the sink has a lane of its own, or is told of this name now
         taken = 0
         while self._one_push(r, way, here, reliable):
             taken += 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from mypy_extensions import i64
+
 from zenlake.clock.hlc import Hlc
 from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
@@ -66,7 +68,14 @@ class Stamps:
 
         Of two such times most often only the first byte differs, so the others are kept.
         """
-        seconds, fraction = self.hlc.tick(self._wall())
+        seconds, fraction = self.hlc.tick(self.reading())
+        self._write(seconds, fraction)
+
+    def write(self, word: i64) -> None:
+        """Write a time that was taken as a machine word, as `next` does."""
+        self._write((word >> 32) + 0x8000_0000, word & 0xFFFF_FFFF)
+
+    def _write(self, seconds: int, fraction: int) -> None:
         if fraction >> 7 != self.fraction >> 7 or seconds != self.seconds or seconds < _SHORT:
             w = Writer()
             w.ntp64(seconds, fraction)
@@ -82,9 +91,10 @@ class Stamps:
 
     def believes(self, seconds: int, fraction: int) -> bool:
         """Whether the time of one of many values can be true."""
-        return self.hlc.follow(seconds, fraction, self._wall())
+        return self.hlc.follow(seconds, fraction, self.reading())
 
-    def _wall(self) -> int:
+    def reading(self) -> int:
+        """The wall, as it was read first since values began to pass together."""
         reading = self._reading
         if reading < 0:
             reading = self.wall()

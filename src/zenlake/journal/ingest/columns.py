@@ -62,7 +62,7 @@ ROW: Final = np.dtype(
         ("id", "<i4"),
     ]
 )
-STRETCH: Final = np.dtype([("count", "<i8"), ("received", "<i8"), ("stamp", "<i8")])
+STRETCH: Final = np.dtype([("count", "<i8"), ("received", "<i8")])
 PIECE: Final = np.dtype([("row", "<i8"), ("view", "<i8", 2)])
 SOURCE: Final = np.dtype([("row", "<i8"), ("id", "<i8"), ("eid", "<i8"), ("sn", "<i8")])
 
@@ -168,17 +168,11 @@ class Columns:
         self.rows = np.frombuffer(table.rows.getvalue(), ROW)
         count = len(self.rows)
         stretches = np.frombuffer(table.frames.getvalue(), STRETCH)
-        lengths = stretches["count"]
-        self.received = np.repeat(stretches["received"], lengths)
+        self.received = np.repeat(stretches["received"], stretches["count"])
         flags = self.rows["flags"]
         self.flags = flags
         self.unstamped = (flags & UNSTAMPED) != 0
-        hlc = self.rows["time"]
-        if self.unstamped.all():
-            hlc = hlc + np.repeat(stretches["stamp"], lengths)
-        elif self.unstamped.any():
-            hlc = hlc + np.where(self.unstamped, np.repeat(stretches["stamp"], lengths), 0)
-        self.hlc = np.ascontiguousarray(hlc)
+        self.hlc = np.ascontiguousarray(self.rows["time"])
         self.chunks = [pa.py_buffer(chunk) for chunk in table.chunks]
         self.sources = np.frombuffer(table.sources.getvalue(), SOURCE)
         self.count = count

@@ -13,12 +13,14 @@ from typing import Final
 from librt.strings import write_i64_le
 from mypy_extensions import i64
 
-from zenlake.clock.hlc import Hlc
+from zenlake.clock.hlc import Hlc, word_of
 from zenlake.engine.channel import Channel
 from zenlake.journal.ingest.table import DELETED, RELIABLE, ROW, UNSTAMPED, Table
 from zenlake.journal.ingest.walk import RowLane
+from zenlake.node.forward import Relay
 from zenlake.node.sample import Sample
 from zenlake.node.sink import FrameSink, Lane
+from zenlake.node.stamps import Stamps
 
 #: How many keys and ids are numbered before numbering begins anew.
 NUMBERED: Final = 1 << 16
@@ -74,9 +76,9 @@ class Rows(FrameSink):
             self.id_numbers[zid] = number
         return number
 
-    def lane(self) -> Lane:
+    def lane(self, stamps: Stamps | None, relay: Relay) -> Lane:
         """A lane for one more neighbour."""
-        return RowLane(self)
+        return RowLane(self, stamps, relay)
 
     def swap(self) -> Table:
         """All rows so far; new ones go to a new table."""
@@ -93,19 +95,11 @@ class Rows(FrameSink):
         table = self.table
         return table.held < MOST_BYTES and table.count < MOST_ROWS and not self.channel.ended
 
-    def end_stretch(self, count: int, unstamped: int, now: int, weight: int) -> None:
+    def end_stretch(self, count: int, now: int, weight: int) -> None:
         """Rows were written that came together; the guard is held."""
-        table = self.table
-        stamp: i64 = 0
-        if unstamped:
-            first = self.hlc.reserve(unstamped, now)
-            seconds: i64 = first.seconds
-            fraction: i64 = first.fraction
-            stamp = ((seconds - 0x8000_0000) << 32) + fraction
-        frames = table.frames
+        frames = self.table.frames
         write_i64_le(frames, count)
         write_i64_le(frames, now // 1000)
-        write_i64_le(frames, stamp)
         self.received += count
         self.channel.push(True, weight + count * ROW + OVERHEAD)
 
@@ -150,15 +144,13 @@ class Rows(FrameSink):
             flags |= RELIABLE
         time: i64 = 0
         number: i64 = 0
-        unstamped = 0
         if sample._stamp_id:
-            seconds: i64 = sample._seconds
-            fraction: i64 = sample._fraction
-            time = ((seconds - 0x8000_0000) << 32) + fraction
+            time = word_of(sample._seconds, sample._fraction)
             number = self.id_number(sample._stamp_id)
         else:
             flags |= UNSTAMPED
-            unstamped = 1
+            seconds, fraction = self.hlc.tick(now)
+            time = word_of(seconds, fraction)
         encoding: i64 = sample._encoding
         flags |= encoding << 16
         key: i64 = self.key_number(str(sample._key_expr))
@@ -168,7 +160,7 @@ class Rows(FrameSink):
         write_i64_le(rows, flags)
         write_i64_le(rows, key | (number << 32))
         table.count = row + 1
-        self.end_stretch(1, unstamped, now, weight)
+        self.end_stretch(1, now, weight)
 
     def commit(self) -> None:
         """Samples of this very node were pushed: wake who takes; wait a while if it is behind."""

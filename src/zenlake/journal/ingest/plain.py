@@ -7,6 +7,7 @@ bytes, and the tests hold both against each other.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -31,16 +32,19 @@ class PlainSink(SampleSink):
         self.partitions = partitions
         self.wall = wall
         self.samples: list[Sample] = []
+        #: Of those among them that came without a time.
+        self.stamps: deque[Timestamp] = deque()
 
     def push(self, sample: Sample) -> None:
-        """One sample."""
+        """One sample; the time that it lacks is that of now."""
         self.samples.append(sample)
-
-    def stamp(self, _: Sample) -> Timestamp:
-        """A time for a sample that has none."""
-        return self.hlc.new_timestamp(self.wall())
+        if sample.timestamp is None:
+            self.stamps.append(self.hlc.new_timestamp(self.wall()))
 
     def take(self) -> list[tuple[int, pa.RecordBatch]]:
         """All rows that came, by partition."""
         samples, self.samples = self.samples, []
-        return batches_of(samples, self.partitions, HEARD, self.wall() // 1000, self.stamp)
+        received = self.wall() // 1000
+        return batches_of(
+            samples, self.partitions, HEARD, received, lambda _: self.stamps.popleft()
+        )

@@ -4,8 +4,8 @@ A row is five words:
 
     the value, as Arrow's "view"     two words: length, and the bytes themselves if they are few,
                                      or else which of the chunks that are kept, and where in it
-    time                             of its timestamp, shifted as `hlc` is; or which of those
-                                     without a timestamp it is
+    time                             of its timestamp, or the one that it was given here, shifted
+                                     as `hlc` is
     flags                            QoS, kind, reliability, whether it has a timestamp, encoding
     numbers                          of its key, and of the id in its timestamp
 
@@ -50,7 +50,7 @@ class Table:
         self.chunk_number: i64 = -1
         self.count: i64 = 0
         self.rows: BytesWriter = BytesWriter()
-        #: Of each stretch of rows: how many, when they were received in µs, their first stamp.
+        #: Of each stretch of rows: how many, and when they were received in µs.
         self.frames: BytesWriter = BytesWriter()
         #: Row, number of the id, entity, sequence number.
         self.sources: BytesWriter = BytesWriter()

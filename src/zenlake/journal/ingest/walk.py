@@ -12,8 +12,9 @@ from librt.strings import read_i64_le, write_i64_le
 from mypy_extensions import i64
 
 from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, Table, write_view
-from zenlake.node.forward import Inbound
+from zenlake.node.forward import Fan, Inbound, Relay, Way
 from zenlake.node.sink import Lane
+from zenlake.node.stamps import Stamps
 from zenlake.wire.cursor import Reader, Writer
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: How many names of keys a lane finds without making an object, and how many it knows at all.
 SLOTS: Final = 1024
 NAMES: Final = 1 << 14
+#: Of one name, how many ways to say it are remembered: with which quality, with which fields.
+WAYS: Final = 16
 
 
 class Seen:
@@ -40,11 +43,23 @@ class Seen:
 class Name:
     """A key as one neighbour names it; it rarely has more than one publisher."""
 
-    __slots__ = ("inbound", "key", "short", "source", "stamp", "suffix")
+    __slots__ = (
+        "deletes", "forwarded", "inbound", "key", "said", "short", "source", "stamp", "suffix",
+        "way", "ways",
+    )  # fmt: skip
 
-    def __init__(self, key: i64, short: i64, suffix: bytes, inbound: Inbound) -> None:
+    def __init__(
+        self, key: i64, short: i64, suffix: bytes, inbound: Inbound, deletes: bool
+    ) -> None:
         """`key`: its number; `short`: header and scope of the messages that name it."""
         self.inbound: Inbound = inbound
+        self.deletes: bool = deletes
+        #: Whether other neighbours hear it; how its puts go on by what their heads say beside the
+        #: key, and the last of these ways.
+        self.forwarded: bool = bool(inbound.faces)
+        self.ways: dict[int, Way] = {}
+        self.said: i64 = -1
+        self.way: Way | None = None
         self.key: i64 = key
         self.short: i64 = short
         self.suffix: bytes = suffix
@@ -55,23 +70,28 @@ class Name:
 class RowLane(Lane):
     """Walks over the messages of one neighbour."""
 
-    def __init__(self, rows: Rows) -> None:
-        """Into the table of `rows`."""
+    def __init__(self, rows: Rows, stamps: Stamps | None, relay: Relay) -> None:
+        """Into the table of `rows`, and on to others by `relay`; with times by `stamps`."""
         super().__init__()
         self.rows: Rows = rows
+        self.stamps: Stamps | None = stamps
+        self.relay: Relay = relay
         self.generation: int = rows.generation
         self.names: dict[bytes, Name] = {}
         #: Ways by what their names have in common with few others.
         self.slots: list[Name | None] = [None] * SLOTS
         self._stop: i64 = 0
-        self._unstamped: i64 = 0
+        #: The clock, as `Hlc` has it in machine words.
+        self._last: i64 = 0
+        self._reading: i64 = 0
+        self._limit: i64 = 0
 
     def clear(self) -> None:
         """Forget all names."""
         self.names.clear()
         self.slots = [None] * SLOTS
 
-    def learn(self, scope: int, mine: bool, suffix: str, inbound: Inbound) -> None:
+    def learn(self, scope: int, mine: bool, suffix: str, inbound: Inbound, deletes: bool) -> None:
         """What a Push with this scope and suffix means."""
         rows = self.rows
         with rows.guard:
@@ -86,7 +106,7 @@ class RowLane(Lane):
         if tail:
             w.sized(tail, 0xFFFF)
         name = w.getvalue()
-        found = Name(number, (scope << 8) | header, tail, inbound)
+        found = Name(number, (scope << 8) | header, tail, inbound, deletes)
         self.names[bytes((header,)) + name] = found
         self.names[bytes((header | 0x80,)) + name] = found  # with extensions
 
@@ -98,9 +118,9 @@ class RowLane(Lane):
             if self.generation != rows.generation:
                 self.clear()
                 self.generation = rows.generation
-            if not self.names or not rows.has_room():
-                return 0
             now = rows.wall()
+            if not self.names or not rows.has_room() or not self._look_at_clock(now):
+                return 0
             table = rows.table
             data = r.data
             weight = 0
@@ -110,13 +130,41 @@ class RowLane(Lane):
                 table.chunk_number = table.keep(data)
             count = self._walk(table, data, r.pos, r.end, RELIABLE if reliable else 0)
             if count:
-                rows.end_stretch(count, self._unstamped, now, weight)
+                # No other thread has moved the clock: those who do hold the node's lock or ours.
+                rows.hlc.move_to(self._last)
+                rows.end_stretch(count, now, weight)
                 r.pos = self._stop
             elif weight:
                 table.forget()
             return count
         finally:
             rows.guard.release()
+
+    def _look_at_clock(self, now: int) -> bool:
+        """Read the clock for what is walked over now; False if it is about to end."""
+        hlc = self.rows.hlc
+        stamps = self.stamps
+        reading = now if stamps is None else stamps.reading()
+        if not hlc.may_tick(reading):
+            return False
+        self._last = hlc.last_word()
+        self._reading = hlc.reading_word(reading)
+        self._limit = hlc.limit_word(reading)
+        return True
+
+    def _way(self, name: Name, said: i64, head: bytes, qos: i64, reliable: bool) -> Way:
+        """How a put goes on that begins with `head`."""
+        way = name.ways.get(said)
+        if way is None:
+            if len(name.ways) >= WAYS:
+                name.ways.clear()
+            way = Way(name.inbound, qos, head)
+            name.ways[said] = way
+        if way.version != name.inbound.version or way.reliable != reliable:
+            self.relay.lay(way, reliable, self.stamps is not None)
+        name.said = said
+        name.way = way
+        return way
 
     def _find(self, data: bytes, start: i64, at: i64, stop: i64, short: i64) -> Name | None:
         """The name that `data[start:stop]` names; its suffix begins `at`."""
@@ -178,7 +226,8 @@ class RowLane(Lane):
         pos: i64 = start
         stop: i64 = start
         count: i64 = 0
-        unstamped: i64 = 0
+        last: i64 = self._last
+        stamps = self.stamps
         first: i64 = table.count
         chunk: i64 = table.chunk_number
         while pos + 4 <= end:
@@ -213,24 +262,38 @@ class RowLane(Lane):
             found = self._find(data, stop, at, pos, (scope << 8) | (header & 0x7F))
             if found is None:
                 break
-            flags: i64 = lane | 5
+            qos: i64 = 5
             if header & 0x80:
                 if pos + 4 > end or data[pos] != 0x21:
                     break
-                byte = data[pos + 1]
-                if byte >= 0x80:
+                qos = data[pos + 1]
+                if qos >= 0x80:
                     break
-                flags = lane | byte
                 pos += 2
+            flags: i64 = lane | qos
             # -- the body
             body: i64 = data[pos]
             pos += 1
             kind = body & 0x1F
             if kind == 2:
+                if not found.deletes:
+                    break
                 flags |= DELETED
             elif kind != 1:
                 break
+            fan: Fan | None = None
+            way = found.way
+            if found.forwarded:
+                said = (header & 0x80) << 9 | qos << 8 | body
+                reliable = lane != 0
+                if way is None or said != found.said or way.reliable != reliable:
+                    way = self._way(found, said, data[stop:pos], qos, reliable)
+                fan = way.fan
+                if fan is None:
+                    break
+            value_at = pos
             time: i64 = 0
+            after: i64 = last
             number: i64 = 0
             if body & 0x20:
                 if pos + 11 > end:
@@ -251,9 +314,20 @@ class RowLane(Lane):
                     break
                 number = self._zid(found.stamp, data, pos, size)
                 pos += size
+                if stamps is not None and kind == 1:
+                    if time > self._limit:
+                        break
+                    if time > after:
+                        after = time
+                    if self._reading > after:
+                        after = self._reading
             else:
-                flags |= UNSTAMPED
-                time = unstamped
+                if stamps is None or kind == 2:
+                    flags |= UNSTAMPED
+                time = last + 1
+                if time < self._reading:
+                    time = self._reading
+                after = time
             schema_at: i64 = 0
             schema_size: i64 = 0
             if kind == 1 and body & 0x40:
@@ -378,15 +452,20 @@ class RowLane(Lane):
                 write_i64_le(pieces, source)
                 write_i64_le(pieces, eid & 0xFFFF_FFFF)
                 write_i64_le(pieces, sn & 0xFFFF_FFFF)
-            if flags & UNSTAMPED:
-                unstamped += 1
             count += 1
+            last = after
             inbound = found.inbound
             inbound.samples += 1
             inbound.size += value
             pos += value
             stop = pos
+            if fan is not None and way is not None:
+                if stamps is None or body & 0x20:
+                    self.relay.add(way, fan, b"", b"", data[value_at:pos])
+                else:
+                    stamps.write(time)
+                    self.relay.add(way, fan, stamps.first, stamps.rest, data[value_at:pos])
         table.count = first + count
         self._stop = stop
-        self._unstamped = unstamped
+        self._last = last
         return count
