@@ -387,7 +387,7 @@ def test_a_neighbour_that_does_not_take_what_it_is_told_is_given_up() -> None:
     _, router = opened()
     router.outbox.forced = 1000
     token = Declare(qos=8, body=DeclareToken(id=1, scope=0, suffix="t" * 30_000))
-    while router.outbox.send(token, 0, True, True):
+    while router.outbox.send(token, 0, True, force=True):
         pass
     with pytest.raises(RemoteError, match="does not take"):
         router.tick(1.0)

@@ -23,6 +23,7 @@ from zenlake.values import (
     TimestampStack,
     ZBytes,
 )
+from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 
 if TYPE_CHECKING:
     from zenlake.aio.publish import Sending
@@ -94,10 +95,11 @@ class Query:
         """Wait while the queue towards whoever asked is full; False if the answer is dropped."""
         await self._sending.give_way()
         question = self._inner._incoming.branch.question
-        outbox = question.source.way(question.qos & 7, True)
+        outbox = question.source.way(question.qos & QOS_PRIORITY, True)
         if outbox is None or self._inner._incoming.done:
             return True
-        return await wait_for_room(outbox, question.qos & 7, True, 1 if question.qos & 8 else 0)
+        blocking = 1 if question.qos & QOS_BLOCK else 0
+        return await wait_for_room(outbox, question.qos & QOS_PRIORITY, True, blocking)
 
     async def reply(
         self,

@@ -9,6 +9,7 @@ from zenlake.api.reply import GetReplyQueue
 from zenlake.engine.locked import LockedNode
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME
 from zenlake.keys.selector import Selector
+from zenlake.values.qos import QOS_BLOCK, QOS_DEFAULT
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 #: How many selectors are remembered.
 SELECTORS: Final = 1 << 10
 #: In order, data priority, not to be dropped: the byte of the wire for a question.
-QOS: Final = 13
+QOS: Final = QOS_DEFAULT | QOS_BLOCK
 
 
 class Asked:

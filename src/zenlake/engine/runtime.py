@@ -57,6 +57,7 @@ from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.node.stamps import Stamps
 from zenlake.node.ways import find_publication_way
+from zenlake.routing.regions import CLIENT
 from zenlake.scouting.scout import Found
 from zenlake.transport.outbox import Outbox
 from zenlake.values.locator import EndPoint
@@ -303,7 +304,7 @@ class Runtime:
                 neighbour.dst,
             )
         if self._node_scouting is not None:
-            client = self.node.mode == 2
+            client = self.node.mode == CLIENT
             if opened:
                 self._node_scouting.connected(client)
             elif not self.node.by_zid and not self.closed:

@@ -13,6 +13,7 @@ from zenlake.engine.loop import Loop
 from zenlake.engine.settings import roles
 from zenlake.errors import LinkError
 from zenlake.links.multicast import Multicast
+from zenlake.routing.regions import CLIENT
 from zenlake.scouting.autoconnect import Autoconnect
 from zenlake.scouting.scout import Answering, Found, Scouting
 
@@ -109,9 +110,9 @@ class NodeScouting:
         """Begin; where multicast is impossible a warning is logged."""
         runtime = self.runtime
         role = 1 << runtime.node.mode
-        answering = (
-            Answering(runtime.zid, role, runtime.node.locators) if runtime.node.mode != 2 else None
-        )
+        answering = None
+        if runtime.node.mode != CLIENT:
+            answering = Answering(runtime.zid, role, runtime.node.locators)
         scout = MulticastScout(
             runtime.loop.loop,
             self.settings,
@@ -123,7 +124,7 @@ class NodeScouting:
             # A client with endpoints to connect to does not scout.
             scout.start(
                 bool(self.matcher)
-                and not (runtime.node.mode == 2 and runtime.node.settings.connect)
+                and not (runtime.node.mode == CLIENT and runtime.node.settings.connect)
             )
         except LinkError as error:
             log.warning("no scouting: %s", error)

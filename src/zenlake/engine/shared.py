@@ -153,6 +153,7 @@ class SharedOutbox(Outbox):
         message: Message,
         priority: int,
         reliable: bool,
+        *,
         force: bool = False,
         awaited: bool = False,
     ) -> bool:

@@ -19,6 +19,7 @@ from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.shared import SharedOutbox
 from zenlake.node.entities import congestion
 from zenlake.routing.queries import ROUTE
+from zenlake.values.qos import QOS_EXPRESS, QOS_PRIORITY
 from zenlake.wire.codec_zenoh import Put
 
 if TYPE_CHECKING:
@@ -208,12 +209,12 @@ async def publish_guarded(publication: Publication, remote: Remote, push: Push) 
         if not publication.may_go(remote, push):
             return True
         patience = congestion(push.qos)
-        priority = push.qos & 7
+        priority = push.qos & QOS_PRIORITY
         outbox = remote.outbox
         return await wait_for_room(
             outbox, priority, publication.reliable, patience
         ) and outbox.offer_message(
-            push, priority, publication.reliable, patience, push.qos & 0x10 != 0
+            push, priority, publication.reliable, patience, push.qos & QOS_EXPRESS != 0
         )
     finally:
         push.qos = qos

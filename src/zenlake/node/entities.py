@@ -13,6 +13,7 @@ from zenlake.routing.face import Branch, Face
 from zenlake.routing.policy.messages import DELETE, PUT
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.transport.outbox import Outbox
+from zenlake.values.qos import QOS_BLOCK, QOS_BLOCK_FIRST, QOS_EXPRESS, QOS_PRIORITY
 from zenlake.wire.codec_network import Push, Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Query, Timestamp
 
@@ -34,7 +35,7 @@ SAMPLES: Final = 1 << PUT | 1 << DELETE
 
 def congestion(qos: int) -> int:
     """What happens when there is no room: 0 drop, 1 block, 2 block the first."""
-    return 1 if qos & 8 else (2 if qos & 0x20 else 0)
+    return 1 if qos & QOS_BLOCK else (2 if qos & QOS_BLOCK_FIRST else 0)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -224,9 +225,9 @@ class Publication:
         self.key: str = key
         self.key_expr: KeyExpr = KeyExpr.trusted(key)
         self.qos: int = qos
-        self.priority: int = qos & 7
+        self.priority: int = qos & QOS_PRIORITY
         self.congestion: int = congestion(qos)
-        self.express: bool = (qos & 0x10) != 0
+        self.express: bool = (qos & QOS_EXPRESS) != 0
         self.reliable: bool = reliable
         self.encoding: int = encoding
         self.schema: bytes = schema
@@ -285,7 +286,11 @@ class Publication:
             if remote.guarded:
                 qos = push.qos
                 if self.may_go(remote, push) and not remote.outbox.offer_message(
-                    push, push.qos & 7, self.reliable, congestion(push.qos), push.qos & 0x10 != 0
+                    push,
+                    push.qos & QOS_PRIORITY,
+                    self.reliable,
+                    congestion(push.qos),
+                    push.qos & QOS_EXPRESS != 0,
                 ):
                     taken = False
                 push.qos = qos

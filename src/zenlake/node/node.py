@@ -49,6 +49,7 @@ from zenlake.transport.handshake import Terms
 from zenlake.transport.multicast import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.rsa import PrivateKey
+from zenlake.values.qos import QOS_PRIORITY
 from zenlake.wire.codec_network import Oam, Push, TimestampRecord, TimestampStack
 from zenlake.wire.codec_zenoh import Query
 from zenlake.wire.cursor import Writer
@@ -439,7 +440,7 @@ class Node(Home):
     def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
         """Pass a sample on to other neighbours, written anew for each."""
         for face in inbound.faces:
-            outbox = face.way(push.qos & 7, reliable)
+            outbox = face.way(push.qos & QOS_PRIORITY, reliable)
             if outbox is None or face.closed:
                 continue
             scope, mine, suffix = face.wire_key(inbound.key, False)

@@ -11,6 +11,7 @@ from zenlake.node.rejections import KEY, PROTOCOL, UNDECODABLE
 from zenlake.routing.face import Face
 from zenlake.routing.regions import NOT_YET, PEER, UNSAID, Place, Traits, bound, claimed, place
 from zenlake.transport.handshake import CONNECTION_TO_SELF, INVALID, MAX_LINKS, Terms
+from zenlake.values.qos import QOS_CONTROL
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare
 
@@ -115,7 +116,7 @@ def opened(node: Node, neighbour: Neighbour, terms: Terms, now: float) -> None:
     node.tables.add(face, now)
     node.local.greet(face, now)
     if mutual:
-        face.send(Declare(interest_id=0, qos=0x08, body=DeclareFinal()))
+        face.send(Declare(interest_id=0, qos=QOS_CONTROL, body=DeclareFinal()))
     if node.on_session is not None:
         node.on_session(neighbour, True)
 

@@ -16,9 +16,10 @@ from zenlake.routing.deadlines import Timed
 from zenlake.routing.keyids import KeyIds, literal_prefix
 from zenlake.routing.policy.gate import Gate
 from zenlake.routing.policy.messages import Verdict
-from zenlake.routing.regions import LOCAL, is_brokered, is_south, kind_of
+from zenlake.routing.regions import LOCAL, PEER, is_brokered, is_south, kind_of
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
+from zenlake.values.qos import QOS_CONTROL, QOS_PRIORITY
 from zenlake.wire.codec_declare import DeclareKeyExpr
 from zenlake.wire.codec_network import (
     Declare,
@@ -31,7 +32,9 @@ from zenlake.wire.codec_network import (
 from zenlake.wire.codec_zenoh import Err, Reply
 from zenlake.wire.message import Message
 
-CONTROL_QOS: Final = 0x08
+CONTROL_QOS: Final = QOS_CONTROL
+#: The lane of what nodes tell each other.
+CONTROL: Final = QOS_CONTROL & QOS_PRIORITY
 
 #: What an interest is about: nothing any more, what there is, what comes; or both of these.
 FINAL: Final = 0
@@ -190,7 +193,7 @@ class Face:
         #: Requests that we sent to it and that are not final (our id → the branch).
         self.requests: dict[int, Branch] = {}
         #: Whether it has told all that it had at the start (peers only).
-        self.settled: bool = role != 1
+        self.settled: bool = role != PEER
         self.closed: bool = False
         #: Whether this node carries its words to others: of several gateways of a peer only one
         #: does. And those gateways, as far as it has told.
@@ -230,9 +233,9 @@ class Face:
 
     def send(self, message: Message) -> None:
         """Say something of the node's own: declarations, interests, link states."""
-        outbox = self.way(0, True)
+        outbox = self.way(CONTROL, True)
         if outbox is not None and not self.closed:
-            outbox.send(message, 0, True, True)
+            outbox.send(message, CONTROL, True, force=True)
 
     def may_learn(self, kind: int, key: str) -> bool:
         """Whether it may be sent a declaration or an interest (`kind` as the policy counts)."""

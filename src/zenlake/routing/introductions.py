@@ -19,13 +19,15 @@ from collections.abc import Container
 from typing import Final, final
 
 from zenlake.routing.linkstate import LINK_STATE, MAX_LOCATORS, MAX_NODES, Known, Outgoing
+from zenlake.values.qos import QOS_CONTROL
+from zenlake.values.whatami import WhatAmI
 from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
 
 __all__ = ["Introductions"]
 
-_QOS: Final = 0x08  # control, block
-_ROUTER: Final = 1
-_PEER: Final = 2
+# As nodes name it on the wire; `regions` counts otherwise.
+_ROUTER: Final[int] = WhatAmI.ROUTER.value
+_PEER: Final[int] = WhatAmI.PEER.value
 
 
 @final
@@ -175,4 +177,4 @@ class Introductions:
 
 
 def _message(entries: list[LinkState]) -> Oam:
-    return Oam(id=LINK_STATE, qos=_QOS, body=write(LinkStates(entries=tuple(entries))))
+    return Oam(id=LINK_STATE, qos=QOS_CONTROL, body=write(LinkStates(entries=tuple(entries))))

@@ -32,6 +32,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
+from zenlake.values.qos import QOS_CONTROL
+from zenlake.values.whatami import WhatAmI
 from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
 
 __all__ = ["LINK_STATE", "MAX_NODES", "Known", "LinkStateTable", "Outgoing", "RouterNode"]
@@ -45,8 +47,8 @@ MAX_LOCATORS: Final = 64
 LATEST_SN: Final = 1 << 62
 """Beyond this no router can have spoken in earnest."""
 
-_QOS: Final = 0x08  # control, block
-_ROUTER: Final = 1
+#: As nodes name it on the wire; `regions.ROUTER` counts otherwise.
+_ROUTER: Final[int] = WhatAmI.ROUTER.value
 
 Outgoing = list[tuple[int, Oam]]
 
@@ -424,4 +426,4 @@ def _psid(node: RouterNode) -> int:
 
 
 def _message(entries: list[LinkState]) -> Oam:
-    return Oam(id=LINK_STATE, qos=_QOS, body=write(LinkStates(entries=tuple(entries))))
+    return Oam(id=LINK_STATE, qos=QOS_CONTROL, body=write(LinkStates(entries=tuple(entries))))

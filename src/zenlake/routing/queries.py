@@ -18,6 +18,7 @@ from zenlake.routing.keyids import key_flaw
 from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import QUERYABLE
 from zenlake.routing.tables import Tables
+from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 from zenlake.wire.codec_network import (
     Request,
     Responder,
@@ -201,11 +202,17 @@ class Questions:
                 timestamp_stack=routed,
                 body=body,
             )
-            outbox = face.way(request.qos & 7, True)
+            outbox = face.way(request.qos & QOS_PRIORITY, True)
             if (
                 outbox is None
                 or not face.may_have(request, key, True, now)
-                or not outbox.send(request, request.qos & 7, True, bool(request.qos & 8), True)
+                or not outbox.send(
+                    request,
+                    request.qos & QOS_PRIORITY,
+                    True,
+                    force=bool(request.qos & QOS_BLOCK),
+                    awaited=True,
+                )
             ):
                 self.close(branch)
         if not branches:
@@ -251,7 +258,7 @@ class Questions:
             asker.answer(key, body, responder)
             return True
         source = question.source
-        outbox = source.way(question.qos & 7, True)
+        outbox = source.way(question.qos & QOS_PRIORITY, True)
         if outbox is None:
             return True
         response = Response(
@@ -265,7 +272,8 @@ class Questions:
         )
         if not source.may_have(response, key, True, self.home.time()):
             return True
-        return outbox.send(response, question.qos & 7, True, bool(question.qos & 8))
+        blocking = bool(question.qos & QOS_BLOCK)
+        return outbox.send(response, question.qos & QOS_PRIORITY, True, force=blocking)
 
     def response_final(self, face: Face, id: int) -> None:
         """A neighbour has no more answers."""
@@ -293,10 +301,11 @@ class Questions:
         self._final(question.source, question.id, question.qos)
 
     def _final(self, face: Face, id: int, qos: int) -> None:
-        outbox = face.way(qos & 7, True)
+        outbox = face.way(qos & QOS_PRIORITY, True)
         if outbox is not None and not face.closed:
             # Never dropped: whoever asked would wait for ever.
-            outbox.send(ResponseFinal(id=id, qos=qos), qos & 7, True, True, True)
+            final = ResponseFinal(id=id, qos=qos)
+            outbox.send(final, qos & QOS_PRIORITY, True, force=True, awaited=True)
 
     def cancel(self, question: Question) -> None:
         """Whoever asked has lost interest: later answers are dropped."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
+from zenlake.values.qos import QOS_CONTROL
 from zenlake.values.whatami import WhatAmI
 from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
 
@@ -35,7 +36,6 @@ MAX_NODES: Final = 4096
 MAX_LOCATORS: Final = 64
 """The locators that are kept of one node."""
 
-_QOS: Final = 0x08  # control, block
 _ROUTER: Final = WhatAmI.ROUTER.value
 _PEER: Final = WhatAmI.PEER.value
 _CLIENT: Final = WhatAmI.CLIENT.value
@@ -308,4 +308,4 @@ class Gossip:
 
 def _message(entries: list[LinkState]) -> Oam:
     body = write(LinkStates(entries=tuple(entries)))
-    return Oam(id=LINK_STATE, qos=_QOS, body=body)
+    return Oam(id=LINK_STATE, qos=QOS_CONTROL, body=body)

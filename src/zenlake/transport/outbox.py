@@ -183,7 +183,7 @@ class Outbox:
         self, message: Message, priority: int, reliable: bool, congestion: int, express: bool
     ) -> bool:
         """Add any publication or query; False if it was dropped."""
-        return self.send(message, priority, reliable, False)
+        return self.send(message, priority, reliable)
 
     def _room(self, lane: TransmitLane, reliable: bool, need: int) -> bool:
         """Whether the open batch takes `need` bytes more; begins a frame if it must."""
@@ -202,6 +202,7 @@ class Outbox:
         message: Message,
         priority: int,
         reliable: bool,
+        *,
         force: bool = False,
         awaited: bool = False,
     ) -> bool:

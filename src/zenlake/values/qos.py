@@ -98,10 +98,15 @@ class SampleKind(Enum):
         return str(self)
 
 
-_PRIORITY: Final = 0x07
-_DONT_DROP: Final = 0x08
-_EXPRESS: Final = 0x10
-_FIRST: Final = 0x20
+# The bits of the byte in which quality of service travels, for those who have no `QoS` at hand.
+QOS_PRIORITY: Final = 0x07
+QOS_BLOCK: Final = 0x08
+QOS_EXPRESS: Final = 0x10
+QOS_BLOCK_FIRST: Final = 0x20
+#: Data priority, dropped when congested, not express: what a message without the byte means.
+QOS_DEFAULT: Final = 0x05
+#: What nodes tell each other: before all data, and never dropped.
+QOS_CONTROL: Final = 0x08
 
 # By the three bits of the byte. A stranger may use the nodes' own priority for a sample: what
 # the program is told then is the ordinary one.
@@ -122,10 +127,10 @@ class QoS:
     ) -> None:
         byte = int(priority)
         if congestion_control is CongestionControl.BLOCK:
-            byte |= _DONT_DROP
+            byte |= QOS_BLOCK
         elif congestion_control is CongestionControl.BLOCK_FIRST:
-            byte |= _FIRST
-        self._byte: int = byte | _EXPRESS if express else byte
+            byte |= QOS_BLOCK_FIRST
+        self._byte: int = byte | QOS_EXPRESS if express else byte
 
     @classmethod
     def from_byte(cls, byte: int) -> QoS:
@@ -142,21 +147,21 @@ class QoS:
     @property
     def priority(self) -> Priority:
         """How urgent it is."""
-        return _PRIORITIES[self._byte & _PRIORITY]
+        return _PRIORITIES[self._byte & QOS_PRIORITY]
 
     @property
     def congestion_control(self) -> CongestionControl:
         """What happens when a queue is full."""
-        if self._byte & _DONT_DROP:
+        if self._byte & QOS_BLOCK:
             return CongestionControl.BLOCK
-        if self._byte & _FIRST:
+        if self._byte & QOS_BLOCK_FIRST:
             return CongestionControl.BLOCK_FIRST
         return CongestionControl.DROP
 
     @property
     def express(self) -> bool:
         """Whether it leaves at once instead of waiting for company."""
-        return self._byte & _EXPRESS != 0
+        return self._byte & QOS_EXPRESS != 0
 
     def __repr__(self) -> str:
         return f"QoS({self.priority}, {self.congestion_control}, express={self.express})"

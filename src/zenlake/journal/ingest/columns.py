@@ -32,6 +32,7 @@ from zenlake.journal.schema import HEARD, INSTANT, UNNUMBERED
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import ANY, LocalSubscriber
 from zenlake.values import QoS
+from zenlake.values.qos import QOS_EXPRESS
 
 if TYPE_CHECKING:
     from typing import Self
@@ -206,7 +207,7 @@ class Columns:
             sn,
             numbers(spread(PRIORITY[qos], count), pa.int8()),
             numbers(spread(CONGESTION[qos], count), pa.int8()),
-            bits((flags & 0x10) != 0, count),
+            bits((flags & QOS_EXPRESS) != 0, count),
             bits((flags & RELIABLE) != 0, count),
             numbers(received, INSTANT),
             numbers(np.full(count, self.origin, np.int8), pa.int8()),
