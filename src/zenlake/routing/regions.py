@@ -71,11 +71,6 @@ def is_brokered(region: int) -> bool:
     return region == HOME or (region > HOME and (region - _SUBREGIONS) % 3 == CLIENT)
 
 
-def may_flow(source: int, target: int) -> bool:
-    """Whether what comes from one region goes to another."""
-    return source != target or is_brokered(target)
-
-
 def region_name(region: int) -> str:
     """A region by the name that operators see."""
     if region == NORTH:

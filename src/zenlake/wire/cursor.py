@@ -161,10 +161,6 @@ class Reader:
         self.pos = pos
         return value
 
-    def skip_nat(self) -> None:
-        """Pass over a natural number of the 2018 protocol."""
-        self.nat()
-
     def take(self, size: int) -> bytes:
         """The next `size` bytes."""
         pos = self.pos
