@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from zenlake.clock.zid import id_text
 from zenlake.journal.ledger.account import Flags, Integers
 from zenlake.journal.schema import HEALED
+from zenlake.journal.uniform import only_value
 
 __all__ = ["COLUMNS", "Stretch", "Unnumbered", "senders_in"]
 
@@ -117,7 +118,7 @@ def _zenoh(batch: Array, rows: Integers | slice) -> Iterator[Stretch]:
     eid = _integers(pc.fill_null(batch.column("source_eid"), 0))
     number = _integers(batch.column("source_sn"))
     own_clock = _own_clock(batch)
-    alone = _only_value(zid)
+    alone = only_value(zid)
     if alone is not None and (eid == eid[0]).all():
         name = f"{id_text(alone)}:{eid[0]}"
         yield rest.stretch(name, ZENOH_BITS, number, own_clock, slice(None))
@@ -133,28 +134,11 @@ def _zenoh(batch: Array, rows: Integers | slice) -> Iterator[Stretch]:
 def _own_clock(batch: Array) -> Flags | None:
     """Which rows were stamped by the node that sent them."""
     stamp_id, zid = batch.column("stamp_id"), batch.column("source_zid")
-    teller, sender = _only_value(stamp_id), _only_value(zid)
+    teller, sender = only_value(stamp_id), only_value(zid)
     if teller is not None and sender is not None:
         return np.ones(batch.num_rows, np.bool_) if teller == sender else None
     flags: Flags = pc.fill_null(pc.equal(stamp_id, zid), False).to_numpy(zero_copy_only=False)
     return flags if flags.any() else None
-
-
-def _only_value(column: Array) -> bytes | None:
-    """The bytes that all rows have, if they all have the same; looked at as one piece of memory."""
-    count = len(column)
-    if column.null_count or not count:
-        return None
-    first: bytes = column[0].as_py()
-    size = len(first)
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int32, count + 1, column.offset * 4)
-    if data is None or int(ends[-1] - ends[0]) != count * size:
-        return None
-    if not (np.diff(ends) == size).all():
-        return None
-    same = data.slice(int(ends[0]), count * size).equals(pa.py_buffer(first * count))
-    return first if same else None
 
 
 # ------------------------------------------------------------------------------------- ROS 2

@@ -1,4 +1,9 @@
-"""The last sequence number of each source: what a publisher may forget."""
+"""The last sequence number of each source: what a publisher may forget.
+
+The ledger knows these numbers too, and more, but not at the same moment: it counts rows after they
+were written, may be behind or be counted anew, and unrolls numbers that went round. The watermark
+says what is durable, so its numbers are those of the rows that it speaks of and no others.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.clock.zid import id_text
+from zenlake.journal.uniform import only_value
 
 __all__ = ["MOST_SOURCES", "SourceNumbers"]
 
@@ -46,8 +52,9 @@ class SourceNumbers:
         if not len(sns):
             return
         eid, numbers = np.asarray(eids), np.asarray(sns)
-        if (eid == eid[0]).all() and _all_one(zids):
-            self._learn(f"{id_text(zids[0].as_py())}:{eid[0]}", numbers)
+        alone = only_value(zids)
+        if alone is not None and (eid == eid[0]).all():
+            self._learn(f"{id_text(alone)}:{eid[0]}", numbers)
             return
         encoded = zids.dictionary_encode()
         names = [id_text(zid) for zid in encoded.dictionary.to_pylist()]
@@ -74,16 +81,3 @@ class SourceNumbers:
         if len(self._last) > self._most:
             del self._last[next(iter(self._last))]
             self.forgotten += 1
-
-
-def _all_one(zids: pa.BinaryArray) -> bool:
-    """Whether all rows have the same bytes; looks at them as a table."""
-    offsets = np.frombuffer(zids.buffers()[1], np.int32)[zids.offset : zids.offset + len(zids) + 1]
-    width = int(offsets[1] - offsets[0])
-    if width == 0 or int(offsets[-1] - offsets[0]) != width * len(zids):
-        return False
-    if (np.diff(offsets) != width).any():
-        return False
-    data = np.frombuffer(zids.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-    # Every byte equals the one a row before it.
-    return bytes(data[width:]) == bytes(data[:-width])
