@@ -13,9 +13,22 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.gets import Get, Told
 from zenlake.transport.framing import vle
 from zenlake.transport.outbox import Outbox
-from zenlake.wire.codec_network import Responder, Response, read_responder
-from zenlake.wire.codec_zenoh import Put, Reply
-from zenlake.wire.cursor import Reader, Writer
+from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
+from zenlake.wire.codec_network import Responder, read_responder, response_head
+from zenlake.wire.codec_zenoh import put_head
+from zenlake.wire.cursor import Reader
+from zenlake.wire.numbers import (
+    EXTENSION,
+    ID,
+    MORE,
+    PUT,
+    PUT_FLAG_ENCODING,
+    PUT_FLAG_TIMESTAMP,
+    REPLY,
+    RESPONSE_EXT_QOS,
+    RESPONSE_EXT_RESPONDER,
+    RESPONSE_FLAG_SUFFIX,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from zenlake.node.entities import Incoming
@@ -49,7 +62,7 @@ def answer_head(node: Node, incoming: Incoming) -> AnswerHead:
     """How to answer a question on the short way, if that is possible."""
     question = incoming.branch.question
     source = question.source
-    outbox = source.way(question.qos & 7, True)
+    outbox = source.way(question.qos & QOS_PRIORITY, True)
     if (
         question.asker is not None
         or incoming.stack is not None
@@ -58,20 +71,17 @@ def answer_head(node: Node, incoming: Incoming) -> AnswerHead:
         or node.local.namespace is not None
     ):
         return LONG_WAY
-    w = Writer()
-    Response(
+    head = response_head(
         id=question.id,
         scope=0,
         suffix="k",
         qos=question.qos,
         responder=Responder(zid=node.zid, eid=incoming.eid),
-        body=Reply(body=Put()),
-    ).write(w)
-    whole = b"".join(w.parts)
-    border = 2 + len(vle(question.id))  # header, id, scope
-    # Behind the key, and without the length of the value, which is empty here.
-    behind = whole[border + 2 : -1]
-    return AnswerHead(outbox, whole[:border], behind, question.qos & 7, bool(question.qos & 8))
+    )
+    border = 2 + len(vle(question.id))  # header, id, scope; then the key, behind its length
+    behind = head[border + 2 :] + bytes((REPLY,)) + put_head()
+    priority = question.qos & QOS_PRIORITY
+    return AnswerHead(outbox, head[:border], behind, priority, bool(question.qos & QOS_BLOCK))
 
 
 def answer_value(incoming: Incoming, name: bytes, value: bytes) -> bool:
@@ -115,41 +125,41 @@ class Listening:
     def _hear(self, face: Face, r: Reader) -> bool:
         header = r.u8()
         branch = face.requests.get(r.vle(0xFFFF_FFFF))
-        if branch is None or not header & 0x20 or r.u8() != 0:
+        if branch is None or not header & RESPONSE_FLAG_SUFFIX or r.u8() != 0:
             return False
         get = branch.question.asker
         if not isinstance(get, Get) or get.namespace is not None:
             return False
         name = r.take(r.vle(0xFFFF))
         responder: Responder | None = None
-        if header & 0x80:
+        if header & MORE:
             while True:
                 tag = r.u8()
-                kind = tag & 0x7F
-                if kind == 0x21:
+                kind = tag & EXTENSION
+                if kind == RESPONSE_EXT_QOS:
                     r.skip_vle()
-                elif kind == 0x43:
+                elif kind == RESPONSE_EXT_RESPONDER:
                     raw = r.take(r.vle(0xFFFF_FFFF))
                     if raw != self._raw and not self._meet(raw):
                         return False
                     responder = self._responder
                 else:
                     return False
-                if tag < 0x80:
+                if tag < MORE:
                     break
-        if r.u8() != 0x04:
+        if r.u8() != REPLY:
             return False
         put = r.u8()
-        if put & 0x9F != 0x01:
+        if put & (MORE | ID) != PUT:
             return False
         seconds = 0
         fraction = 0
         stamp_id = b""
         encoding = 0
-        if put & 0x20:
+        if put & PUT_FLAG_TIMESTAMP:
             seconds, fraction = r.ntp64()
             stamp_id = r.zid(r.vle(0xFF))
-        if put & 0x40:
+        if put & PUT_FLAG_ENCODING:
             encoding = r.vle(0xFFFF_FFFF)
             if encoding > 0x1_FFFF or encoding & 1:  # no such, or one with a schema
                 return False

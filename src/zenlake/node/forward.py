@@ -22,14 +22,16 @@ from zenlake.node.sink import FrameSink
 from zenlake.routing.face import Face
 from zenlake.transport.framing import FRAGMENT_HEAD
 from zenlake.transport.outbox import Outbox
-from zenlake.wire.codec_network import Push
-from zenlake.wire.codec_zenoh import Put
-from zenlake.wire.cursor import Writer
+from zenlake.values.qos import QOS_BLOCK, QOS_BLOCK_FIRST, QOS_PRIORITY
+from zenlake.wire.codec_network import push_head
+from zenlake.wire.numbers import PUT_FLAG_TIMESTAMP
 
 #: A run that is this long, in bytes, is handed over.
 RUN: Final = 1 << 14
 #: Keys with a different fan of neighbours that are remembered.
 FANS: Final = 1 << 10
+#: Samples with one of these bits are not dropped on their way.
+QOS_HELD: Final = QOS_BLOCK | QOS_BLOCK_FIRST
 
 
 class Inbound:
@@ -137,9 +139,9 @@ class Relay:
         way.reliable = reliable
         way.fan = None
         words: dict[bytes, list[Face]] = {}
-        put = bytes((way.put | 0x20 if stamping else way.put,))
+        put = bytes((way.put | PUT_FLAG_TIMESTAMP if stamping else way.put,))
         for face in inbound.faces:
-            outbox = face.way(way.qos & 7, reliable)
+            outbox = face.way(way.qos & QOS_PRIORITY, reliable)
             if outbox is None or face.closed:
                 continue
             if outbox.framing.bare or outbox.framing.limit < RUN + FRAGMENT_HEAD:
@@ -153,7 +155,7 @@ class Relay:
         if self._version != version or len(self._fans) >= FANS:
             self._version = version
             self._fans = {}
-        name = [qos & 0x2F, 1 if reliable else 0]
+        name = [qos & (QOS_PRIORITY | QOS_HELD), 1 if reliable else 0]
         for faces in told:
             name.append(-1)
             for face in faces:
@@ -163,9 +165,9 @@ class Relay:
         if fan is None:
             groups: list[Group] = []
             for faces in told:
-                ways = [face.way(qos & 7, reliable) for face in faces]
+                ways = [face.way(qos & QOS_PRIORITY, reliable) for face in faces]
                 groups.append(Group([outbox for outbox in ways if outbox is not None]))
-            fan = Fan(groups, qos & 7, reliable, self._holds(qos, reliable))
+            fan = Fan(groups, qos & QOS_PRIORITY, reliable, self._holds(qos, reliable))
             self._fans[key] = fan
         return fan
 
@@ -213,11 +215,11 @@ class Relay:
     def one(self, outbox: Outbox, data: bytes, qos: int, reliable: bool) -> None:
         """Pass on one message that was read and written again."""
         hold = self._holds(qos, reliable)
-        self._hand_over(outbox, [data], len(data), 1, qos & 7, reliable, hold)
+        self._hand_over(outbox, [data], len(data), 1, qos & QOS_PRIORITY, reliable, hold)
 
     def _holds(self, qos: int, reliable: bool) -> bool:
         """Whether a sample may not be dropped on its way: its sender would rather wait."""
-        return self._patient and reliable and (qos & 0x28) != 0
+        return self._patient and reliable and (qos & QOS_HELD) != 0
 
     def _hand_over(
         self, outbox: Outbox, parts: list[bytes], size: int, count: int, priority: int,
@@ -231,13 +233,10 @@ class Relay:
 def head(face: Face, inbound: Inbound, qos: int) -> bytes:
     """All that comes before the value, in the words of one neighbour."""
     scope, mine, suffix = face.wire_key(inbound.key, False)
-    w = Writer()
-    Push(
+    return push_head(
         scope=scope,
         suffix=suffix,
         sender_mapping=mine,
         qos=qos,
         node_id=inbound.number if face.region == inbound.region else 0,
-        body=Put(),
-    ).write(w)
-    return b"".join(w.parts)[:-2]  # without the value, which is empty: a header and a length
+    )

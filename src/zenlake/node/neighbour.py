@@ -36,6 +36,19 @@ from zenlake.wire.codec_network import (
 from zenlake.wire.codec_zenoh import Put, read_source_info
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
+from zenlake.wire.numbers import (
+    EXTENSION,
+    ID,
+    MORE,
+    PUSH_EXT_NODE_ID,
+    PUSH_EXT_QOS,
+    PUSH_FLAG_SUFFIX,
+    PUT,
+    PUT_EXT_ATTACHMENT,
+    PUT_EXT_SOURCE_INFO,
+    PUT_FLAG_ENCODING,
+    PUT_FLAG_TIMESTAMP,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from zenlake.node.node import Node
@@ -373,7 +386,7 @@ class Neighbour(Listener):
         if faces and (way.version != inbound.version or way.reliable != reliable):
             self.relay.lay(way, reliable, node.stamps is not None)
         here = bool(inbound.subscribers or inbound.frames)
-        if inbound.guarded or (faces and way.fan is None) or (way.put & 0x80 and here):
+        if inbound.guarded or (faces and way.fan is None) or (way.put & MORE and here):
             return 0
         if self.guarded and not inbound.free:
             return 0
@@ -400,10 +413,10 @@ class Neighbour(Listener):
         fraction = 0
         stamp_id = b""
         encoding = 0
-        if put & 0x20:
+        if put & PUT_FLAG_TIMESTAMP:
             seconds, fraction = r.ntp64()
             stamp_id = r.zid(r.vle(0xFF))
-        if put & 0x40:
+        if put & PUT_FLAG_ENCODING:
             encoding = r.vle(0xFFFF_FFFF)
             if encoding > 0x1_FFFF or (encoding & 1 and here):  # no such, or one with a schema
                 r.pos = start
@@ -411,7 +424,7 @@ class Neighbour(Listener):
             if encoding & 1:
                 r.skip(r.vle(0xFF))
             encoding >>= 1
-        if put & 0x80 and not skip_known(r):
+        if put & MORE and not skip_known(r):
             r.pos = start
             return False
         size = r.vle(0xFFFF_FFFF)
@@ -480,7 +493,7 @@ def walk_head(data: bytes, start: int, end: int) -> int:
         if data[pos] >= 0x80:
             return 0
         pos += 1
-    if header & 0x20:
+    if header & PUSH_FLAG_SUFFIX:
         length = data[pos]
         pos += 1
         if length >= 0x80:
@@ -489,23 +502,23 @@ def walk_head(data: bytes, start: int, end: int) -> int:
             length = (length & 0x7F) | (data[pos] << 7)
             pos += 1
         pos += length
-    more = header & 0x80
+    more = header & MORE
     while more:
         if pos + 2 >= end:
             return 0
         tag = data[pos]
-        kind = tag & 0x7F
+        kind = tag & EXTENSION
         pos += 1
-        if kind == 0x33:
+        if kind == PUSH_EXT_NODE_ID:
             if data[pos] >= 0x80:
                 pos += 1  # never more than two: such a node id is read by others
-        elif kind != 0x21:
+        elif kind != PUSH_EXT_QOS:
             return 0
         if pos >= end or data[pos] >= 0x80:
             return 0
         pos += 1
-        more = tag & 0x80
-    if pos >= end or data[pos] & 0x1F != 0x01:
+        more = tag & MORE
+    if pos >= end or data[pos] & ID != PUT:
         return 0
     return pos + 1
 
@@ -514,16 +527,16 @@ def skip_known(r: Reader) -> bool:
     """Pass over the extensions of a value if all are known; they are checked all the same."""
     while True:
         tag = r.u8()
-        kind = tag & 0x7F
-        if kind == 0x43:
+        kind = tag & EXTENSION
+        if kind == PUT_EXT_ATTACHMENT:
             r.skip(r.vle(0xFFFF_FFFF))
-        elif kind == 0x41:
+        elif kind == PUT_EXT_SOURCE_INFO:
             former = r.narrow(r.vle(0xFFFF_FFFF))
             read_source_info(r)
             r.widen(former, "Put.source_info")
         else:
             return False
-        if tag < 0x80:
+        if tag < MORE:
             return True
 
 

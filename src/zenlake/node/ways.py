@@ -11,7 +11,8 @@ from zenlake.node.sink import FrameSink
 from zenlake.routing.policy.messages import PUT
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.regions import CLIENT
-from zenlake.transport.framing import vle
+from zenlake.wire.codec_network import push_head
+from zenlake.wire.codec_zenoh import put_head
 
 if TYPE_CHECKING:
     from zenlake.node.neighbour import Neighbour
@@ -29,11 +30,11 @@ def find_publication_way(node: Node, publication: Publication) -> None:
             outbox = face.way(publication.priority, publication.reliable)
             if outbox is not None:
                 remote = Remote(face, outbox, key)
-                remote.put_head = put_head(publication, remote)
+                remote.put_head = publication_head(publication, remote)
                 remotes.append(remote)
         for crowd in node.crowds:
             remote = Remote(crowd.face, crowd.group.outbox, key)
-            remote.put_head = put_head(publication, remote)
+            remote.put_head = publication_head(publication, remote)
             remotes.append(remote)
     publication.remotes = remotes
     publication.guarded = any(
@@ -95,28 +96,12 @@ def find_way(node: Node, neighbour: Neighbour, inbound: Inbound) -> None:
     )
 
 
-def put_head(publication: Publication, remote: Remote) -> bytes:
+def publication_head(publication: Publication, remote: Remote) -> bytes:
     """All of a put up to the length of its payload: it is the same for every sample."""
-    header = 0x1D
-    parts: list[bytes] = [b"", vle(remote.scope)]
-    if remote.suffix:
-        header |= 0x20
-        suffix = remote.suffix.encode("utf-8")
-        parts.append(vle(len(suffix)))
-        parts.append(suffix)
-    if remote.mine:
-        header |= 0x40
-    if publication.qos != 5:
-        header |= 0x80
-        parts.append(bytes((0x21, publication.qos)))
-    parts[0] = bytes((header,))
-    if publication.encoding or publication.schema:
-        schema = publication.schema
-        parts.append(b"\x41")
-        parts.append(vle((publication.encoding << 1) | (1 if schema else 0)))
-        if schema:
-            parts.append(vle(len(schema)))
-            parts.append(schema)
-    else:
-        parts.append(b"\x01")
-    return b"".join(parts)
+    head = push_head(
+        scope=remote.scope,
+        suffix=remote.suffix,
+        sender_mapping=remote.mine,
+        qos=publication.qos,
+    )
+    return head + put_head(encoding=publication.encoding, schema=publication.schema)

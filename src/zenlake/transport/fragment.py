@@ -10,10 +10,11 @@ from typing import Final
 
 from zenlake.errors import DecodeError
 from zenlake.transport.piece import Piece
-from zenlake.wire.codec_network import Push, read_network
-from zenlake.wire.codec_zenoh import Put
+from zenlake.wire.codec_network import Push, read_network, skip_push_head
+from zenlake.wire.codec_zenoh import Put, skip_put_head
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
+from zenlake.wire.numbers import ID, PUSH, PUT
 
 #: Below this many bytes a piece costs more to keep than it carries: so many pieces are kept on
 #: the average, and a stranger who sends a message byte by byte loses it.
@@ -108,37 +109,14 @@ def value_at(head: bytes) -> int:
     try:
         r = Reader(head)
         header = r.u8()
-        if header & 0x1F != 0x1D:
+        if header & ID != PUSH:
             return -1
-        r.skip_vle()
-        if header & 0x20:
-            r.skip(r.vle(0xFFFF))
-        if header & 0x80:
-            _skip_extensions(r)
+        skip_push_head(r, header)
         header = r.u8()
-        if header & 0x1F != 0x01:
-            return -1
-        if header & 0x20:
-            r.skip_vle()
-            r.skip(r.vle(16))
-        if header & 0x40 and r.vle(0xFFFF_FFFF) & 1:
-            r.skip(r.vle(0xFF))
-        if header & 0x80 and _skip_extensions(r):
-            return -1  # in shared memory: another shape
+        if header & ID != PUT or not skip_put_head(r, header):
+            return -1  # or in shared memory: another shape
         at = r.pos
         r.skip_vle()
     except DecodeError:
         return -1
     return at
-
-
-def _skip_extensions(r: Reader) -> bool:
-    """Pass over extensions; whether one of them says that the value is sliced."""
-    sliced = False
-    while True:
-        tag = r.u8()
-        if tag & 0x7F == 0x12:
-            sliced = True
-        r.skip_extension(tag & 0xEF, "Put")
-        if tag < 0x80:
-            return sliced

@@ -63,6 +63,7 @@ from zenlake.wire.codec_network import read_network, skip_network
 from zenlake.wire.codec_transport import Close, read_transport
 from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.message import Message
+from zenlake.wire.numbers import PUSH, RESPONSE
 
 #: The largest message that is taken in on a low-latency link.
 LARGEST_BARE: Final = 1 << 24
@@ -265,13 +266,13 @@ class Unicast:
             self._other(read_transport(r), now)
             return
         listener = self.listener
-        if kind == 0x1D and listener.rows:
+        if kind == PUSH and listener.rows:
             taken = listener.heard_rows(r, True)
             if taken:
                 self.received += taken
                 self.lanes.messages[11] += taken
                 return
-        taken = listener.heard_push(r, True) if kind == 0x1D else 0
+        taken = listener.heard_push(r, True) if kind == PUSH else 0
         if not taken:
             listener.heard(read_network(r), DATA, True)
             taken = 1
@@ -335,18 +336,18 @@ class Unicast:
             kind = data[r.pos] & 0x1F
             if kind < 0x19:
                 break
-            if kind == 0x1D and listener.rows:
+            if kind == PUSH and listener.rows:
                 taken = listener.heard_rows(r, reliable)
                 if taken:
                     self.received += taken
                     continue
-            if kind == 0x1D:
+            if kind == PUSH:
                 taken = listener.heard_push(r, reliable)
                 if taken:
                     self.received += taken
                     continue
             self.received += 1
-            if kind == 0x1B and listener.heard_reply(r):
+            if kind == RESPONSE and listener.heard_reply(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
         lanes.messages[lane] += self.received - before

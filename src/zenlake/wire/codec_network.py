@@ -367,6 +367,82 @@ def skip_push(r: Reader, header: int) -> None:
     skip_put_or_del(r)
 
 
+def push_head(
+    *,
+    scope: int,
+    suffix: str = "",
+    sender_mapping: bool = True,
+    qos: int = 5,
+    timestamp: Timestamp | None = None,
+    node_id: int = 0,
+    timestamp_stack: TimestampStack | None = None,
+) -> bytes:
+    """All of Push that stands before its body."""
+    w = Writer()
+    flag_n = len(suffix) > 0
+    header = 0x1D
+    if flag_n:
+        header |= 0x20
+    if sender_mapping:
+        header |= 0x40
+    more = 0
+    if qos != 5:
+        more += 1
+    if timestamp is not None:
+        more += 1
+    if node_id != 0:
+        more += 1
+    if timestamp_stack is not None:
+        more += 1
+    if more:
+        header |= 0x80
+    w.u8(header)
+    w.vle(scope, 0xFFFF)
+    if flag_n:
+        w.text(suffix, 0xFFFF)
+    if qos != 5:
+        more -= 1
+        w.u8(0x21 | (0x80 if more else 0))
+        w.vle(qos, 0xFF)
+    if timestamp is not None:
+        more -= 1
+        w.u8(0x42 | (0x80 if more else 0))
+        place = w.hold()
+        start = w.size
+        timestamp.write(w)
+        w.fill(place, start, 0xFFFFFFFF)
+    if node_id != 0:
+        more -= 1
+        w.u8(0x33 | (0x80 if more else 0))
+        w.vle(node_id, 0xFFFF)
+    if timestamp_stack is not None:
+        more -= 1
+        w.u8(0x47 | (0x80 if more else 0))
+        place = w.hold()
+        start = w.size
+        timestamp_stack.write(w)
+        w.fill(place, start, 0xFFFFFFFF)
+    return w.getvalue()
+
+
+def skip_push_head(r: Reader, header: int) -> bool:
+    """Pass over what stands before the body of Push; whether that follows."""
+    r.skip_vle()
+    if header & 0x20:
+        r.skip(r.vle(0xFFFF))
+    if header & 0x80:
+        while True:
+            tag = r.u8()
+            kind = tag & 0x7F
+            if kind == 0x33:
+                r.skip_vle()
+            else:
+                r.skip_extension(tag, "Push")
+            if tag < 0x80:
+                break
+    return True
+
+
 class Request(Message):
     """A question on its way to queryables."""
 
@@ -794,6 +870,69 @@ def skip_response(r: Reader, header: int) -> None:
             if tag < 0x80:
                 break
     skip_reply_or_err(r)
+
+
+def response_head(
+    *,
+    id: int,
+    scope: int,
+    suffix: str = "",
+    sender_mapping: bool = True,
+    qos: int = 5,
+    timestamp: Timestamp | None = None,
+    responder: Responder | None = None,
+    timestamp_stack: TimestampStack | None = None,
+) -> bytes:
+    """All of Response that stands before its body."""
+    w = Writer()
+    flag_n = len(suffix) > 0
+    header = 0x1B
+    if flag_n:
+        header |= 0x20
+    if sender_mapping:
+        header |= 0x40
+    more = 0
+    if qos != 5:
+        more += 1
+    if timestamp is not None:
+        more += 1
+    if responder is not None:
+        more += 1
+    if timestamp_stack is not None:
+        more += 1
+    if more:
+        header |= 0x80
+    w.u8(header)
+    w.vle(id, 0xFFFFFFFF)
+    w.vle(scope, 0xFFFF)
+    if flag_n:
+        w.text(suffix, 0xFFFF)
+    if qos != 5:
+        more -= 1
+        w.u8(0x21 | (0x80 if more else 0))
+        w.vle(qos, 0xFF)
+    if timestamp is not None:
+        more -= 1
+        w.u8(0x42 | (0x80 if more else 0))
+        place = w.hold()
+        start = w.size
+        timestamp.write(w)
+        w.fill(place, start, 0xFFFFFFFF)
+    if responder is not None:
+        more -= 1
+        w.u8(0x43 | (0x80 if more else 0))
+        place = w.hold()
+        start = w.size
+        responder.write(w)
+        w.fill(place, start, 0xFFFFFFFF)
+    if timestamp_stack is not None:
+        more -= 1
+        w.u8(0x47 | (0x80 if more else 0))
+        place = w.hold()
+        start = w.size
+        timestamp_stack.write(w)
+        w.fill(place, start, 0xFFFFFFFF)
+    return w.getvalue()
 
 
 class ResponseFinal(Message):

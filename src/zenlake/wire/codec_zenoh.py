@@ -414,6 +414,78 @@ def skip_put(r: Reader, header: int) -> None:
             skip_slice(r)
 
 
+def put_head(
+    *,
+    timestamp: Timestamp | None = None,
+    encoding: int = 0,
+    schema: bytes = b"",
+    source_info: SourceInfo | None = None,
+    attachment: bytes | None = None,
+) -> bytes:
+    """All of Put that stands before its payload."""
+    w = Writer()
+    flag_t = timestamp is not None
+    flag_e = encoding != 0 or len(schema) > 0
+    flag_s = len(schema) > 0
+    header = 0x01
+    if flag_t:
+        header |= 0x20
+    if flag_e:
+        header |= 0x40
+    more = 0
+    if source_info is not None:
+        more += 1
+    if attachment is not None:
+        more += 1
+    if more:
+        header |= 0x80
+    w.u8(header)
+    if flag_t:
+        if timestamp is not None:
+            timestamp.write(w)
+    if flag_e:
+        if encoding < 0 or encoding > 0xFFFF:
+            raise EncodeError(f"Put.encoding is {encoding}: 0 to 65535")
+        w.vle((encoding << 1) | (1 if flag_s else 0), 0xFFFFFFFF)
+    if flag_e and flag_s:
+        w.sized(schema, 0xFF)
+    if source_info is not None:
+        more -= 1
+        w.u8(0x41 | (0x80 if more else 0))
+        place = w.hold()
+        start = w.size
+        source_info.write(w)
+        w.fill(place, start, 0xFFFFFFFF)
+    if attachment is not None:
+        more -= 1
+        w.u8(0x43 | (0x80 if more else 0))
+        w.sized(attachment, 0xFFFFFFFF)
+    return w.getvalue()
+
+
+def skip_put_head(r: Reader, header: int) -> bool:
+    """Pass over what stands before the payload of Put; whether that follows."""
+    if header & 0x20:
+        skip_timestamp(r)
+    encoding_and_flag = 0
+    if header & 0x40:
+        encoding_and_flag = r.vle(0xFFFFFFFF)
+    if header & 0x40 and encoding_and_flag & 1:
+        r.skip(r.vle(0xFF))
+    shm: bool = False
+    if header & 0x80:
+        while True:
+            tag = r.u8()
+            kind = tag & 0x7F
+            if kind == 0x12:
+                shm = True
+            else:
+                r.skip_extension(tag, "Put")
+            if tag < 0x80:
+                break
+    return not shm
+
+
 class Del(Message):
     """A deletion."""
 

@@ -11,11 +11,29 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import read_i64_le, write_i64_le
 from mypy_extensions import i64
 
+from zenlake.journal.ingest.names import Name, Seen
 from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, Table, write_view
 from zenlake.node.forward import Fan, Inbound, Relay, Way
 from zenlake.node.sink import Lane
 from zenlake.node.stamps import Stamps
+from zenlake.values.qos import QOS_DEFAULT
 from zenlake.wire.cursor import Reader, Writer
+from zenlake.wire.numbers import (
+    DEL,
+    DEL_EXT_ATTACHMENT,
+    EXTENSION,
+    ID,
+    MORE,
+    PUSH,
+    PUSH_EXT_QOS,
+    PUSH_FLAG_SENDER_MAPPING,
+    PUSH_FLAG_SUFFIX,
+    PUT,
+    PUT_EXT_ATTACHMENT,
+    PUT_EXT_SOURCE_INFO,
+    PUT_FLAG_ENCODING,
+    PUT_FLAG_TIMESTAMP,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from zenlake.journal.ingest.kernel import Rows
@@ -25,46 +43,6 @@ SLOTS: Final = 1024
 NAMES: Final = 1 << 14
 #: Of one name, how many ways to say it are remembered: with which quality, with which fields.
 WAYS: Final = 16
-
-
-class Seen:
-    """The id that was seen last somewhere, to be known again without making an object."""
-
-    __slots__ = ("high", "low", "number", "size")
-
-    def __init__(self) -> None:
-        """None yet."""
-        self.size: i64 = 0
-        self.low: i64 = 0
-        self.high: i64 = 0
-        self.number: i64 = 0
-
-
-class Name:
-    """A key as one neighbour names it; it rarely has more than one publisher."""
-
-    __slots__ = (
-        "deletes", "forwarded", "inbound", "key", "said", "short", "source", "stamp", "suffix",
-        "way", "ways",
-    )  # fmt: skip
-
-    def __init__(
-        self, key: i64, short: i64, suffix: bytes, inbound: Inbound, deletes: bool
-    ) -> None:
-        """`key`: its number; `short`: header and scope of the messages that name it."""
-        self.inbound: Inbound = inbound
-        self.deletes: bool = deletes
-        #: Whether other neighbours hear it; how its puts go on by what their heads say beside the
-        #: key, and the last of these ways.
-        self.forwarded: bool = bool(inbound.faces)
-        self.ways: dict[int, Way] = {}
-        self.said: i64 = -1
-        self.way: Way | None = None
-        self.key: i64 = key
-        self.short: i64 = short
-        self.suffix: bytes = suffix
-        self.stamp: Seen = Seen()
-        self.source: Seen = Seen()
 
 
 class RowLane(Lane):
@@ -85,6 +63,15 @@ class RowLane(Lane):
         self._last: i64 = 0
         self._reading: i64 = 0
         self._limit: i64 = 0
+        #: What the parts of a message were that only some have.
+        self._encoding_id: i64 = 0
+        self._schema_at: i64 = 0
+        self._schema_size: i64 = 0
+        self._attachment_at: i64 = -1
+        self._attachment_size: i64 = 0
+        self._source: i64 = -1
+        self._eid: i64 = 0
+        self._sn: i64 = 0
 
     def clear(self) -> None:
         """Forget all names."""
@@ -100,7 +87,11 @@ class RowLane(Lane):
                 self.generation = rows.generation
             number = rows.key_number(str(inbound.key_expr))
         tail = suffix.encode("utf-8")
-        header = 0x1D | (0x20 if tail else 0) | (0x40 if mine else 0)
+        header = PUSH
+        if tail:
+            header |= PUSH_FLAG_SUFFIX
+        if mine:
+            header |= PUSH_FLAG_SENDER_MAPPING
         w = Writer()
         w.vle(scope, 0xFFFF)
         if tail:
@@ -108,7 +99,7 @@ class RowLane(Lane):
         name = w.getvalue()
         found = Name(number, (scope << 8) | header, tail, inbound, deletes)
         self.names[bytes((header,)) + name] = found
-        self.names[bytes((header | 0x80,)) + name] = found  # with extensions
+        self.names[bytes((header | MORE,)) + name] = found  # with extensions
 
     def walk(self, r: Reader, reliable: bool) -> int:
         """Take what can be taken."""
@@ -220,6 +211,12 @@ class RowLane(Lane):
             seen.size = size
         return seen.number
 
+    # ------------------------------------------------------------------------------ the walk
+    #
+    # Parts that only some messages have are functions: each gives the place behind it, or -1 if it
+    # is not usual, and leaves what it found in attributes. Everything that nearly every message
+    # has is in the one loop, because a call for each would cost as much as the work.
+
     def _walk(self, table: Table, data: bytes, start: i64, end: i64, lane: i64) -> i64:
         """Write rows; `_stop` is then where the first message begins that was not taken."""
         rows = table.rows
@@ -232,7 +229,7 @@ class RowLane(Lane):
         chunk: i64 = table.chunk_number
         while pos + 4 <= end:
             header: i64 = data[pos]
-            if header & 0x1F != 0x1D:
+            if header & ID != PUSH:
                 break
             # -- the key
             scope: i64 = data[pos + 1]
@@ -244,7 +241,7 @@ class RowLane(Lane):
                 if byte >= 0x80:
                     break
             at = pos
-            if header & 0x20:
+            if header & PUSH_FLAG_SUFFIX:
                 length: i64 = data[pos]
                 pos += 1
                 if length >= 0x80:
@@ -262,59 +259,56 @@ class RowLane(Lane):
             found = self._find(data, stop, at, pos, (scope << 8) | (header & 0x7F))
             if found is None:
                 break
-            qos: i64 = 5
-            if header & 0x80:
-                if pos + 4 > end or data[pos] != 0x21:
+            # -- how it is sent
+            qos: i64 = QOS_DEFAULT
+            if header & MORE:
+                if pos + 4 > end or data[pos] != PUSH_EXT_QOS:
                     break
                 qos = data[pos + 1]
                 if qos >= 0x80:
                     break
                 pos += 2
             flags: i64 = lane | qos
-            # -- the body
+            # -- what it is, and who else hears it
             body: i64 = data[pos]
             pos += 1
-            kind = body & 0x1F
-            if kind == 2:
+            kind = body & ID
+            if kind == DEL:
                 if not found.deletes:
                     break
                 flags |= DELETED
-            elif kind != 1:
+            elif kind != PUT:
                 break
             fan: Fan | None = None
             way = found.way
             if found.forwarded:
-                said = (header & 0x80) << 9 | qos << 8 | body
+                said = (header & MORE) << 9 | qos << 8 | body
                 reliable = lane != 0
                 if way is None or said != found.said or way.reliable != reliable:
                     way = self._way(found, said, data[stop:pos], qos, reliable)
                 fan = way.fan
                 if fan is None:
                     break
-            value_at = pos
+            body_at = pos
+            # -- its time
             time: i64 = 0
             after: i64 = last
             number: i64 = 0
-            if body & 0x20:
+            if body & PUT_FLAG_TIMESTAMP:  # the same bit in both
                 if pos + 11 > end:
                     break
                 word = read_i64_le(data, pos)
-                # Nine bytes, all but the last with more to come: eight times seven bits are moved
-                # together. No constant has 63 bits, which compiled code would keep as an object.
-                if word >= 0 or word & 0x0080_8080_8080_8080 != 0x0080_8080_8080_8080:
+                if not is_long(word):
                     break  # a time of the year 1970
-                word = (word & 0x007F_007F_007F_007F) | ((word >> 1) & 0x3F80_3F80_3F80_3F80)
-                word = (word & 0x0000_3FFF_0000_3FFF) | ((word >> 2) & 0x0FFF_C000_0FFF_C000)
-                word = (word & 0x0FFF_FFFF) | ((word >> 4) & 0x00FF_FFFF_F000_0000)
                 top: i64 = data[pos + 8]
-                time = word + ((top - 0x80) << 56)
+                time = squeezed(word) + ((top - 0x80) << 56)
                 size: i64 = data[pos + 9]
                 pos += 10
                 if size < 1 or size > 16 or pos + size > end or data[pos + size - 1] == 0:
                     break
                 number = self._zid(found.stamp, data, pos, size)
                 pos += size
-                if stamps is not None and kind == 1:
+                if stamps is not None and kind == PUT:
                     if time > self._limit:
                         break
                     if time > after:
@@ -322,110 +316,33 @@ class RowLane(Lane):
                     if self._reading > after:
                         after = self._reading
             else:
-                if stamps is None or kind == 2:
+                if stamps is None or kind == DEL:
                     flags |= UNSTAMPED
                 time = last + 1
                 if time < self._reading:
                     time = self._reading
                 after = time
-            schema_at: i64 = 0
-            schema_size: i64 = 0
-            if kind == 1 and body & 0x40:
-                if pos + 3 > end:
+            # -- what only some have
+            schema: i64 = 0
+            if kind == PUT and body & PUT_FLAG_ENCODING:
+                pos = self._encoding(data, pos, end)
+                if pos < 0:
                     break
-                encoding: i64 = data[pos]
-                pos += 1
-                if encoding >= 0x80:
-                    byte = data[pos]
-                    encoding = (encoding & 0x7F) | ((byte & 0x7F) << 7)
-                    pos += 1
-                    if byte >= 0x80:
-                        byte = data[pos]
-                        encoding |= byte << 14
-                        pos += 1
-                        if byte >= 0x80:
-                            break
-                flags |= ((encoding >> 1) & 0xFFFF) << 16
-                if encoding & 1:
-                    if pos >= end:
-                        break
-                    schema_size = data[pos]
-                    pos += 1
-                    if schema_size >= 0x80:
-                        break
-                    schema_at = pos
-                    pos += schema_size
-                if pos > end:
+                flags |= self._encoding_id << 16
+                schema = self._schema_size
+            if body & MORE:
+                pos = self._extensions(found, data, pos, end, kind)
+                if pos < 0:
                     break
-            attachment_at: i64 = -1
-            attachment_size: i64 = 0
-            source: i64 = -1
-            eid: i64 = 0
-            sn: i64 = 0
-            if body & 0x80:
-                more = True
-                while more and pos + 2 <= end:
-                    tag: i64 = data[pos]
-                    byte = data[pos + 1]
-                    pos += 2
-                    size = byte & 0x7F
-                    shift: i64 = 7
-                    while byte >= 0x80 and shift < 28 and pos < end:
-                        byte = data[pos]
-                        size |= (byte & 0x7F) << shift
-                        shift += 7
-                        pos += 1
-                    if byte >= 0x80 or pos + size > end:
-                        break
-                    if tag & 0x7F == 0x41:
-                        if size < 4:
-                            break
-                        packed: i64 = data[pos]
-                        width = (packed >> 4) + 1
-                        inner = pos + 1 + width
-                        pos += size
-                        if inner + 2 > pos or data[inner - 1] == 0:
-                            break
-                        source = self._zid(found.source, data, inner - width, width)
-                        byte = data[inner]
-                        inner += 1
-                        eid = byte & 0x7F
-                        shift = 7
-                        while byte >= 0x80 and shift < 42 and inner < pos:
-                            byte = data[inner]
-                            eid |= (byte & 0x7F) << shift
-                            shift += 7
-                            inner += 1
-                        if byte >= 0x80 or inner >= pos:
-                            break
-                        byte = data[inner]
-                        inner += 1
-                        sn = byte & 0x7F
-                        shift = 7
-                        while byte >= 0x80 and shift < 42 and inner < pos:
-                            byte = data[inner]
-                            sn |= (byte & 0x7F) << shift
-                            shift += 7
-                            inner += 1
-                        if byte >= 0x80 or inner != pos:
-                            break
-                    elif tag & 0x7F == 0x44 - kind:
-                        attachment_at = pos
-                        attachment_size = size
-                        pos += size
-                    else:
-                        break
-                    more = tag >= 0x80
-                if more:
-                    break
+            # -- its value
             value: i64 = 0
-            if kind == 1:
+            if kind == PUT:
                 if pos >= end:
                     break
                 byte = data[pos]
                 pos += 1
                 value = byte & 0x7F
-                shift = 7
+                shift: i64 = 7
                 while byte >= 0x80 and shift < 28 and pos < end:
                     byte = data[pos]
                     value |= (byte & 0x7F) << shift
@@ -438,20 +355,11 @@ class RowLane(Lane):
             write_i64_le(rows, time)
             write_i64_le(rows, flags)
             write_i64_le(rows, found.key | (number << 32))
-            if schema_size:
-                pieces = table.schemas
-                write_i64_le(pieces, first + count)
-                write_view(pieces, data, schema_at, schema_size, chunk)
-            if attachment_at >= 0:
-                pieces = table.attachments
-                write_i64_le(pieces, first + count)
-                write_view(pieces, data, attachment_at, attachment_size, chunk)
-            if source >= 0:
-                pieces = table.sources
-                write_i64_le(pieces, first + count)
-                write_i64_le(pieces, source)
-                write_i64_le(pieces, eid & 0xFFFF_FFFF)
-                write_i64_le(pieces, sn & 0xFFFF_FFFF)
+            if schema:
+                write_i64_le(table.schemas, first + count)
+                write_view(table.schemas, data, self._schema_at, schema, chunk)
+            if body & MORE:
+                self._write_extensions(table, data, first + count, chunk)
             count += 1
             last = after
             inbound = found.inbound
@@ -459,13 +367,141 @@ class RowLane(Lane):
             inbound.size += value
             pos += value
             stop = pos
+            # -- and on to others
             if fan is not None and way is not None:
-                if stamps is None or body & 0x20:
-                    self.relay.add(way, fan, b"", b"", data[value_at:pos])
+                if stamps is None or body & PUT_FLAG_TIMESTAMP:
+                    self.relay.add(way, fan, b"", b"", data[body_at:pos])
                 else:
                     stamps.write(time)
-                    self.relay.add(way, fan, stamps.first, stamps.rest, data[value_at:pos])
+                    self.relay.add(way, fan, stamps.first, stamps.rest, data[body_at:pos])
         table.count = first + count
         self._stop = stop
         self._last = last
         return count
+
+    def _encoding(self, data: bytes, pos: i64, end: i64) -> i64:
+        """Read an encoding: its number, and where its schema lies."""
+        if pos + 3 > end:
+            return -1
+        encoding: i64 = data[pos]
+        pos += 1
+        if encoding >= 0x80:
+            byte: i64 = data[pos]
+            encoding = (encoding & 0x7F) | ((byte & 0x7F) << 7)
+            pos += 1
+            if byte >= 0x80:
+                byte = data[pos]
+                encoding |= byte << 14
+                pos += 1
+                if byte >= 0x80:
+                    return -1
+        self._encoding_id = (encoding >> 1) & 0xFFFF
+        size: i64 = 0
+        if encoding & 1:
+            if pos >= end:
+                return -1
+            size = data[pos]
+            pos += 1
+            if size >= 0x80:
+                return -1
+        self._schema_at = pos
+        self._schema_size = size
+        pos += size
+        return pos if pos <= end else -1
+
+    def _extensions(self, name: Name, data: bytes, pos: i64, end: i64, kind: i64) -> i64:
+        """Read the extensions of a value: which source it has, and where its attachment lies."""
+        attachment: i64 = PUT_EXT_ATTACHMENT if kind == PUT else DEL_EXT_ATTACHMENT
+        self._attachment_at = -1
+        self._source = -1
+        more = True
+        while more and pos + 2 <= end:
+            tag: i64 = data[pos]
+            byte: i64 = data[pos + 1]
+            pos += 2
+            size = byte & 0x7F
+            shift: i64 = 7
+            while byte >= 0x80 and shift < 28 and pos < end:
+                byte = data[pos]
+                size |= (byte & 0x7F) << shift
+                shift += 7
+                pos += 1
+            if byte >= 0x80 or pos + size > end:
+                return -1
+            if tag & EXTENSION == PUT_EXT_SOURCE_INFO:  # the same in both
+                if not self._source_info(name, data, pos, size):
+                    return -1
+            elif tag & EXTENSION == attachment:
+                self._attachment_at = pos
+                self._attachment_size = size
+            else:
+                return -1
+            pos += size
+            more = tag >= MORE
+        return -1 if more else pos
+
+    def _source_info(self, name: Name, data: bytes, pos: i64, size: i64) -> bool:
+        """Read which source a value has, and its number there."""
+        if size < 4:
+            return False
+        packed: i64 = data[pos]
+        width = (packed >> 4) + 1
+        end = pos + size
+        pos += 1 + width
+        if pos + 2 > end or data[pos - 1] == 0:
+            return False
+        self._source = self._zid(name.source, data, pos - width, width)
+        byte: i64 = data[pos]
+        pos += 1
+        found: i64 = byte & 0x7F
+        shift: i64 = 7
+        while byte >= 0x80 and shift < 42 and pos < end:
+            byte = data[pos]
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            pos += 1
+        if byte >= 0x80 or pos >= end:
+            return False
+        self._eid = found & 0xFFFF_FFFF
+        byte = data[pos]
+        pos += 1
+        found = byte & 0x7F
+        shift = 7
+        while byte >= 0x80 and shift < 42 and pos < end:
+            byte = data[pos]
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            pos += 1
+        if byte >= 0x80 or pos != end:
+            return False
+        self._sn = found & 0xFFFF_FFFF
+        return True
+
+    def _write_extensions(self, table: Table, data: bytes, row: i64, chunk: i64) -> None:
+        """Write what `_extensions` found."""
+        if self._attachment_at >= 0:
+            pieces = table.attachments
+            write_i64_le(pieces, row)
+            write_view(pieces, data, self._attachment_at, self._attachment_size, chunk)
+        if self._source >= 0:
+            pieces = table.sources
+            write_i64_le(pieces, row)
+            write_i64_le(pieces, self._source)
+            write_i64_le(pieces, self._eid)
+            write_i64_le(pieces, self._sn)
+
+
+def is_long(word: i64) -> bool:
+    """Whether each of eight bytes says that another follows: a number of nine bytes."""
+    return word < 0 and word & 0x0080_8080_8080_8080 == 0x0080_8080_8080_8080
+
+
+def squeezed(word: i64) -> i64:
+    """The seven low bits of each of eight bytes, together.
+
+    They are moved by twos, fours and eights. No constant has 63 bits, which compiled code would
+    keep as an object.
+    """
+    word = (word & 0x007F_007F_007F_007F) | ((word >> 1) & 0x3F80_3F80_3F80_3F80)
+    word = (word & 0x0000_3FFF_0000_3FFF) | ((word >> 2) & 0x0FFF_C000_0FFF_C000)
+    return (word & 0x0FFF_FFFF) | ((word >> 4) & 0x00FF_FFFF_F000_0000)

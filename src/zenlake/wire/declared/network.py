@@ -58,7 +58,7 @@ class Responder:
     eid = z32(wrap=True)
 
 
-@PAGE.message(0x1D, "N M Z")
+@PAGE.message(0x1D, "N M Z", head="body")
 class Push:
     """A sample on its way to subscribers."""
 
@@ -90,7 +90,7 @@ class Request:
     body = one_of("Query")
 
 
-@PAGE.message(0x1B, "N M Z")
+@PAGE.message(0x1B, "N M Z", head="body")
 class Response:
     """One answer on its way back."""
 

@@ -474,6 +474,7 @@ class MessageSpec:
     inner: bool = False  # stands inside another message only, with ids of its own
     aliases: tuple[tuple[int, str], ...] = ()  # ids it is read under, and the flag each implies
     refuses_stray: bool = False  # a field set where it has no place is refused, not dropped
+    head: str = ""  # the field before which lanes cut it that make no message
 
     @property
     def extensible(self) -> bool:
@@ -523,7 +524,7 @@ class Page:
     def message(
         self, id: int, flags: str = "", *, keeps_unknown: bool = False,
         marker: bool = False, inner: bool = False, aliases: Mapping[int, str] | None = None,
-        **fixed: bool,
+        head: str = "", **fixed: bool,
     ) -> Callable[[type], type]:  # fmt: skip
         """Declare a message; `flags` names header bits 5, 6 and 7 in that order.
 
@@ -537,6 +538,7 @@ class Page:
             "keeps_unknown": keeps_unknown, "marker": marker, "inner": inner,
             "markers": () if marker or inner else self.markers,
             "aliases": tuple((aliases or {}).items()), "refuses_stray": old,
+            "head": head,
         }  # fmt: skip
         return lambda declared: self._add(declared, **options)
 

@@ -59,7 +59,7 @@ class QueryBody:
     payload = rest()
 
 
-@PAGE.message(0x01, "T E Z", keeps_unknown=True)
+@PAGE.message(0x01, "T E Z", keeps_unknown=True, head="payload")
 class Put:
     """A value."""
 

@@ -1,4 +1,4 @@
-"""From declarations to code: writes the `codec_*.py` files.
+"""From declarations to code: writes the `codec_*.py` files and `numbers.py`.
 
 The generated text is what a careful person would type: straight-line, typed, readable, and
 compiled like any other module. `python -m zenlake.wire.generator.generate` writes the files;
@@ -15,6 +15,7 @@ from pathlib import Path
 from zenlake.wire.declared.schema import Many, Messages, OneOf, Page
 from zenlake.wire.generator.emit import snake
 from zenlake.wire.generator.emit_class import ClassText
+from zenlake.wire.generator.emit_head import head_text, numbers_text
 from zenlake.wire.generator.emit_marked import marked_reader_text
 from zenlake.wire.generator.emit_reader import reader_text, skipper_text, union_reader_text
 
@@ -87,6 +88,8 @@ def codec_text(page: Page, package: str, source: str) -> str:
         body.append(reader_text(spec, names, union_name))
         if page.protocol == "1.x":
             body.append(skipper_text(spec, names, union_name))
+        if spec.head:
+            body.append(head_text(spec, names, union_name))
     for reader, members in unions.items():
         if any(reader in unions_of(other) for other in page.closure()[1:]):
             continue
@@ -157,10 +160,15 @@ def outputs() -> dict[Path, str]:
     """Every generated file of both protocols, with its text."""
     root = Path(__file__).parents[2]
     files: dict[Path, str] = {}
+    pages: list[Page] = []
     for module, package in PAGES.items():
         page: Page = importlib.import_module(module).PAGE
+        if page.protocol == "1.x":
+            pages.append(page)
         path = root / f"{inside(module_of(page, package))}.py"
         files[path] = formatted(codec_text(page, package, f"{inside(module)}.py"), path)
+    path = root / "wire" / "numbers.py"
+    files[path] = formatted(numbers_text(pages), path)
     return files
 
 
