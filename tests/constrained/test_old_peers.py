@@ -134,8 +134,8 @@ def test_what_2018_says_to_zenlake_up_is_found_with_sql(tmp_path: Path) -> None:
             eclipse.says("heard 0")
         query = "SELECT cast(value AS string) AS v FROM samples WHERE key = 'house/2018' ORDER BY v"
         lake = str(tmp_path / "data" / "lake")
-        for _ in range(20):
-            with Program("-m", "zenlake", "sql", query, "--lake", lake, "--json") as sql:
+        for _ in range(8):
+            with Program("-m", "zenlake", "sql", query, "--lake", lake, "--format", "json") as sql:
                 sql.ends()
                 rows = [json.loads(line)["v"] for line in sql.lines if line.startswith("{")]
             if len(rows) == 5:

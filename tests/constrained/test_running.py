@@ -14,7 +14,7 @@ import pytest
 from tests.constrained.lossy import Relay
 from zenlake import xrce
 from zenlake.constrained.brokering import RunningBroker
-from zenlake.constrained.volume import SqliteValues, TieredValues
+from zenlake.constrained.volume import TieredValues, VolumeValues
 from zenlake.errors import ClosedError, LocalError, Timeout
 from zenlake.xrce.client import DeclarationRefused
 from zenlake.xrce.outside import BrokerOptions, Memory
@@ -170,7 +170,7 @@ def test_a_serial_line_carries_a_session() -> None:
 def test_persistent_values_outlive_the_broker(tmp_path: Path) -> None:
     file = str(tmp_path / "values" / "z18.sqlite")
     for expected in ([], [("x", b"kept")]):
-        volume = SqliteValues(file)
+        volume = VolumeValues.in_file(file)
         running = RunningBroker(BrokerOptions(b"brokerid"), values=TieredValues(Memory(), volume))
         running.start(["udp/127.0.0.1:0"])
         with xrce.open(running.locators()[0]) as session:
@@ -182,15 +182,16 @@ def test_persistent_values_outlive_the_broker(tmp_path: Path) -> None:
         running.close()
         volume.close()
     (tmp_path / "junk").write_bytes(b"no database at all, sorry" * 100)
-    with pytest.raises(LocalError, match="holds no values"):
-        SqliteValues(str(tmp_path / "junk"))
+    with pytest.raises(LocalError, match="not a database"):
+        VolumeValues.in_file(str(tmp_path / "junk"))
 
 
 def test_a_value_is_there_after_a_crash(tmp_path: Path) -> None:
-    volume = SqliteValues(str(tmp_path / "v"))
+    volume = VolumeValues.in_file(str(tmp_path / "v"))
     volume.put("a/b", 2, b"1")
     volume.put("a/b", 2, b"2")
-    again = SqliteValues(str(tmp_path / "v"))  # the first one was never closed
+    volume.commit()
+    again = VolumeValues.in_file(str(tmp_path / "v"))  # the first one was never closed
     assert list(again.matching("a/*")) == [("a/b", 2, b"2")]
     again.close()
     volume.close()

@@ -263,12 +263,12 @@ def broker(
     import zenlake
     from zenlake.cli.show import print_json
     from zenlake.constrained.brokering import SCOUTING, RunningBroker
-    from zenlake.constrained.volume import SqliteValues, TieredValues
+    from zenlake.constrained.volume import TieredValues, VolumeValues
     from zenlake.xrce.outside import BrokerOptions, Memory
 
     zenlake.init_log_from_env_or("info")
     with ended_well():
-        volume = SqliteValues(persistent) if persistent else None
+        volume = VolumeValues.in_file(persistent) if persistent else None
         values = Memory() if volume is None else TieredValues(Memory(), volume)
         running = RunningBroker(BrokerOptions(secrets.token_bytes(8), mtu=mtu), values=values)
         running.start(

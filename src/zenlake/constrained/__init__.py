@@ -9,5 +9,5 @@ scouting   who is there: by multicast, or asked directly
 translate  names of 2018 as key expressions of 1.x, and back
 bridge     the broker's outside: a session of 1.x
 service    a broker beside a router, as its configuration says
-volume     values that outlive the broker, in one file
+volume     values that outlive the broker, in a volume of the storages
 """

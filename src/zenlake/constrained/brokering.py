@@ -141,6 +141,10 @@ class RunningBroker:
     def _flush(self) -> None:
 
         now = time.monotonic()
+        try:
+            self.broker.values.commit()
+        except (OSError, ZError) as error:
+            log.error("values are not kept, and tried again: %s", error)
         for port in self.broker.flush(now):
             out, port.out = port.out, []
             found = self._wires.get(port)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zenlake.constrained.bridge import Bridge
 from zenlake.constrained.brokering import RunningBroker
-from zenlake.constrained.volume import SqliteValues, TieredValues
+from zenlake.constrained.volume import TieredValues, VolumeValues
 from zenlake.xrce.options import Habits
 from zenlake.xrce.outside import BrokerOptions, Memory, Values
 
@@ -46,9 +46,9 @@ def serving(session: Session, service: XrceService) -> Iterator[RunningBroker]:
     """Run the broker and its bridge to the session, until the end of the block."""
     bridge = Bridge(session, service.prefix, service.deletes)
     values: Values = Memory()
-    volume: SqliteValues | None = None
+    volume: VolumeValues | None = None
     if service.persistent:
-        volume = SqliteValues(service.persistent)
+        volume = VolumeValues.in_file(service.persistent)
         values = TieredValues(Memory(), volume)
     running = RunningBroker(options_of(service, bytes(session.zid())[:8]), bridge, values)
     bridge.running = running

@@ -1,78 +1,99 @@
-"""Where values stay that outlive the broker: one sqlite file, written as they come.
+"""Values that outlive the broker, in a volume as the storages of a router have them.
 
-A volume has three operations: put the newest value of a path, give those that match, and close.
+What came with one read of a link is one transaction, written before anything is acknowledged: what
+a device knows to have arrived is there after a crash.
 """
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
-from zenlake.errors import LocalError
+from zenlake.clock.ntp64 import NTP64
+from zenlake.storage import Batch, Entry, Value
+from zenlake.volumes.sqlite import SqliteFile
 from zenlake.xrce.names import matches
 from zenlake.xrce.outside import Values
 
-#: Paths that one file holds; new ones beyond are refused and counted.
+#: Paths that one volume holds; new ones beyond are refused and counted.
 PATHS_MAX: Final = 1_000_000
+#: Who gave the values their times.
+_ID: Final = b"\x18"
 
 
-class Volume(Values, Protocol):
-    """The contract: values by path, on something that lasts."""
+class Kept(Protocol):
+    """What is asked of a volume here: a part of `zenlake.volumes.Volume`."""
+
+    def entries(self) -> Iterable[Entry]:
+        """The entry of every key."""
+
+    def read(self, keys: list[str]) -> list[Entry | None]:
+        """The entries of some keys with their payloads."""
+
+    def write(self, batch: Batch) -> None:
+        """Write all of a batch, or nothing."""
 
     def close(self) -> None:
-        """Let go of it; what was put is there the next time."""
+        """Let go of it."""
 
 
-class SqliteValues:
-    """The last values of persistent resources in one sqlite file.
+class VolumeValues:
+    """The last values of persistent resources in a volume."""
 
-    Every value is a transaction of its own in a write-ahead log: after a crash the file has what
-    was put before, or all but the last of it.
-    """
-
-    def __init__(self, path: str) -> None:
-        """Open the file, or make it."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._file.execute("PRAGMA journal_mode=WAL")
-            self._file.execute("PRAGMA synchronous=NORMAL")
-            self._file.execute(
-                "CREATE TABLE IF NOT EXISTS resources"
-                " (path TEXT PRIMARY KEY, durability INTEGER NOT NULL, payload BLOB NOT NULL)"
-                " WITHOUT ROWID"
-            )
-            (self._count,) = self._file.execute("SELECT count(*) FROM resources").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise LocalError(f"'{path}' holds no values of resources: {error}") from error
+    def __init__(self, volume: Kept) -> None:
+        """What the volume holds is known from now on."""
+        self._volume = volume
+        self._paths: dict[str, None] = {}
+        self._time = 0
+        for entry in volume.entries():
+            self._time = max(self._time, entry.time)
+            if entry.value is not None:
+                self._paths[entry.key] = None
+        self._fresh: dict[str, bytes] = {}
         self.refused = 0
 
+    @classmethod
+    def in_file(cls, path: str) -> VolumeValues:
+        """Values in one SQLite file, which is made if it is not there."""
+        return cls(SqliteFile(Path(path)))
+
     def put(self, path: str, durability: int, payload: bytes) -> None:
-        """Keep the newest value of a path."""
-        known = self._file.execute("SELECT 1 FROM resources WHERE path = ?", (path,)).fetchone()
-        if known is None:
-            if self._count >= PATHS_MAX:
+        """Keep the newest value of a path; it lasts after `commit`."""
+        if path not in self._paths:
+            if len(self._paths) >= PATHS_MAX:
                 self.refused += 1
                 return
-            self._count += 1
-        self._file.execute(
-            "INSERT OR REPLACE INTO resources VALUES (?, ?, ?)", (path, durability, payload)
-        )
+            self._paths[path] = None
+        self._fresh[path] = payload
+
+    def commit(self) -> None:
+        """Write what was put since, in one transaction."""
+        if not self._fresh:
+            return
+        self._time = max(self._time + 1, int(NTP64.from_nanos(time.time_ns())))
+        entries = [
+            Entry(path, self._time, _ID, self._time, _ID, Value(payload))
+            for path, payload in self._fresh.items()
+        ]
+        self._volume.write(Batch(entries, [], [], [], []))
+        self._fresh.clear()
 
     def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
         """The values at paths that match."""
-        literal = path.split("*")[0].split("?")[0]
-        rows = self._file.execute(
-            "SELECT path, durability, payload FROM resources WHERE path >= ? AND path < ?",
-            (literal, literal + "\U0010ffff"),
-        )
-        return [(at, durability, payload) for at, durability, payload in rows if matches(path, at)]
+        self.commit()
+        keys = [at for at in self._paths if matches(path, at)]
+        found: list[tuple[str, int, bytes]] = []
+        for entry in self._volume.read(keys):
+            if entry is not None and entry.value is not None and entry.value.payload is not None:
+                found.append((entry.key, 2, entry.value.payload))
+        return found
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+        """Write what was put, and let go of the volume."""
+        self.commit()
+        self._volume.close()
 
 
 class TieredValues:
@@ -86,6 +107,10 @@ class TieredValues:
     def put(self, path: str, durability: int, payload: bytes) -> None:
         """Keep the newest value of a path."""
         (self._persistent if durability == 2 else self._transient).put(path, durability, payload)
+
+    def commit(self) -> None:
+        """Make what was put last."""
+        self._persistent.commit()
 
     def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
         """The values at paths that match."""

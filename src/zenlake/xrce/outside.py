@@ -51,6 +51,9 @@ class Values(Protocol):
     def put(self, path: str, durability: int, payload: bytes) -> None:
         """Keep the newest value of a path."""
 
+    def commit(self) -> None:
+        """Make what was put last, before anybody is told that it arrived."""
+
     def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
         """The values at paths that match: path, durability, payload."""
 
@@ -70,6 +73,9 @@ class Memory:
             self.refused += 1
             return
         self._values[path] = (durability, payload)
+
+    def commit(self) -> None:
+        """Memory does not last."""
 
     def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
         """The values at paths that match."""

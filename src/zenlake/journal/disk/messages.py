@@ -19,8 +19,8 @@ from zenlake.journal.schema import KEY, SCHEMA
 __all__ = [
     "CODED",
     "FILE_MAGIC",
-    "Messages",
     "MessageSpan",
+    "Messages",
     "footer",
     "key_message",
     "keys_of",
