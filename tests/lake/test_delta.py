@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile, write_file, write_partitioned
@@ -48,7 +49,7 @@ def test_two_rewrites_of_one_file_do_not_both_succeed(
         assert stale is not None
         new = one.files()
         one.rewrite([file(one, "abc", ["x", "y"])], new, False)
-        patch.setattr(Table, "refresh", lambda self: None)
+        patch.setattr(DeltaTable, "update_incremental", lambda self: None)
         with pytest.raises(Overtaken, match="t"):
             stale.rewrite([file(one, "abd", ["x", "y"])], new, False)
     one.refresh()
