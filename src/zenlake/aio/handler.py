@@ -75,18 +75,22 @@ class Handler(Generic[T]):
 
     def _iterate(self, owner: object) -> AsyncGenerator[T, None]:
         """All items; `owner` lives as long as somebody iterates."""
-        items: AsyncGenerator[T, None] = self._items(owner)
+        items = self._items(owner)
         # A loop finalises generators that were left early by tasks of its own, later. This one
-        # has nothing to wait for at its end, and so is closed on the spot.
+        # has nothing to wait for at its end, and so is closed on the spot: it is begun where it
+        # meets no loop's hooks, as far as its first yield, which waits for nothing.
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(None, None)
         try:
-            items.asend(None).close()
+            items.asend(None).send(None)
+        except StopIteration:
+            pass
         finally:
             sys.set_asyncgen_hooks(*hooks)
-        return items
+        return cast("AsyncGenerator[T, None]", items)
 
-    async def _items(self, owner: object) -> AsyncGenerator[T, None]:
+    async def _items(self, owner: object) -> AsyncGenerator[T | None, None]:
+        yield None
         channel = self._channel
         items = cast("deque[T]", channel.queue.items)
         popleft = items.popleft
