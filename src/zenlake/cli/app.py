@@ -66,7 +66,10 @@ class Zenlake(Program):
 
 
 def application(asked: Sequence[str] = ()) -> typer.Typer:
-    """The command line, holding the sub-command that `asked` starts with, or else all of them."""
+    """The command line, holding the sub-commands that it takes to answer `asked`.
+
+    That is the one that `asked` starts with, none for `--version`, or else all of them.
+    """
     app = typer.Typer(
         name="zenlake",
         cls=Zenlake,
@@ -76,7 +79,7 @@ def application(asked: Sequence[str] = ()) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_zenlake)
-    for name in asked[:1] if asked and asked[0] in COMMANDS else COMMANDS:
+    for name in _wanted(asked):
         found = _function(name)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
@@ -97,6 +100,12 @@ def _asked() -> Sequence[str]:
         return sys.argv[1:]
     # The last word may be half a name; what comes before it is whole.
     return words.split()[1:-1]
+
+
+def _wanted(asked: Sequence[str]) -> Sequence[str]:
+    if asked and asked[0] in COMMANDS:
+        return asked[:1]
+    return () if asked and asked[0] == "--version" else COMMANDS
 
 
 def _function(name: str) -> Callable[..., None] | typer.Typer:
