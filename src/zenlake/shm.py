@@ -63,7 +63,11 @@ class AllocAlignment:
         return 1 << self._pow
 
     def align_size(self, /, size: int) -> int:
-        """The next size that is a multiple of it."""
+        """The next size that is a multiple of it.
+
+        Args:
+            size: A number of bytes.
+        """
         return -(-size >> self._pow) << self._pow
 
     def __eq__(self, other: object) -> bool:
@@ -210,13 +214,22 @@ class ShmProvider:
 
     @classmethod
     def default_backend(cls, /, layout: IntoMemoryLayout) -> ShmProvider:
-        """Not supported."""
+        """Not supported.
+
+        Args:
+            layout: How many bytes, and how they are aligned.
+        """
         _refuse(f"ShmProvider.default_backend({layout!r})")
 
     def alloc(
         self, /, layout: IntoMemoryLayout, policy: AllocPolicy | EllipsisType = ...
     ) -> ZShmMut:
-        """Not supported."""
+        """Not supported.
+
+        Args:
+            layout: How many bytes, and how they are aligned.
+            policy: What to do when there is no room.
+        """
         _refuse(f"ShmProvider.alloc({layout!r})")
 
     def defragment(self, /) -> None:

@@ -56,7 +56,11 @@ class NTP64:
 
     @classmethod
     def from_raw(cls, raw: int) -> NTP64:
-        """The moment these 64 bits mean on the wire."""
+        """The moment these 64 bits mean on the wire.
+
+        Args:
+            raw: Seconds since 1970 times 2³².
+        """
         if not 0 <= raw <= MAX_RAW:
             raise TimestampError(f"{raw} does not fit the 64 bits of an NTP64")
         moment = cls(raw >> 32, 0)
@@ -65,12 +69,20 @@ class NTP64:
 
     @classmethod
     def from_nanos(cls, nanos: int) -> NTP64:
-        """The last moment not after this many nanoseconds since 1970 (`time.time_ns`)."""
+        """The last moment not after this many nanoseconds since 1970 (`time.time_ns`).
+
+        Args:
+            nanos: Nanoseconds since 1970.
+        """
         return cls(0, nanos)
 
     @classmethod
     def from_datetime(cls, when: datetime) -> NTP64:
-        """The moment of a `datetime` that knows its time zone."""
+        """The moment of a `datetime` that knows its time zone.
+
+        Args:
+            when: A moment with a time zone.
+        """
         if when.tzinfo is None or when.utcoffset() is None:
             raise TypeError(
                 f"{when.isoformat()} has no time zone; write datetime(..., tzinfo=timezone.utc)"
@@ -83,6 +95,9 @@ class NTP64:
 
         NTP's seconds wrap around in 2036; those that would be before 1970 in the first era are
         taken for the second one, so each 64-bit value has exactly one meaning here.
+
+        Args:
+            raw: Seconds since 1900 times 2³².
         """
         if not 0 <= raw <= MAX_RAW:
             raise TimestampError(f"{raw} does not fit the 64 bits of an NTP64")
@@ -94,6 +109,9 @@ class NTP64:
 
         Digits after the ninth decimal are ignored. Unix time knows no leap second: `:60` is
         told as the second before it.
+
+        Args:
+            s: A time such as `2026-01-31T12:00:00Z`.
         """
         match = _RFC3339.fullmatch(s)
         if match is None:
@@ -116,27 +134,27 @@ class NTP64:
         seconds = (when - _EPOCH) // timedelta(seconds=1)
         return cls(seconds, int((fraction or "0")[:9].ljust(9, "0")))
 
-    def as_secs(self) -> int:
+    def as_secs(self, /) -> int:
         """Whole seconds since 1970."""
         return self._raw >> 32
 
-    def as_secs_f64(self) -> float:
+    def as_secs_f64(self, /) -> float:
         """Seconds since 1970, as near as a float can tell (about 0.2 µs today)."""
         return self._raw / 4294967296.0
 
-    def subsec_nanos(self) -> int:
+    def subsec_nanos(self, /) -> int:
         """Nanoseconds after the whole second, rounded up but never to a whole second."""
         return min(-((self._raw & FRACTION_MASK) * -NANOS >> 32), NANOS - 1)
 
-    def as_nanos(self) -> int:
+    def as_nanos(self, /) -> int:
         """Nanoseconds since 1970; what `from_nanos` was given comes back unchanged."""
         return (self._raw >> 32) * NANOS + self.subsec_nanos()
 
-    def to_datetime(self) -> datetime:
+    def to_datetime(self, /) -> datetime:
         """The moment in UTC, cut to the microsecond."""
         return _EPOCH + timedelta(seconds=self._raw >> 32, microseconds=self.subsec_nanos() // 1000)
 
-    def to_string_rfc3339_lossy(self) -> str:
+    def to_string_rfc3339_lossy(self, /) -> str:
         """RFC 3339 text with nine decimals; what it loses is less than a nanosecond."""
         return f"{self.to_datetime():%Y-%m-%dT%H:%M:%S}.{self.subsec_nanos():09d}Z"
 

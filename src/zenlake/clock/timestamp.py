@@ -87,24 +87,24 @@ class Timestamp:
         """The id as the wire carries it, little-endian without high zero bytes."""
         return self._id
 
-    def get_time(self) -> datetime:
+    def get_time(self, /) -> datetime:
         """The moment in UTC, cut to the microsecond."""
         return self.get_time_as_ntp64().to_datetime()
 
-    def get_time_as_ntp64(self) -> NTP64:
+    def get_time_as_ntp64(self, /) -> NTP64:
         """The moment, exactly."""
         return NTP64.from_raw(self._seconds << 32 | self._fraction)
 
-    def get_id(self) -> ZenohId:
+    def get_id(self, /) -> ZenohId:
         """Whose clock told the time."""
         return ZenohId(self._id)
 
-    def get_diff_duration(self, other: Timestamp) -> timedelta:
+    def get_diff_duration(self, /, other: Timestamp) -> timedelta:
         """How much later this is than `other`, to the microsecond; negative when it is earlier."""
         mine = self.get_time_as_ntp64().as_nanos()
         return timedelta(microseconds=(mine - other.get_time_as_ntp64().as_nanos()) // 1000)
 
-    def to_string_rfc3339_lossy(self) -> str:
+    def to_string_rfc3339_lossy(self, /) -> str:
         """The readable form; what it loses is less than a nanosecond."""
         return f"{self.get_time_as_ntp64().to_string_rfc3339_lossy()}/{id_text(self._id)}"
 

@@ -74,7 +74,7 @@ class ZenohId:
         return id_text(self._data)
 
     def __repr__(self) -> str:
-        return f"ZenohId.parse('{self}')"
+        return str(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZenohId) and self._data == other._data

@@ -63,17 +63,29 @@ class Config:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Config:
-        """Read a file: JSON5 or JSON, or YAML if PyYAML is installed, by its extension."""
+        """Read a file: JSON5 or JSON, or YAML if PyYAML is installed, by its extension.
+
+        Args:
+            path: A file whose name ends in .json5, .json, .yaml or .yml.
+        """
         return cls._of(cls._read(Path(path), read_file(path)))
 
     @classmethod
     def from_json5(cls, json: str) -> Config:
-        """Read a whole configuration from JSON5 text."""
+        """Read a whole configuration from JSON5 text.
+
+        Args:
+            json: The configuration as JSON5 text.
+        """
         return cls._of(read_tree(json))
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str) -> Config:
-        """Read JSON5 that has no file; problems are reported as being in `source`."""
+        """Read JSON5 that has no file; problems are reported as being in `source`.
+
+        Args:
+            data: The configuration as JSON5, in UTF-8.
+        """
         return cls._of(read_tree(decode(data, source), source))
 
     @staticmethod
@@ -94,7 +106,7 @@ class Config:
         config._warn(stacklevel=4)
         return config
 
-    def get_json(self, key: str) -> str:
+    def get_json(self, /, key: str) -> str:
         """The JSON text of what is at `key`, with the defaults where nothing was written."""
         return _json(look_up(self._tree, key))
 
@@ -104,15 +116,23 @@ class Config:
             return _json(_mask(key, look_up(self._tree, key)))
         return _json({name: _mask(name, value) for name, value in self._tree.items()})
 
-    def insert_json5(self, key: str, value: str) -> None:
-        """Put a JSON5 text at `key` in place of what was there; if refused, nothing changes."""
+    def insert_json5(self, /, key: str, value: str) -> None:
+        """Put a JSON5 text at `key` in place of what was there; if refused, nothing changes.
+
+        Args:
+            value: A JSON5 value.
+        """
         if not isinstance(value, str):
             raise TypeError(f"{value!r} is no JSON5 text; write {json.dumps(value, default=str)!r}")
         self._tree = insert(self._tree, key, value)
         self._warn(stacklevel=3)
 
     def remove(self, key: str) -> None:
-        """Take the value at a path away: it has its default again, and a free member is gone."""
+        """Take the value at a path away: it has its default again, and a free member is gone.
+
+        Args:
+            key: A path such as `connect/endpoints`.
+        """
         self._tree = remove(self._tree, key)
 
     @property
@@ -126,7 +146,11 @@ class Config:
         return self.for_mode(self.mode)
 
     def for_mode(self, mode: Mode) -> Settings:
-        """What would hold for a node of another mode."""
+        """What would hold for a node of another mode.
+
+        Args:
+            mode: What kind of node it is for.
+        """
         return cast(Settings, section_of(Settings).build({**self._tree, "mode": mode}, mode))
 
     def not_honoured(self) -> tuple[str, ...]:

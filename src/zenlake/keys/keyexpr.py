@@ -84,7 +84,11 @@ class KeyExpr:
 
     @classmethod
     def trusted(cls, text: str) -> KeyExpr:
-        """Wrap text that is known to be canonical, without checking it again."""
+        """Wrap text that is known to be canonical, without checking it again.
+
+        Args:
+            text: A key expression in canonical form; it is not checked.
+        """
         self = object.__new__(cls)
         self._text = text
         self._chunks = None
@@ -124,8 +128,12 @@ class KeyExpr:
 
     # --- relations -----------------------------------------------------------------------------
 
-    def intersects(self, other: IntoKeyExpr) -> bool:
-        """Whether at least one key belongs to both."""
+    def intersects(self, /, other: IntoKeyExpr) -> bool:
+        """Whether at least one key belongs to both.
+
+        Args:
+            other: The key expression to compare with.
+        """
         other = KeyExpr.of(other)
         if self._text == other._text:
             return True
@@ -133,15 +141,19 @@ class KeyExpr:
             return False
         return chunks_intersect(self._cut(), other._cut())
 
-    def includes(self, other: IntoKeyExpr) -> bool:
+    def includes(self, /, other: IntoKeyExpr) -> bool:
         """Whether every key of `other` belongs to this expression."""
         other = KeyExpr.of(other)
         if self._text == other._text:
             return True
         return "*" in self._text and chunks_include(self._cut(), other._cut())
 
-    def relation_to(self, other: IntoKeyExpr) -> SetIntersectionLevel:
-        """Return the strongest that holds; "is included in" counts as INTERSECTS."""
+    def relation_to(self, /, other: IntoKeyExpr) -> SetIntersectionLevel:
+        """Return the strongest that holds; "is included in" counts as INTERSECTS.
+
+        Args:
+            other: The key expression to compare with.
+        """
         other = KeyExpr.of(other)
         if self._text == other._text:
             return SetIntersectionLevel.EQUALS
@@ -153,11 +165,11 @@ class KeyExpr:
 
     # --- building ------------------------------------------------------------------------------
 
-    def join(self, other: IntoKeyExpr) -> KeyExpr:
+    def join(self, /, other: IntoKeyExpr) -> KeyExpr:
         """Append `other` behind a `/`, and put the result in canonical form."""
         return KeyExpr.autocanonize(f"{self._text}/{_text(other)}")
 
-    def concat(self, other: IntoKeyExpr) -> KeyExpr:
+    def concat(self, /, other: IntoKeyExpr) -> KeyExpr:
         """Append `other` as it is; the result must be canonical, and no stars may meet."""
         added = _text(other)
         if self._text.endswith("*") and added.startswith("*"):

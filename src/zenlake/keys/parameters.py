@@ -49,11 +49,11 @@ class Parameters:
 
     # --- reading -------------------------------------------------------------------------------
 
-    def is_empty(self) -> bool:
+    def is_empty(self, /) -> bool:
         """Whether there is no parameter at all."""
         return not self._text
 
-    def get(self, key: str, default: str | None = None) -> str | None:
+    def get(self, /, key: str, default: str | None = None) -> str | None:
         """Return the first value of `key`, or `default`."""
         _need_text("a parameter's name", key)
         for name, value in self:
@@ -61,12 +61,12 @@ class Parameters:
                 return value
         return default
 
-    def values(self, key: str) -> list[str]:
+    def values(self, /, key: str) -> list[str]:
         """Return the first value of `key` cut at each `|`; nothing if there is no such name."""
         value = self.get(key)
         return [] if value is None else value.split("|")
 
-    def is_ordered(self) -> bool:
+    def is_ordered(self, /) -> bool:
         """Whether the names stand in alphabetical order."""
         names = [name for name, _ in self]
         return names == sorted(names)
@@ -94,21 +94,25 @@ class Parameters:
 
     # --- editing -------------------------------------------------------------------------------
 
-    def insert(self, key: str, value: str) -> str | None:
+    def insert(self, /, key: str, value: str) -> str | None:
         """Put `key` last with `value`, in place of all it had; return its former first value."""
         item = _item(key, value)
         before = self.get(key)
         self._text = _write([pair for pair in self if pair[0] != key] + [item])
         return before
 
-    def remove(self, key: str) -> str | None:
+    def remove(self, /, key: str) -> str | None:
         """Take out every occurrence of `key`; return its former first value."""
         before = self.get(key)
         self._text = _write([pair for pair in self if pair[0] != key])
         return before
 
-    def extend(self, parameters: IntoParameters) -> None:
-        """Add others at the end; a name they hold replaces all it had here."""
+    def extend(self, /, parameters: IntoParameters) -> None:
+        """Add others at the end; a name they hold replaces all it had here.
+
+        Args:
+            parameters: Those to add; they replace what has the same name.
+        """
         added = list(Parameters(parameters))
         names = {name for name, _ in added}
         self._text = _write([pair for pair in self if pair[0] not in names] + added)

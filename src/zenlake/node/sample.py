@@ -90,7 +90,11 @@ class Sample:
         self._push: Push | None = push
 
     def lies_in(self, chunk: bytes, at: int, size: int) -> None:
-        """The payload is `size` bytes of a read, from `at` on."""
+        """The payload is `size` bytes of a read, from `at` on.
+
+        Args:
+            chunk: The bytes of a read.
+        """
         self._chunk = chunk
         self._at = at
         self._size = size

@@ -155,7 +155,11 @@ class Encoding:
 
     @classmethod
     def of(cls, encoding: Encoding | str | None) -> Encoding:
-        """The encoding itself, or the one that a text names; nothing is `zenoh/bytes`."""
+        """The encoding itself, or the one that a text names; nothing is `zenoh/bytes`.
+
+        Args:
+            encoding: An encoding, its text, or None for the default.
+        """
         if isinstance(encoding, Encoding):
             return encoding
         if encoding is None:
@@ -165,11 +169,20 @@ class Encoding:
 
     @staticmethod
     def from_wire(id: int, schema: bytes | None = None) -> Encoding:
-        """The encoding with this id and schema; the same object for the common ones."""
+        """The encoding with this id and schema; the same object for the common ones.
+
+        Args:
+            id: The number of the encoding.
+            schema: What stands behind the `;` of its text.
+        """
         return from_wire(id, schema)
 
-    def with_schema(self, schema: str) -> Encoding:
-        """The same encoding with another schema."""
+    def with_schema(self, /, schema: str) -> Encoding:
+        """The same encoding with another schema.
+
+        Args:
+            schema: What stands behind the `;` of its text.
+        """
         if self._id != CUSTOM_ID:
             return from_wire(self._id, _schema_bytes(schema))
         # A custom encoding is all schema; its own name ends at the first `;`.

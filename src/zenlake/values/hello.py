@@ -41,7 +41,7 @@ class Hello:
         return f"{self._whatami} {self._zid} at {where}"
 
     def __repr__(self) -> str:
-        return f"Hello({self._zid!r}, {self._whatami!r}, {self._locators!r})"
+        return f"Hello(ZenohId.parse('{self._zid}'), {self._whatami!r}, {self._locators!r})"
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -35,7 +35,7 @@ class EntityGlobalId:
         return self._eid
 
     def __repr__(self) -> str:
-        return f"EntityGlobalId({self._zid!r}, {self._eid})"
+        return f"EntityGlobalId(ZenohId.parse('{self._zid}'), {self._eid})"
 
     def __str__(self) -> str:
         return f"{self._zid}/{self._eid}"

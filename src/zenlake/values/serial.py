@@ -79,7 +79,11 @@ class UnsupportedTypeError(SerializeError, TypeError):
 
 
 def z_serialize(obj: object) -> ZBytes:
-    """The bytes of a value; its types, and those of all in it, must be the exact ones."""
+    """The bytes of a value; its types, and those of all in it, must be the exact ones.
+
+    Args:
+        obj: The value.
+    """
     out = bytearray()
     _write(out, obj, 0)
     return ZBytes(bytes(out))
@@ -89,6 +93,9 @@ def z_deserialize(tp: type[T], zbytes: ZBytes | bytes | bytearray | memoryview) 
     """The value of type `tp`, such as `dict[str, list[Int8]]`, that the bytes hold.
 
     All bytes must be used: what is left over is a sign that the sides do not agree on the type.
+
+    Args:
+        zbytes: What `z_serialize` of any implementation of Zenoh gave.
     """
     try:
         plan = _plan(cast(Hashable, tp))

@@ -49,7 +49,7 @@ class TimestampInstrumentation:
         """The flags on the wire."""
         return self._flags
 
-    def is_instrumented(self, point: InterceptionPoint) -> bool:
+    def is_instrumented(self, /, point: InterceptionPoint) -> bool:
         """Whether a time is taken at `point`."""
         return self._flags & point.value != 0
 
@@ -76,19 +76,31 @@ class TimestampInstrumentationBuilder:
     def __init__(self) -> None:
         self._flags: int = 0
 
-    def set_send(self, enabled: bool) -> TimestampInstrumentationBuilder:
-        """Take the time where the message is sent, or do not."""
+    def set_send(self, /, enabled: bool) -> TimestampInstrumentationBuilder:
+        """Take the time where the message is sent, or do not.
+
+        Args:
+            enabled: False takes it back.
+        """
         return self._set(InterceptionPoint.SEND, enabled)
 
-    def set_route(self, enabled: bool) -> TimestampInstrumentationBuilder:
-        """Take the time where the message is passed on, or do not."""
+    def set_route(self, /, enabled: bool) -> TimestampInstrumentationBuilder:
+        """Take the time where the message is passed on, or do not.
+
+        Args:
+            enabled: False takes it back.
+        """
         return self._set(InterceptionPoint.ROUTE, enabled)
 
-    def set_receive(self, enabled: bool) -> TimestampInstrumentationBuilder:
-        """Take the time where the message arrives, or do not."""
+    def set_receive(self, /, enabled: bool) -> TimestampInstrumentationBuilder:
+        """Take the time where the message arrives, or do not.
+
+        Args:
+            enabled: False takes it back.
+        """
         return self._set(InterceptionPoint.RECEIVE, enabled)
 
-    def build(self) -> TimestampInstrumentation:
+    def build(self, /) -> TimestampInstrumentation:
         """The points chosen; at least one must be."""
         return TimestampInstrumentation(self._flags)
 
@@ -117,7 +129,7 @@ class TimestampStackRecord:
         """Whether a program there told the time in a form of its own."""
         return isinstance(self._timestamp, bytes)
 
-    def timestamp(self) -> Timestamp | bytes:
+    def timestamp(self, /) -> Timestamp | bytes:
         """The time; bytes when a program there told it in a form of its own."""
         return self._timestamp
 
@@ -206,7 +218,7 @@ class TimestampContext:
         return self._whatami
 
     def __repr__(self) -> str:
-        return f"TimestampContext({self._zid!r}, {self._whatami!r})"
+        return f"TimestampContext(ZenohId.parse('{self._zid}'), {self._whatami!r})"
 
     def __reduce__(self) -> tuple[type[TimestampContext], tuple[ZenohId, WhatAmI]]:
         return TimestampContext, (self._zid, self._whatami)

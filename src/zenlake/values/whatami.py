@@ -71,7 +71,11 @@ class WhatAmIMatcher:
 
     @classmethod
     def from_flags(cls, flags: int) -> WhatAmIMatcher:
-        """The set with these flags of the wire; other bits are ignored."""
+        """The set with these flags of the wire; other bits are ignored.
+
+        Args:
+            flags: The bits of the modes.
+        """
         matcher = cls()
         matcher._flags = flags & 0b111
         return matcher
@@ -81,24 +85,28 @@ class WhatAmIMatcher:
         """The three bits on the wire."""
         return self._flags
 
-    def router(self) -> WhatAmIMatcher:
+    def router(self, /) -> WhatAmIMatcher:
         """This set and routers."""
         return WhatAmIMatcher.from_flags(self._flags | WhatAmI.ROUTER.value)
 
-    def peer(self) -> WhatAmIMatcher:
+    def peer(self, /) -> WhatAmIMatcher:
         """This set and peers."""
         return WhatAmIMatcher.from_flags(self._flags | WhatAmI.PEER.value)
 
-    def client(self) -> WhatAmIMatcher:
+    def client(self, /) -> WhatAmIMatcher:
         """This set and clients."""
         return WhatAmIMatcher.from_flags(self._flags | WhatAmI.CLIENT.value)
 
-    def is_empty(self) -> bool:
+    def is_empty(self, /) -> bool:
         """Whether it matches nothing."""
         return self._flags == 0
 
-    def matches(self, whatami: WhatAmI) -> bool:
-        """Whether the role is in the set."""
+    def matches(self, /, whatami: WhatAmI) -> bool:
+        """Whether the role is in the set.
+
+        Args:
+            whatami: The mode of a node.
+        """
         return self._flags & whatami.value != 0
 
     def __contains__(self, whatami: WhatAmI | str) -> bool:

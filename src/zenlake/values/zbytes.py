@@ -72,7 +72,11 @@ class ZBytes:
 
     @classmethod
     def borrow(cls, data: Buffer | Array) -> ZBytes:
-        """Hold any buffer without a copy, on your word that it will not change meanwhile."""
+        """Hold any buffer without a copy, on your word that it will not change meanwhile.
+
+        Args:
+            data: The bytes, which must not change.
+        """
         if isinstance(data, bytes):
             return cls(data)
         payload = cls()
@@ -81,7 +85,13 @@ class ZBytes:
 
     @classmethod
     def window(cls, data: bytes, start: int, end: int) -> ZBytes:
-        """The bytes `data[start:end]`, left where they are."""
+        """The bytes `data[start:end]`, left where they are.
+
+        Args:
+            data: The bytes, which must not change.
+            start: Where it begins.
+            end: Where it ends.
+        """
         if not 0 <= start <= end <= len(data):
             raise SerializeError(f"no window {start}:{end} in {len(data)} bytes")
         payload = cls(data)
@@ -91,7 +101,11 @@ class ZBytes:
 
     @classmethod
     def join(cls, pieces: Iterable[IntoZBytes]) -> ZBytes:
-        """All pieces one after the other, left where they are."""
+        """All pieces one after the other, left where they are.
+
+        Args:
+            pieces: The parts in their order.
+        """
         parts: list[memoryview] = []
         for piece in pieces:
             parts.extend((piece if isinstance(piece, ZBytes) else cls(piece)).slices())
@@ -103,7 +117,7 @@ class ZBytes:
         self._parts = tuple(part for part in parts if part.nbytes)
         self._end = sum(part.nbytes for part in self._parts)
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, /) -> bytes:
         """The bytes in one piece; copied unless they are a whole `bytes` object already."""
         if self._parts is not None:
             return b"".join(self._parts)
@@ -112,7 +126,7 @@ class ZBytes:
             return self._data
         return self._data[self._start : self._end]
 
-    def to_string(self) -> str:
+    def to_string(self, /) -> str:
         """The bytes read as UTF-8."""
         try:
             return self.to_bytes().decode()
@@ -137,7 +151,7 @@ class ZBytes:
             return iter([])
         return iter([memoryview(self._data)[self._start : self._end]])
 
-    def as_shm(self) -> None:
+    def as_shm(self, /) -> None:
         """None: payloads never lie in Zenoh's shared memory here."""
 
     def _cut(self, start: int, end: int) -> ZBytes:
