@@ -38,14 +38,15 @@ if TYPE_CHECKING:
         MatchingStatus,
     )
     from zenlake.api.publish import Publisher, PutOutcome
-    from zenlake.api.query import (
+    from zenlake.api.querier import (
         CancellationToken,
         Querier,
         QueryConsolidation,
         Reply,
         ReplyError,
     )
-    from zenlake.api.queryable import Query, Queryable
+    from zenlake.api.query import Query
+    from zenlake.api.queryable import Queryable
     from zenlake.api.scout import Scout, scout
     from zenlake.api.session import Session, open
     from zenlake.api.subscribe import Subscriber
@@ -192,17 +193,15 @@ _ROOMS = {
         "Publisher",
         "PutOutcome",
     ),
-    "zenlake.api.query": (
+    "zenlake.api.querier": (
         "CancellationToken",
         "Querier",
         "QueryConsolidation",
         "Reply",
         "ReplyError",
     ),
-    "zenlake.api.queryable": (
-        "Query",
-        "Queryable",
-    ),
+    "zenlake.api.query": ("Query",),
+    "zenlake.api.queryable": ("Queryable",),
     "zenlake.api.scout": (
         "Scout",
         "scout",

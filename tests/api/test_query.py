@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS, until_matched
+from tests.api.sessions import SECONDS, joined, until_matched
 from zenlake import ConsolidationMode, Locality, QueryTarget, ReplyKeyExpr
 from zenlake.handlers import Callback
 
@@ -324,3 +324,26 @@ def test_closing_a_session_ends_the_questions_it_asked(alone: zenlake.Session) -
     query.drop()
     with pytest.raises(zenlake.ZError, match=r"closed|finalised"):
         query.reply("a", "x")
+
+
+def test_a_reply_has_the_qos_of_its_query_and_what_says_otherwise_is_refused() -> None:
+    def answer(query: zenlake.Query) -> None:
+        with pytest.raises(zenlake.ZError, match="priority of its query, DATA_HIGH"):
+            query.reply("a", b"", priority=zenlake.Priority.BACKGROUND)
+        with pytest.raises(zenlake.ZError, match="congestion control of its query, BLOCK"):
+            query.reply_del("a", congestion_control=zenlake.CongestionControl.DROP)
+        query.reply("a", b"1", priority=zenlake.Priority.DATA_HIGH, express=True)
+        query.reply("a", b"2", congestion_control=zenlake.CongestionControl.BLOCK)
+
+    with joined() as (here, there):
+        queryable = here.declare_queryable("a", answer)
+        querier = there.declare_querier(
+            "a",
+            priority=zenlake.Priority.DATA_HIGH,
+            consolidation=zenlake.ConsolidationMode.NONE,
+        )
+        until_matched(querier)
+        samples = [reply.ok for reply in querier.get()]
+        queryable.undeclare()
+    assert [one.payload.to_string() for one in samples if one] == ["1", "2"]
+    assert {one.priority for one in samples if one} == {zenlake.Priority.DATA_HIGH}

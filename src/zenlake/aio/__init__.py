@@ -24,8 +24,9 @@ from zenlake.aio.info import LinkEventsListener, SessionInfo, TransportEventsLis
 from zenlake.aio.liveliness import Liveliness, LivelinessToken
 from zenlake.aio.matching import MatchingListener
 from zenlake.aio.publish import Publisher
-from zenlake.aio.query import Querier, Replies
-from zenlake.aio.queryable import Query, Queryable
+from zenlake.aio.querier import Querier, Replies
+from zenlake.aio.query import Query
+from zenlake.aio.queryable import Queryable
 from zenlake.aio.scout import Scout, scout
 from zenlake.aio.session import Session, open
 from zenlake.aio.subscribe import Subscriber

@@ -55,7 +55,10 @@ class SessionInfo:
     def declare_transport_events_listener(
         self, /, handler: Given[TransportEvent] = None, *, history: bool | None = None
     ) -> Declaring[TransportEventsListener]:
-        """Be told of sessions that open and close; with `history`, of those that are open."""
+        """Be told of sessions that open and close; with `history`, of those that are open.
+
+        Parameters as of `zenlake.SessionInfo.declare_transport_events_listener`.
+        """
 
         async def declare() -> TransportEventsListener:
             inner = self._inner.declare_transport_events_listener(here(handler), history=history)
@@ -66,7 +69,10 @@ class SessionInfo:
     def declare_link_events_listener(
         self, /, handler: Given[LinkEvent] = None, *, history: bool | None = None
     ) -> Declaring[LinkEventsListener]:
-        """Be told of links that come up and go down; with `history`, of those that are up."""
+        """Be told of links that come up and go down; with `history`, of those that are up.
+
+        Parameters as of `zenlake.SessionInfo.declare_link_events_listener`.
+        """
 
         async def declare() -> LinkEventsListener:
             inner = self._inner.declare_link_events_listener(here(handler), history=history)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zenlake.aio.entity import Declared, Declaring, Given, here
-from zenlake.aio.query import Replies, ask
+from zenlake.aio.querier import Replies, ask
 from zenlake.aio.subscribe import Subscriber
 from zenlake.api.liveliness import LivelinessToken as SyncLivelinessToken
-from zenlake.api.query import CancellationToken, Reply
+from zenlake.api.querier import CancellationToken, Reply
 from zenlake.keys import IntoKeyExpr
 from zenlake.node.sample import Sample
 
@@ -31,7 +31,10 @@ class Liveliness:
         self._inner = session._inner.liveliness()
 
     def declare_token(self, /, key_expr: IntoKeyExpr) -> Declaring[LivelinessToken]:
-        """Be alive under a key."""
+        """Be alive under a key.
+
+        Parameters as of `zenlake.Liveliness.declare_token`.
+        """
 
         async def declare() -> LivelinessToken:
             return LivelinessToken(self._session, self._inner.declare_token(key_expr))
@@ -46,7 +49,10 @@ class Liveliness:
         *,
         history: bool | None = None,
     ) -> Declaring[Subscriber]:
-        """Be told who comes alive (PUT) and who dies (DELETE); with `history`, who is already."""
+        """Be told who comes alive (PUT) and who dies (DELETE); with `history`, who is already.
+
+        Parameters as of `zenlake.Liveliness.declare_subscriber`.
+        """
 
         async def declare() -> Subscriber:
             inner = self._inner.declare_subscriber(key_expr, here(handler), history=history)
@@ -63,7 +69,10 @@ class Liveliness:
         timeout: float | None = None,
         cancellation_token: CancellationToken | None = None,
     ) -> Replies:
-        """Ask who is alive now."""
+        """Ask who is alive now.
+
+        Parameters as of `zenlake.Liveliness.get`.
+        """
 
         def asking(handler: Any, token: CancellationToken) -> object:
             return self._inner.get(key_expr, handler, timeout=timeout, cancellation_token=token)

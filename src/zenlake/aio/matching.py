@@ -25,7 +25,7 @@ def watch(
     """Begin to listen; told at once if somebody matches already."""
 
     async def declare() -> MatchingListener:
-        inner = SyncMatchingListener.watch(session._inner, entity, here(given))
+        inner = SyncMatchingListener._watch(session._inner, entity, here(given))
         return MatchingListener(session, inner, given)
 
     return Declaring(declare())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zenlake.aio.entity import Declared, Declaring, Given
 from zenlake.aio.matching import MatchingListener, watch
 from zenlake.api.matching import MatchingStatus
-from zenlake.api.options import IntoEncoding, delete_message, payload_bytes
+from zenlake.api.options import IntoEncoding, payload_bytes
 from zenlake.api.publish import Publisher as SyncPublisher
 from zenlake.api.publish import PutOutcome
 from zenlake.clock import Timestamp
@@ -113,7 +113,10 @@ class Publisher(Declared[SyncPublisher]):
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish a value; waits while the queue towards a neighbour is full."""
+        """Publish a value; waits while the queue towards a neighbour is full.
+
+        Parameters as of `zenlake.Publisher.put`.
+        """
         inner = self._inner
         if inner._gone or self._runtime.closed:
             inner._refuse()
@@ -125,7 +128,7 @@ class Publisher(Declared[SyncPublisher]):
             and timestamp is None
             and source_info is None
             and timestamp_instrumentation is None
-            and not inner._stamped
+            and not inner._push.stamped
             and share.left > 1
             and not would_block(publication)
         ):
@@ -134,7 +137,7 @@ class Publisher(Declared[SyncPublisher]):
             if publication.locals:
                 await wait_for_local_room(publication)
             return
-        push = inner._message(
+        push = inner._put(
             payload, encoding, attachment, timestamp, timestamp_instrumentation, source_info
         )
         await self._sending.send(publication, push)
@@ -150,7 +153,10 @@ class Publisher(Declared[SyncPublisher]):
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
     ) -> PutOutcome:
-        """Publish a value without waiting, and say what became of it; not awaited."""
+        """Publish a value without waiting, and say what became of it; not awaited.
+
+        Parameters as of `zenlake.Publisher.try_put`.
+        """
         return self._inner.try_put(
             payload,
             encoding=encoding,
@@ -169,19 +175,19 @@ class Publisher(Declared[SyncPublisher]):
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish that the value is removed."""
-        inner = self._inner
-        if inner._gone or self._runtime.closed:
-            inner._refuse()
-        if inner._stamped and timestamp is None:
-            timestamp = self._runtime.new_timestamp()
-        stack = inner._session._stamps.begin(timestamp_instrumentation)
-        push = delete_message(self._publication.qos, attachment, timestamp, stack, source_info)
+        """Publish that the value is removed.
+
+        Parameters as of `zenlake.Publisher.delete`.
+        """
+        push = self._inner._delete(attachment, timestamp, timestamp_instrumentation, source_info)
         await self._sending.send(self._publication, push)
 
     def declare_matching_listener(
         self, /, handler: Given[MatchingStatus] = None
     ) -> Declaring[MatchingListener]:
-        """Be told when the first subscriber comes and when the last one leaves."""
+        """Be told when the first subscriber comes and when the last one leaves.
+
+        Parameters as of `zenlake.Publisher.declare_matching_listener`.
+        """
         self._inner._check()
         return watch(self._session, self._publication, handler)

@@ -1,63 +1,170 @@
-"""Asking: `get`, declared queriers, and the answers."""
+"""Queries as queryables see them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from zenlake.aio.entity import Declared, Declaring, Given, deliver, here, is_task
-from zenlake.aio.handler import Handler
-from zenlake.aio.matching import MatchingListener, watch
-from zenlake.api.matching import MatchingStatus
 from zenlake.api.options import IntoEncoding
-from zenlake.api.query import CancellationToken, Reply, refuse_cancelled
-from zenlake.api.query import Querier as SyncQuerier
-from zenlake.engine.channel import Channel
-from zenlake.keys import KeyExpr
-from zenlake.keys.parameters import IntoParameters
+from zenlake.api.query import Query as SyncQuery
+from zenlake.clock import Timestamp
+from zenlake.engine.tasks import wait_for_room
+from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.values import (
-    EntityGlobalId,
+    CongestionControl,
+    Encoding,
     IntoZBytes,
+    Priority,
     ReplyKeyExpr,
     SourceInfo,
-    TimestampInstrumentation,
+    TimestampStack,
+    ZBytes,
 )
+from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from zenlake.aio.publish import Sending
+    from zenlake.engine.runtime import Runtime
+    from zenlake.node.entities import Incoming
 
-    from zenlake.aio.session import Session
-
-__all__ = ["Querier", "Replies"]
+__all__ = ["Query"]
 
 
-class Replies(Handler[Reply]):
-    """The answers to a question, as they come; iterating ends when all have been given.
+class Query:
+    """A question that waits for its answers.
 
-    The question is asked at once. It ends with an `async with` block, or when the program lets go
-    of it.
+    Whoever asked waits until it is finalised: by `drop`, by the end of an `async with` block, or
+    when the program lets go of it.
     """
 
-    __slots__ = ("_kept", "_runtime", "_token")
+    __slots__ = ("__weakref__", "_inner", "_sending")
 
-    def __init__(self, session: Session, token: CancellationToken, channel: Channel, kept: bool):
-        """`token` ends the question; `kept`: a callback is told, so that it ends by itself."""
-        super().__init__(channel, "Reply")
-        self._runtime = session._runtime
-        self._token = token
-        self._kept = kept
+    def __init__(self, runtime: Runtime, sending: Sending, incoming: Incoming) -> None:
+        """Made for each question."""
+        self._sending = sending
+        self._inner = SyncQuery(runtime, incoming)
 
-    def __await__(self) -> Generator[Any, None, Self]:
-        """Itself: it is asked already."""
-        return self
-        yield
+    @property
+    def selector(self) -> Selector:
+        """What is asked: key expression and parameters."""
+        return self._inner.selector
 
-    def __aiter__(self) -> AsyncGenerator[Reply, None]:
-        """All answers, until the last."""
-        if self._kept:
-            raise TypeError("a function is called with the answers: there is nothing to take")
-        return self._iterate(self)
+    @property
+    def key_expr(self) -> KeyExpr:
+        """Which keys are asked for."""
+        return self._inner.key_expr
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the question."""
+        return self._inner.parameters
+
+    @property
+    def payload(self) -> ZBytes | None:
+        """The value that came with the question."""
+        return self._inner.payload
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """What that value is."""
+        return self._inner.encoding
+
+    @property
+    def attachment(self) -> ZBytes | None:
+        """What was added beside the question."""
+        return self._inner.attachment
+
+    @property
+    def source_info(self) -> SourceInfo | None:
+        """Who asked, if they said so."""
+        return self._inner.source_info
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the way."""
+        return self._inner.timestamp_stack
+
+    def accepts_replies(self, /) -> ReplyKeyExpr:
+        """Whether answers may be about keys that were not asked for."""
+        return self._inner.accepts_replies()
+
+    async def _room(self) -> bool:
+        """Wait while the queue towards whoever asked is full; False if the answer is dropped."""
+        await self._sending.give_way()
+        question = self._inner._incoming.branch.question
+        outbox = question.source.way(question.qos & QOS_PRIORITY, True)
+        if outbox is None or self._inner._incoming.done:
+            return True
+        blocking = 1 if question.qos & QOS_BLOCK else 0
+        return await wait_for_room(outbox, question.qos & QOS_PRIORITY, True, blocking)
+
+    async def reply(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer with a value; it travels as urgently as the question did.
+
+        Parameters as of `zenlake.Query.reply`.
+        """
+        if await self._room():
+            self._inner.reply(
+                key_expr,
+                payload,
+                encoding=encoding,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                attachment=attachment,
+                timestamp=timestamp,
+            )
+
+    async def reply_del(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer that a value is removed.
+
+        Parameters as of `zenlake.Query.reply_del`.
+        """
+        if await self._room():
+            self._inner.reply_del(
+                key_expr,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                attachment=attachment,
+                timestamp=timestamp,
+            )
+
+    async def reply_err(
+        self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None
+    ) -> None:
+        """Answer with an error.
+
+        Parameters as of `zenlake.Query.reply_err`.
+        """
+        if await self._room():
+            self._inner.reply_err(payload, encoding=encoding)
+
+    async def drop(self, /) -> None:
+        """Finalise it: there will be no more answers from here."""
+        self._inner.drop()
 
     async def __aenter__(self) -> Self:
         """Itself."""
@@ -69,94 +176,19 @@ class Replies(Handler[Reply]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ask no more."""
-        self._token.cancel()
+        """Finalise it."""
+        self._inner.drop()
 
     def __del__(self) -> None:
-        """Asked no more with its last reference."""
-        token = getattr(self, "_token", None)
-        if token is not None and not self._kept and not self._channel.ended:
-            self._runtime.loop.soon(token.cancel)
+        """Finalised with its last reference, by the loop."""
+        inner = getattr(self, "_inner", None)
+        if inner is not None and not inner._incoming.done and not inner._runtime.closed:
+            inner._runtime.loop.soon(inner.drop)
+
+    def __str__(self) -> str:
+        """What is asked."""
+        return str(self._inner)
 
     def __repr__(self) -> str:
-        """Whether more may come."""
-        return f"<Replies{' over' if self._channel.ended else ''}>"
-
-
-def ask(
-    session: Session,
-    given: Given[Reply],
-    token: CancellationToken | None,
-    asking: Callable[[Any, CancellationToken], object],
-) -> Replies:
-    """Ask in a way that a scope, and the program's own token, can end."""
-    refuse_cancelled(token)
-    own = CancellationToken()
-    asking(here(given), own)
-    ((_, channel, is_callback),) = own._asked
-    if token is not None:
-        token._add(own.cancel, channel, is_callback)
-    replies = Replies(session, own, channel, is_callback or is_task(given))
-    if is_task(given):
-        session._start(deliver(channel, given, "get"), replies)
-    return replies
-
-
-class Querier(Declared[SyncQuerier]):
-    """A declared question: neighbours know of it, so that it is asked of the right ones at once."""
-
-    @property
-    def id(self) -> EntityGlobalId:
-        """Its id, which no other entity has."""
-        return self._inner.id
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """What it asks about."""
-        return self._inner.key_expr
-
-    @property
-    def accept_replies(self) -> ReplyKeyExpr:
-        """Whether answers may be about keys that were not asked for."""
-        return self._inner.accept_replies
-
-    @property
-    def matching_status(self) -> MatchingStatus:
-        """Whether anybody would answer now."""
-        return self._inner.matching_status
-
-    def get(
-        self,
-        /,
-        handler: Given[Reply] = None,
-        *,
-        parameters: IntoParameters | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-    ) -> Replies:
-        """Ask."""
-
-        def asking(handler: Any, token: CancellationToken) -> object:
-            return self._inner.get(
-                handler,
-                parameters=parameters,
-                payload=payload,
-                encoding=encoding,
-                attachment=attachment,
-                source_info=source_info,
-                cancellation_token=token,
-                timestamp_instrumentation=timestamp_instrumentation,
-            )
-
-        return ask(self._session, handler, cancellation_token, asking)
-
-    def declare_matching_listener(
-        self, /, handler: Given[MatchingStatus] = None
-    ) -> Declaring[MatchingListener]:
-        """Be told when the first that answers comes, and when the last one leaves."""
-        self._inner._check()
-        return watch(self._session, self._inner._entity, handler)
+        """What is asked."""
+        return repr(self._inner)

@@ -106,6 +106,8 @@ def scout(
     """Look who is there, by multicast: routers and peers unless `what` says otherwise.
 
     Needs a running loop, and looks until it is stopped: leave it by `async with`.
+
+    Parameters as of `zenlake.scout`.
     """
     if is_task(handler):
         raise TypeError("a scout calls a plain function; iterate over it to await something")

@@ -12,19 +12,17 @@ from zenlake.aio.entity import Declared, Declaring, Given, function_of, here
 from zenlake.aio.info import SessionInfo
 from zenlake.aio.liveliness import Liveliness
 from zenlake.aio.publish import Publisher, Sending
-from zenlake.aio.query import Querier, Replies, ask
-from zenlake.aio.queryable import Query, Queryable
+from zenlake.aio.querier import Querier, Replies, ask
+from zenlake.aio.query import Query
+from zenlake.aio.queryable import Queryable
 from zenlake.aio.subscribe import Subscriber
 from zenlake.api.acknowledge import Acknowledgement
-from zenlake.api.entity import receiver_of
-from zenlake.api.options import IntoEncoding, StampCallback, delete_message, locality, qos_byte
+from zenlake.api.options import IntoEncoding, StampCallback, locality, qos_byte
 from zenlake.api.publish import PutOutcome
-from zenlake.api.query import CancellationToken, IntoQueryConsolidation, Reply
-from zenlake.api.queryable import Queryable as SyncQueryable
+from zenlake.api.querier import CancellationToken, IntoQueryConsolidation, Reply
 from zenlake.api.session import Session as SyncSession
 from zenlake.clock import Timestamp, ZenohId
 from zenlake.config import Config
-from zenlake.engine.handlers import QueryQueue
 from zenlake.engine.runtime import Runtime
 from zenlake.engine.tasks import join_tasks
 from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr
@@ -162,11 +160,17 @@ class Session:
     # ------------------------------------------------------------------------ key expressions
 
     async def declare_keyexpr(self, /, key_expr: IntoKeyExpr) -> KeyExpr:
-        """Check a key expression and keep it at hand for what is sent under it."""
+        """Check a key expression and keep it at hand for what is sent under it.
+
+        Parameters as of `zenlake.Session.declare_keyexpr`.
+        """
         return self._inner.declare_keyexpr(key_expr)
 
     async def undeclare(self, /, obj: KeyExpr | Declared[Any]) -> None:
-        """Undeclare a key expression, or anything else that was declared on this session."""
+        """Undeclare a key expression, or anything else that was declared on this session.
+
+        Parameters as of `zenlake.Session.undeclare`.
+        """
         if isinstance(obj, Declared):
             await obj.undeclare()
         else:
@@ -190,15 +194,22 @@ class Session:
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish a value under a key; waits while the queue towards a neighbour is full."""
-        inner = self._inner
-        inner._open()
-        qos = qos_byte(congestion_control, priority, express)
-        publication = inner._publication(key_expr, qos, encoding, locality(allowed_destination))
-        push = inner._put_message(
-            publication, payload, attachment, timestamp, timestamp_instrumentation, source_info
+        """Publish a value under a key; waits while the queue towards a neighbour is full.
+
+        Parameters as of `zenlake.Session.put`.
+        """
+        published = self._inner._put(
+            key_expr,
+            payload,
+            encoding,
+            qos_byte(congestion_control, priority, express),
+            attachment,
+            timestamp,
+            timestamp_instrumentation,
+            locality(allowed_destination),
+            source_info,
         )
-        await self._sending.send(publication, push)
+        await self._sending.send(published.publication, published.push)
 
     def try_put(
         self,
@@ -216,7 +227,10 @@ class Session:
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
     ) -> PutOutcome:
-        """Publish a value under a key without waiting, and say what became of it; not awaited."""
+        """Publish a value under a key without waiting, and say what became of it; not awaited.
+
+        Parameters as of `zenlake.Session.try_put`.
+        """
         return self._inner.try_put(
             key_expr,
             payload,
@@ -245,16 +259,20 @@ class Session:
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish that the value under a key is removed."""
-        inner = self._inner
-        runtime = inner._open()
-        qos = qos_byte(congestion_control, priority, express)
-        publication = inner._publication(key_expr, qos, None, locality(allowed_destination))
-        if inner._stamped and timestamp is None:
-            timestamp = runtime.new_timestamp()
-        stack = inner._stamps.begin(timestamp_instrumentation)
-        push = delete_message(qos, attachment, timestamp, stack, source_info)
-        await self._sending.send(publication, push)
+        """Publish that the value under a key is removed.
+
+        Parameters as of `zenlake.Session.delete`.
+        """
+        published = self._inner._delete(
+            key_expr,
+            qos_byte(congestion_control, priority, express),
+            attachment,
+            timestamp,
+            timestamp_instrumentation,
+            locality(allowed_destination),
+            source_info,
+        )
+        await self._sending.send(published.publication, published.push)
 
     def declare_publisher(
         self,
@@ -268,7 +286,10 @@ class Session:
         reliability: Reliability | None = None,
         allowed_destination: Locality | None = None,
     ) -> Declaring[Publisher]:
-        """Declare a publisher, for a key that is published on again and again."""
+        """Declare a publisher, for a key that is published on again and again.
+
+        Parameters as of `zenlake.Session.declare_publisher`.
+        """
 
         async def declare() -> Publisher:
             inner = self._inner.declare_publisher(
@@ -294,7 +315,10 @@ class Session:
         *,
         allowed_origin: Locality | None = None,
     ) -> Declaring[Subscriber]:
-        """Subscribe to a key expression."""
+        """Subscribe to a key expression.
+
+        Parameters as of `zenlake.Session.declare_subscriber`.
+        """
 
         async def declare() -> Subscriber:
             inner = self._inner.declare_subscriber(
@@ -315,26 +339,22 @@ class Session:
         complete: bool | None = None,
         allowed_origin: Locality | None = None,
     ) -> Declaring[Queryable]:
-        """Answer questions about a key expression."""
+        """Answer questions about a key expression.
+
+        Parameters as of `zenlake.Session.declare_queryable`.
+        """
         given = here(handler)
         if callable(function_of(given)):
             raise TypeError("answers are awaited: give a queryable a coroutine function")
 
         async def declare() -> Queryable:
-            key = KeyExpr.of(key_expr)
             runtime = self._inner._open()
             sending = self._sending
-            receiver = receiver_of(self._inner, given, "Query", key)
 
-            def asked(incoming: Incoming) -> Query:
+            def query(incoming: Incoming) -> Query:
                 return Query(runtime, sending, incoming)
 
-            with runtime.locked() as node:
-                sink = QueryQueue(receiver.channel, asked)
-                entity = node.local.queryable(
-                    str(key), sink, bool(complete), locality(allowed_origin)
-                )
-                inner = SyncQueryable[Any](self._inner, receiver, entity)
+            inner = self._inner._queryable(key_expr, given, query, complete, allowed_origin)
             return Queryable(self, inner, handler)
 
         return Declaring(declare())
@@ -362,7 +382,10 @@ class Session:
         cancellation_token: CancellationToken | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> Replies:
-        """Ask everybody who has something under a selector; iterate over the answers."""
+        """Ask everybody who has something under a selector; iterate over the answers.
+
+        Parameters as of `zenlake.Session.get`.
+        """
 
         def asking(handler: Any, token: CancellationToken) -> object:
             return self._inner.get(
@@ -399,6 +422,8 @@ class Session:
         """Publish a value through a storage of its key, and wait until that has it for good.
 
         The arguments and errors are those of `zenlake.Session.put_acknowledged`.
+
+        Parameters as of `zenlake.Session.put_acknowledged`.
         """
         acknowledgement = Acknowledgement(key_expr)
         async for reply in self.get(
@@ -427,7 +452,10 @@ class Session:
         express: bool | None = None,
         allowed_destination: Locality | None = None,
     ) -> Declaring[Querier]:
-        """Declare a querier, for what is asked again and again."""
+        """Declare a querier, for what is asked again and again.
+
+        Parameters as of `zenlake.Session.declare_querier`.
+        """
 
         async def declare() -> Querier:
             inner = self._inner.declare_querier(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from zenlake.api.options import IntoEncoding
-    from zenlake.api.query import CancellationToken, IntoQueryConsolidation
+    from zenlake.api.querier import CancellationToken, IntoQueryConsolidation
     from zenlake.keys.parameters import IntoParameters
     from zenlake.values import (
         CongestionControl,

@@ -430,7 +430,12 @@ class SessionInfo:
     def declare_transport_events_listener(
         self, /, handler: object = None, *, history: bool | None = None
     ) -> TransportEventsListener[Any]:
-        """Be told of sessions that open and close; with `history`, of those that are open."""
+        """Be told of sessions that open and close; with `history`, of those that are open.
+
+        Args:
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+        """
         session = self._session
         session._open()
         receiver = receiver_of(session, handler, "TransportEvent")
@@ -451,7 +456,12 @@ class SessionInfo:
     def declare_link_events_listener(
         self, /, handler: object = None, *, history: bool | None = None
     ) -> LinkEventsListener[Any]:
-        """Be told of links that come up and go down; with `history`, of those that are up."""
+        """Be told of links that come up and go down; with `history`, of those that are up.
+
+        Args:
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+        """
         session = self._session
         session._open()
         receiver = receiver_of(session, handler, "LinkEvent")

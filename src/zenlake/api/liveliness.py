@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, forgotten, receiver_of
 from zenlake.api.options import seconds
-from zenlake.api.query import CancellationToken, Reply, refuse_cancelled, watch
+from zenlake.api.querier import CancellationToken, Reply, refuse_cancelled, watch
 from zenlake.api.subscribe import Subscriber
 from zenlake.engine.handlers import ReplyQueue, TokenQueue
 from zenlake.keys import IntoKeyExpr, KeyExpr
@@ -52,7 +52,11 @@ class Liveliness:
         self._session: Session = session
 
     def declare_token(self, /, key_expr: IntoKeyExpr) -> LivelinessToken:
-        """Be alive under a key."""
+        """Be alive under a key.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+        """
         key = KeyExpr.of(key_expr)
         with self._session._open().locked() as node:
             return LivelinessToken(self._session, node.local.liveliness.token(str(key)))
@@ -96,7 +100,15 @@ class Liveliness:
         timeout: float | None = None,
         cancellation_token: CancellationToken | None = None,
     ) -> object:
-        """Ask who is alive now."""
+        """Ask who is alive now.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+            timeout: How long replies may take, in seconds; if not said, as the configuration says.
+            cancellation_token: Ends it before its time.
+        """
         key = KeyExpr.of(key_expr)
         refuse_cancelled(cancellation_token)
         session = self._session
@@ -134,7 +146,13 @@ class Liveliness:
     def declare_subscriber(
         self, /, key_expr: IntoKeyExpr, handler: object = None, *, history: bool | None = None
     ) -> Subscriber[Any]:
-        """Be told who comes alive (PUT) and who dies (DELETE); with `history`, who is already."""
+        """Be told who comes alive (PUT) and who dies (DELETE); with `history`, who is already.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+        """
         key = KeyExpr.of(key_expr)
         session = self._session
         runtime = session._open()

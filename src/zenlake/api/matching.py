@@ -70,7 +70,7 @@ class MatchingListener(Receiving[H]):
         self._sink: StatusQueue = sink
 
     @classmethod
-    def watch(
+    def _watch(
         cls, session: Session, entity: Publication | LocalQuerier, handler: object
     ) -> MatchingListener[Any]:
         """Begin to listen; told at once if somebody matches already."""

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from zenlake.clock import Timestamp
 from zenlake.errors import ZError
 from zenlake.node.sample import wire_timestamp
 from zenlake.values import (
@@ -22,9 +21,8 @@ from zenlake.values import (
     TimestampInstrumentation,
     ZBytes,
 )
-from zenlake.wire.codec_network import Push, TimestampRecord
+from zenlake.wire.codec_network import TimestampRecord
 from zenlake.wire.codec_network import TimestampStack as WireTimestampStack
-from zenlake.wire.codec_zenoh import Del, Put
 from zenlake.wire.codec_zenoh import SourceInfo as WireSourceInfo
 from zenlake.wire.cursor import Writer
 
@@ -136,52 +134,6 @@ class Stamps:
         w = Writer()
         wire_timestamp(self._runtime.new_timestamp()).write(w)
         return TimestampRecord(point=point, stamp=b"".join(w.parts))
-
-
-def put_message(
-    payload: bytes,
-    qos: int,
-    encoding: int,
-    schema: bytes,
-    attachment: IntoZBytes | None,
-    timestamp: Timestamp | None,
-    stack: WireTimestampStack | None,
-    source_info: SourceInfo | None,
-) -> Push:
-    """A value to publish; its key is filled in on the way."""
-    return Push(
-        scope=0,
-        qos=qos,
-        timestamp_stack=stack,
-        body=Put(
-            timestamp=None if timestamp is None else wire_timestamp(timestamp),
-            encoding=encoding,
-            schema=schema,
-            source_info=source_on_wire(source_info),
-            attachment=optional_bytes(attachment),
-            payload=payload,
-        ),
-    )
-
-
-def delete_message(
-    qos: int,
-    attachment: IntoZBytes | None,
-    timestamp: Timestamp | None,
-    stack: WireTimestampStack | None,
-    source_info: SourceInfo | None,
-) -> Push:
-    """The removal of a value; its key is filled in on the way."""
-    return Push(
-        scope=0,
-        qos=qos,
-        timestamp_stack=stack,
-        body=Del(
-            timestamp=None if timestamp is None else wire_timestamp(timestamp),
-            source_info=source_on_wire(source_info),
-            attachment=optional_bytes(attachment),
-        ),
-    )
 
 
 def closed_error() -> ZError:

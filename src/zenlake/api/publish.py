@@ -10,11 +10,9 @@ from zenlake.api.matching import MatchingListener, MatchingStatus
 from zenlake.api.options import (
     IntoEncoding,
     closed_error,
-    delete_message,
-    encoding_parts,
     payload_bytes,
-    put_message,
 )
+from zenlake.api.push import PushBuilder
 from zenlake.clock import Timestamp
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import Publication
@@ -73,6 +71,7 @@ def attempt(publication: Publication, push: Push) -> PutOutcome:
             patient.destination,
         )
         publication.congestion = 0
+        publication.impatient = True
     if not publication.publish(push):
         return PutOutcome.QUEUE_FULL
     if not publication.remotes and not publication.locals:
@@ -91,7 +90,7 @@ class Publisher(Declared):
         super().__init__(session)
         self._publication: Publication = publication
         self._encoding: Encoding = encoding
-        self._stamped: bool = session._stamped
+        self._push: PushBuilder = session._push
 
     @property
     def id(self) -> EntityGlobalId:
@@ -155,7 +154,16 @@ class Publisher(Declared):
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish a value."""
+        """Publish a value.
+
+        Args:
+            payload: The value: bytes, text, or anything else that `ZBytes` takes.
+            encoding: What the payload is; that of the publisher if not said.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+            source_info: Which entity published it, and as its how-manieth sample.
+        """
         if self._gone or self._runtime.closed:
             self._refuse()
         if (
@@ -164,12 +172,12 @@ class Publisher(Declared):
             and timestamp is None
             and source_info is None
             and timestamp_instrumentation is None
-            and not self._stamped
+            and not self._push.stamped
         ):
             self._publication.put(payload if type(payload) is bytes else payload_bytes(payload))
             return
         self._publication.publish(
-            self._message(
+            self._put(
                 payload, encoding, attachment, timestamp, timestamp_instrumentation, source_info
             )
         )
@@ -185,10 +193,17 @@ class Publisher(Declared):
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
     ) -> PutOutcome:
-        """Publish a value without waiting, and say what became of it."""
-        if self._gone or self._runtime.closed:
-            self._refuse()
-        push = self._message(
+        """Publish a value without waiting, and say what became of it.
+
+        Args:
+            payload: The value: bytes, text, or anything else that `ZBytes` takes.
+            encoding: What the payload is; that of the publisher if not said.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+            source_info: Which entity published it, and as its how-manieth sample.
+        """
+        push = self._put(
             payload, encoding, attachment, timestamp, timestamp_instrumentation, source_info
         )
         return attempt(self._publication, push)
@@ -202,18 +217,21 @@ class Publisher(Declared):
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish that the value is removed."""
-        if self._gone or self._runtime.closed:
-            self._refuse()
-        if self._stamped and timestamp is None:
-            timestamp = self._runtime.new_timestamp()
-        stack = self._session._stamps.begin(timestamp_instrumentation)
-        publication = self._publication
-        publication.publish(
-            delete_message(publication.qos, attachment, timestamp, stack, source_info)
+        """Publish that the value is removed.
+
+        Args:
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+            source_info: Which entity published it, and as its how-manieth sample.
+        """
+        self._publication.publish(
+            self._delete(attachment, timestamp, timestamp_instrumentation, source_info)
         )
 
-    def _message(
+    # What is about to be sent; a blocking publisher and an awaiting one send it each in its way.
+
+    def _put(
         self,
         payload: IntoZBytes,
         encoding: IntoEncoding | None,
@@ -222,22 +240,29 @@ class Publisher(Declared):
         instrumentation: TimestampInstrumentation | None,
         source_info: SourceInfo | None,
     ) -> Push:
-        publication = self._publication
-        id, schema = publication.encoding, publication.schema
-        if encoding is not None:
-            id, schema = encoding_parts(encoding)
-        if self._stamped and timestamp is None:
-            timestamp = self._runtime.new_timestamp()
-        stack = self._session._stamps.begin(instrumentation)
-        return put_message(
-            payload_bytes(payload),
-            publication.qos,
-            id,
-            schema,
+        if self._gone or self._runtime.closed:
+            self._refuse()
+        return self._push.put(
+            self._publication,
+            payload,
+            encoding,
             attachment,
             timestamp,
-            stack,
+            instrumentation,
             source_info,
+        )
+
+    def _delete(
+        self,
+        attachment: IntoZBytes | None,
+        timestamp: Timestamp | None,
+        instrumentation: TimestampInstrumentation | None,
+        source_info: SourceInfo | None,
+    ) -> Push:
+        if self._gone or self._runtime.closed:
+            self._refuse()
+        return self._push.delete(
+            self._publication, attachment, timestamp, instrumentation, source_info
         )
 
     @overload
@@ -253,9 +278,14 @@ class Publisher(Declared):
         self, /, handler: Called[MatchingStatus]
     ) -> MatchingListener[None]: ...
     def declare_matching_listener(self, /, handler: object = None) -> MatchingListener[Any]:
-        """Be told when the first subscriber comes and when the last one leaves."""
+        """Be told when the first subscriber comes and when the last one leaves.
+
+        Args:
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+        """
         self._check()
-        return MatchingListener.watch(self._session, self._publication, handler)
+        return MatchingListener._watch(self._session, self._publication, handler)
 
     def _withdraw(self, local: Local) -> None:
         local.unpublish(self._publication)

@@ -10,14 +10,13 @@ from zenlake.api.options import (
     IntoEncoding,
     Stamps,
     closed_error,
-    delete_message,
     encoding_parts,
     locality,
     payload_bytes,
-    put_message,
     qos_byte,
 )
 from zenlake.api.publish import PutOutcome, attempt
+from zenlake.api.push import Published, PushBuilder
 from zenlake.clock import Timestamp
 from zenlake.engine.runtime import Runtime
 from zenlake.keys import IntoKeyExpr, KeyExpr
@@ -30,7 +29,6 @@ from zenlake.values import (
     SourceInfo,
     TimestampInstrumentation,
 )
-from zenlake.wire.codec_network import Push
 
 #: How many keys of undeclared publications are remembered with their way.
 PUBLICATIONS: Final = 1024
@@ -46,7 +44,7 @@ class Putting:
         """Through a running node."""
         self._runtime: Runtime = runtime
         self._stamps: Stamps = stamps
-        self._stamped: bool = runtime.node.settings.timestamping
+        self._push: PushBuilder = PushBuilder(runtime, stamps)
         #: Publications without a declaration, by key, and by key and options.
         self._plain: dict[IntoKeyExpr, Publication] = {}
         self._publications: dict[tuple[str, int, int, bytes, int], Publication] = {}
@@ -88,7 +86,22 @@ class Putting:
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish a value under a key."""
+        """Publish a value under a key.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            payload: The value: bytes, text, or anything else that `ZBytes` takes.
+            encoding: What the payload is, such as `"application/json"`.
+            congestion_control: What happens when the queue towards a neighbour is full; DROP if not
+                said.
+            priority: Which queue it waits in; DATA if not said.
+            express: Whether it is sent at once, instead of in a batch with others.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+            allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
+            source_info: Which entity published it, and as its how-manieth sample.
+        """
         if self._runtime.closed:
             raise closed_error()
         if (
@@ -101,7 +114,7 @@ class Putting:
             and timestamp_instrumentation is None
             and allowed_destination is None
             and source_info is None
-            and not self._stamped
+            and not self._push.stamped
         ):
             publication = self._plain.get(key_expr)
             if publication is None:
@@ -111,13 +124,18 @@ class Putting:
                 self._plain[key_expr] = publication
             publication.put(payload if type(payload) is bytes else payload_bytes(payload))
             return
-        qos = qos_byte(congestion_control, priority, express)
-        publication = self._publication(key_expr, qos, encoding, locality(allowed_destination))
-        publication.publish(
-            self._put_message(
-                publication, payload, attachment, timestamp, timestamp_instrumentation, source_info
-            )
+        published = self._put(
+            key_expr,
+            payload,
+            encoding,
+            qos_byte(congestion_control, priority, express),
+            attachment,
+            timestamp,
+            timestamp_instrumentation,
+            locality(allowed_destination),
+            source_info,
         )
+        published.publication.publish(published.push)
 
     def try_put(
         self,
@@ -135,36 +153,34 @@ class Putting:
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
     ) -> PutOutcome:
-        """Publish a value under a key without waiting, and say what became of it."""
-        self._open()
-        qos = qos_byte(congestion_control, priority, express)
-        publication = self._publication(key_expr, qos, encoding, locality(allowed_destination))
-        push = self._put_message(
-            publication, payload, attachment, timestamp, timestamp_instrumentation, source_info
-        )
-        return attempt(publication, push)
+        """Publish a value under a key without waiting, and say what became of it.
 
-    def _put_message(
-        self,
-        publication: Publication,
-        payload: IntoZBytes,
-        attachment: IntoZBytes | None,
-        timestamp: Timestamp | None,
-        instrumentation: TimestampInstrumentation | None,
-        source_info: SourceInfo | None,
-    ) -> Push:
-        if self._stamped and timestamp is None:
-            timestamp = self._runtime.new_timestamp()
-        return put_message(
-            payload_bytes(payload),
-            publication.qos,
-            publication.encoding,
-            publication.schema,
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            payload: The value: bytes, text, or anything else that `ZBytes` takes.
+            encoding: What the payload is, such as `"application/json"`.
+            congestion_control: What happens when the queue towards a neighbour is full; DROP if not
+                said.
+            priority: Which queue it waits in; DATA if not said.
+            express: Whether it is sent at once, instead of in a batch with others.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+            allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
+            source_info: Which entity published it, and as its how-manieth sample.
+        """
+        published = self._put(
+            key_expr,
+            payload,
+            encoding,
+            qos_byte(congestion_control, priority, express),
             attachment,
             timestamp,
-            self._stamps.begin(instrumentation),
+            timestamp_instrumentation,
+            locality(allowed_destination),
             source_info,
         )
+        return attempt(published.publication, published.push)
 
     def delete(
         self,
@@ -180,13 +196,63 @@ class Putting:
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
     ) -> None:
-        """Publish that the value under a key is removed."""
-        runtime = self._open()
-        qos = qos_byte(congestion_control, priority, express)
-        publication = self._publication(key_expr, qos, None, locality(allowed_destination))
-        if self._stamped and timestamp is None:
-            timestamp = runtime.new_timestamp()
-        stack = self._stamps.begin(timestamp_instrumentation)
-        publication.publish(
-            delete_message(publication.qos, attachment, timestamp, stack, source_info)
+        """Publish that the value under a key is removed.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            congestion_control: What happens when the queue towards a neighbour is full; DROP if not
+                said.
+            priority: Which queue it waits in; DATA if not said.
+            express: Whether it is sent at once, instead of in a batch with others.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+            allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
+            source_info: Which entity published it, and as its how-manieth sample.
+        """
+        published = self._delete(
+            key_expr,
+            qos_byte(congestion_control, priority, express),
+            attachment,
+            timestamp,
+            timestamp_instrumentation,
+            locality(allowed_destination),
+            source_info,
         )
+        published.publication.publish(published.push)
+
+    # What is about to be sent; a blocking session and an awaiting one send it each in its way.
+
+    def _put(
+        self,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        encoding: IntoEncoding | None,
+        qos: int,
+        attachment: IntoZBytes | None,
+        timestamp: Timestamp | None,
+        instrumentation: TimestampInstrumentation | None,
+        destination: int,
+        source_info: SourceInfo | None,
+    ) -> Published:
+        self._open()
+        publication = self._publication(key_expr, qos, encoding, destination)
+        push = self._push.put(
+            publication, payload, None, attachment, timestamp, instrumentation, source_info
+        )
+        return Published(publication, push)
+
+    def _delete(
+        self,
+        key_expr: IntoKeyExpr,
+        qos: int,
+        attachment: IntoZBytes | None,
+        timestamp: Timestamp | None,
+        instrumentation: TimestampInstrumentation | None,
+        destination: int,
+        source_info: SourceInfo | None,
+    ) -> Published:
+        self._open()
+        publication = self._publication(key_expr, qos, None, destination)
+        push = self._push.delete(publication, attachment, timestamp, instrumentation, source_info)
+        return Published(publication, push)

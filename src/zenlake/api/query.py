@@ -1,349 +1,296 @@
-"""Asking: `get`, declared queriers, and the answers."""
+"""Queries as queryables see them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
-from types import GenericAlias
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final, overload
+from typing import TYPE_CHECKING, Final, final
 
-from zenlake.api.entity import (
-    Beside,
-    Called,
-    Declared,
-    H,
-    Queued,
-    entity_id,
-    forgotten,
-    receiver_of,
-)
-from zenlake.api.matching import MatchingListener, MatchingStatus
 from zenlake.api.options import (
     IntoEncoding,
     closed_error,
     encoding_parts,
     optional_bytes,
     payload_bytes,
-    source_on_wire,
 )
-from zenlake.api.reply import GetReplyQueue, Reply, ReplyError
-from zenlake.engine.channel import Channel
-from zenlake.engine.handlers import Receiver
-from zenlake.errors import ZError
-from zenlake.keys import KeyExpr, Parameters
-from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters
-from zenlake.node.entities import LocalQuerier
+from zenlake.api.release import later
+from zenlake.clock import Timestamp
+from zenlake.engine.delivery import delivering
+from zenlake.errors import LocalError, ZError
+from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
+from zenlake.keys.matching import check, intersects
+from zenlake.keys.parameters import ANY_KEY_EXPR
+from zenlake.node.answers import answer_value
+from zenlake.node.entities import Incoming
+from zenlake.node.sample import source_info_of, timestamp_stack_of, wire_timestamp
+from zenlake.transport.framing import vle
 from zenlake.values import (
-    ConsolidationMode,
-    EntityGlobalId,
+    CongestionControl,
+    Encoding,
     IntoZBytes,
+    Priority,
+    QoS,
     ReplyKeyExpr,
     SourceInfo,
-    TimestampInstrumentation,
+    TimestampStack,
+    ZBytes,
 )
-from zenlake.wire.codec_zenoh import QueryBody
+from zenlake.wire.codec_zenoh import Del, Err, Put
+from zenlake.wire.codec_zenoh import Reply as WireReply
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Self
 
-    from zenlake.api.get_options import AskOptions
-    from zenlake.api.session import Session
-    from zenlake.engine.handlers import Handler
-    from zenlake.node.local import Local
+    from zenlake.engine.runtime import Runtime
 
-__all__ = ["CancellationToken", "Querier", "QueryConsolidation", "Reply", "ReplyError"]
+__all__ = ["Query"]
 
-
-@final
-class QueryConsolidation:
-    """What becomes of several answers for one key."""
-
-    __slots__ = ("_mode",)
-
-    AUTO: ClassVar[QueryConsolidation]
-    DEFAULT: ClassVar[QueryConsolidation]
-
-    def __init__(self, mode: ConsolidationMode) -> None:
-        """Wrap a mode."""
-        self._mode: ConsolidationMode = mode
-
-    @property
-    def mode(self) -> ConsolidationMode:
-        """The mode."""
-        return self._mode
-
-    def __eq__(self, other: object) -> bool:
-        """Equal by mode."""
-        return isinstance(other, QueryConsolidation) and self._mode is other._mode
-
-    def __hash__(self) -> int:
-        """Equal ones have equal hashes."""
-        return hash(self._mode)
-
-    def __repr__(self) -> str:
-        """How to write it."""
-        return f"QueryConsolidation({self._mode})"
-
-
-QueryConsolidation.AUTO = QueryConsolidation(ConsolidationMode.AUTO)
-QueryConsolidation.DEFAULT = QueryConsolidation.AUTO
-
-IntoQueryConsolidation = ConsolidationMode | QueryConsolidation
+#: How many keys are remembered with the questions that they answer.
+NAMES: Final = 1 << 14
+#: By question and key: the key as it stands on the wire, behind its length.
+_names: Final[dict[tuple[str, str], bytes]] = {}
 
 
 @final
-class CancellationToken:
-    """Ends questions before their time; one token may be given to many."""
+class Query:
+    """A question that waits for its answers.
 
-    def __init__(self) -> None:
-        """Not cancelled."""
-        self._lock = Lock()
-        self._cancelled = False
-        self._asked: list[tuple[Callable[[], None], Channel, bool]] = []
+    Whoever asked waits until it is finalised: by `drop`, by the end of a `with` block, or when
+    the program lets go of it. A callback that returns without keeping it has let go of it.
+    """
 
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether it was cancelled."""
-        return self._cancelled
+    __slots__ = ("__weakref__", "_incoming", "_runtime")
 
-    def cancel(self, /) -> None:
-        """End all questions it was given to; waits for callbacks that are running.
-
-        From inside such a callback it does not wait: it would wait for itself.
-        """
-        with self._lock:
-            self._cancelled = True
-            asked = self._asked
-            self._asked = []
-        for end, channel, is_callback in asked:
-            end()
-            if is_callback:
-                channel.discard()
-        for _, channel, _ in asked:
-            channel.join()
-
-    def _add(self, end: Callable[[], None], channel: Channel, is_callback: bool) -> None:
-        with self._lock:
-            self._asked = [one for one in self._asked if not one[1].ended]
-            self._asked.append((end, channel, is_callback))
-            cancelled = self._cancelled
-        if cancelled:
-            self.cancel()
-
-    def __repr__(self) -> str:
-        """Whether it was cancelled."""
-        return f"<CancellationToken {'cancelled' if self._cancelled else 'not cancelled'}>"
-
-
-def refuse_cancelled(token: CancellationToken | None) -> None:
-    """A question that is cancelled before it is asked is not asked."""
-    if token is not None and token.is_cancelled:
-        raise ZError("Query was cancelled: its token is; make a new CancellationToken")
-
-
-#: What a question is made of, with what an ordinary one has.
-_LATEST: Final = ConsolidationMode.DEFAULT
-
-
-class Asking:
-    """How questions are asked: what `get` and a declared querier have in common."""
-
-    def __init__(
-        self,
-        session: Session,
-        target: int,
-        consolidation: IntoQueryConsolidation | None,
-        accept_replies: ReplyKeyExpr | None,
-        timeout: float,
-        qos: int,
-        destination: int,
-    ) -> None:
-        """Everything but the question itself."""
-        if isinstance(consolidation, QueryConsolidation):
-            consolidation = consolidation.mode
-        self.session = session
-        self.target = target
-        self.consolidation = (consolidation or _LATEST).value
-        self.any_key = accept_replies is ReplyKeyExpr.ANY
-        self.timeout = timeout
-        self.qos = qos
-        self.destination = destination
-
-    def ask(
-        self,
-        key: str,
-        parameters: Parameters,
-        handler: object,
-        payload: IntoZBytes | None,
-        encoding: IntoEncoding | None,
-        attachment: IntoZBytes | None,
-        source_info: SourceInfo | None,
-        token: CancellationToken | None,
-        instrumentation: TimestampInstrumentation | None,
-    ) -> Any:
-        """Ask, and give the handler that the answers come to."""
-        refuse_cancelled(token)
-        session = self.session
-        runtime = session._open()
-        any_key = self.any_key or ANY_KEY_EXPR in parameters
-        if any_key and ANY_KEY_EXPR not in parameters:
-            parameters.insert(ANY_KEY_EXPR, "")
-        body: QueryBody | None = None
-        if payload is not None or encoding is not None:
-            id, schema = encoding_parts(encoding)
-            value = b"" if payload is None else payload_bytes(payload)
-            body = QueryBody(encoding=id, schema=schema, payload=value)
-        receiver = receiver_of(session, handler, "Reply", key)
-        sink = GetReplyQueue(receiver.channel)
-        with runtime.locked() as node:
-            get = node.local.get(
-                key,
-                str(parameters),
-                sink,
-                target=self.target,
-                consolidation=self.consolidation,
-                any_key=any_key,
-                timeout=self.timeout,
-                qos=self.qos,
-                body=body,
-                attachment=optional_bytes(attachment),
-                source_info=source_on_wire(source_info),
-                timestamp_stack=session._stamps.begin(instrumentation),
-                destination=self.destination,
-                timed=TIME in parameters,
-            )
-        watch(session, receiver, token, lambda local: local.cancel(get))
-        return receiver.handler
-
-
-def watch(
-    session: Session,
-    receiver: Receiver,
-    token: CancellationToken | None,
-    cancel: Callable[[Local], None],
-) -> None:
-    """Have a question ended with its token."""
-    if token is None:
-        return
-    runtime = session._runtime
-
-    def end() -> None:
-        if not runtime.closed:
-            with runtime.locked() as node:
-                cancel(node.local)
-
-    token._add(end, receiver.channel, receiver.is_callback)
-
-
-class Querier(Declared):
-    """A declared question: neighbours know of it, so that it is asked of the right ones at once."""
-
-    def __del__(self) -> None:
-        """Undeclared with its last reference."""
-        forgotten(self)
-
-    WHAT: ClassVar[str] = "querier"
-
-    def __class_getitem__(cls, item: object) -> GenericAlias:
-        """`Querier[...]` may be written, as in Eclipse's package, and means nothing."""
-        return GenericAlias(cls, item)
-
-    def __init__(
-        self,
-        session: Session,
-        entity: LocalQuerier,
-        asking: Asking,
-        accept_replies: ReplyKeyExpr,
-    ) -> None:
-        """Made by `Session.declare_querier`."""
-        super().__init__(session)
-        self._entity: LocalQuerier = entity
-        self._asking: Asking = asking
-        self._accept_replies: ReplyKeyExpr = accept_replies
+    def __init__(self, runtime: Runtime, incoming: Incoming) -> None:
+        """Made by the queryable that is asked."""
+        self._runtime: Runtime = runtime
+        self._incoming: Incoming = incoming
 
     @property
-    def id(self) -> EntityGlobalId:
-        """Its id, which no other entity has."""
-        self._check()
-        return entity_id(self._runtime.zid, self._entity.eid)
+    def selector(self) -> Selector:
+        """What is asked: key expression and parameters."""
+        return Selector(self.key_expr, self._incoming.body.parameters)
 
     @property
     def key_expr(self) -> KeyExpr:
-        """What it asks about."""
-        self._check()
-        return KeyExpr.trusted(self._entity.key)
+        """Which keys are asked for."""
+        return KeyExpr.trusted(self._incoming.key)
 
     @property
-    def accept_replies(self) -> ReplyKeyExpr:
+    def parameters(self) -> Parameters:
+        """The parameters of the question."""
+        return Parameters(self._incoming.body.parameters)
+
+    @property
+    def payload(self) -> ZBytes | None:
+        """The value that came with the question."""
+        body = self._incoming.body.body
+        return None if body is None else ZBytes(body.payload)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """What that value is."""
+        body = self._incoming.body.body
+        return None if body is None else Encoding.from_wire(body.encoding, body.schema or None)
+
+    @property
+    def attachment(self) -> ZBytes | None:
+        """What was added beside the question."""
+        attachment = self._incoming.body.attachment
+        return None if attachment is None else ZBytes(attachment)
+
+    @property
+    def source_info(self) -> SourceInfo | None:
+        """Who asked, if they said so."""
+        return source_info_of(self._incoming.body.source_info)
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the way, if whoever asked wanted them."""
+        return timestamp_stack_of(self._incoming.stack)
+
+    def accepts_replies(self, /) -> ReplyKeyExpr:
         """Whether answers may be about keys that were not asked for."""
-        self._check()
-        return self._accept_replies
+        if ANY_KEY_EXPR in Parameters(self._incoming.body.parameters):
+            return ReplyKeyExpr.ANY
+        return ReplyKeyExpr.MATCHING_QUERY
 
-    @property
-    def matching_status(self) -> MatchingStatus:
-        """Whether anybody would answer now."""
-        self._check()
-        with self._runtime.locked() as node:
-            return MatchingStatus(node.local.matching.of_querier(self._entity))
-
-    @overload
-    def get(
-        self, /, handler: Queued[Reply] = None, **options: Unpack[AskOptions]
-    ) -> Handler[Reply]: ...
-    @overload
-    def get(self, /, handler: Beside[Reply, H], **options: Unpack[AskOptions]) -> H: ...
-    @overload
-    def get(self, /, handler: Called[Reply], **options: Unpack[AskOptions]) -> None: ...
-    def get(
+    def reply(
         self,
         /,
-        handler: object = None,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
         *,
-        parameters: IntoParameters | None = None,
-        payload: IntoZBytes | None = None,
         encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
         attachment: IntoZBytes | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-    ) -> object:
-        """Ask."""
-        self._check()
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer with a value.
+
+        Args:
+            key_expr: The key of the value; the key expression of the query must match it.
+            payload: The value: bytes, text, or anything else that `ZBytes` takes.
+            encoding: What the payload is, such as `"application/json"`.
+            congestion_control: Refused unless it is that of the query, which a reply always has.
+            priority: Refused unless it is that of the query, which a reply always has.
+            express: Whether it is sent at once; as the query was, if not said.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made.
+        """
+        self._refuse_qos(congestion_control, priority)
+        if encoding is None and attachment is None and timestamp is None and express is None:
+            value = payload if isinstance(payload, bytes) else payload_bytes(payload)
+            name = self._name(key_expr)
+            self._check()
+            if answer_value(self._incoming, name, value):
+                return
+        id, schema = encoding_parts(encoding)
+        body = Put(
+            timestamp=None if timestamp is None else wire_timestamp(timestamp),
+            encoding=id,
+            schema=schema,
+            attachment=optional_bytes(attachment),
+            payload=payload_bytes(payload),
+        )
+        self._answer(self._matching(key_expr), WireReply(body=body), express)
+
+    def reply_del(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> None:
+        """Answer that a value is removed.
+
+        Args:
+            key_expr: The key of the value; the key expression of the query must match it.
+            congestion_control: Refused unless it is that of the query, which a reply always has.
+            priority: Refused unless it is that of the query, which a reply always has.
+            express: Whether it is sent at once; as the query was, if not said.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was removed.
+        """
+        self._refuse_qos(congestion_control, priority)
+        body = Del(
+            timestamp=None if timestamp is None else wire_timestamp(timestamp),
+            attachment=optional_bytes(attachment),
+        )
+        self._answer(self._matching(key_expr), WireReply(body=body), express)
+
+    def reply_err(self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
+        """Answer with an error.
+
+        Args:
+            payload: What went wrong.
+            encoding: What the payload is, such as `"application/json"`.
+        """
+        id, schema = encoding_parts(encoding)
+        body = Err(encoding=id, schema=schema, payload=payload_bytes(payload))
+        self._answer(self._incoming.key, body, None)
+
+    def _refuse_qos(
+        self, congestion_control: CongestionControl | None, priority: Priority | None
+    ) -> None:
+        """A reply travels as its query does, or it could come after the word that it was the last.
+
+        Refuses what says otherwise; to say the same is allowed.
+        """
+        if congestion_control is None and priority is None:
+            return
+        own = QoS.from_byte(self._incoming.branch.question.qos)
+        if priority is not None and priority is not own.priority:
+            raise LocalError(
+                f"a reply has the priority of its query, {own.priority.name}, and cannot have "
+                f"{priority.name}: leave it out, and give it to get()"
+            )
+        if congestion_control is not None and congestion_control is not own.congestion_control:
+            raise LocalError(
+                "a reply has the congestion control of its query, "
+                f"{own.congestion_control.name}, and cannot have {congestion_control.name}: leave "
+                "it out, and give it to get()"
+            )
+
+    def _matching(self, key_expr: IntoKeyExpr) -> str:
+        key = str(key_expr)
+        asked = self._incoming.key
+        if key == asked:
+            return key
+        if isinstance(key_expr, str):
+            check(key)
+        if not intersects(asked, key) and self.accepts_replies() is not ReplyKeyExpr.ANY:
+            raise LocalError(
+                f"a reply on '{key}' does not answer '{asked}': reply on a key that it includes, "
+                "or have the question asked with accept_replies=ReplyKeyExpr.ANY"
+            )
+        return key
+
+    def _name(self, key_expr: IntoKeyExpr) -> bytes:
+        """A key that it may be answered on, as it stands on the wire."""
+        text = key_expr if isinstance(key_expr, str) else str(key_expr)
+        asked = (self._incoming.key, text)
+        name = _names.get(asked)
+        if name is None:
+            raw = self._matching(key_expr).encode("utf-8")
+            name = vle(len(raw)) + raw
+            if self.accepts_replies() is not ReplyKeyExpr.ANY:
+                if len(_names) >= NAMES:
+                    _names.clear()
+                _names[asked] = name
+        return name
+
+    def _check(self) -> None:
+        if self._incoming.done:
+            raise ZError(f"the query '{self.selector}' is finalised: it takes no more replies")
         if self._runtime.closed:
             raise closed_error()
-        return self._asking.ask(
-            self._entity.key,
-            Parameters(parameters),
-            handler,
-            payload,
-            encoding,
-            attachment,
-            source_info,
-            cancellation_token,
-            timestamp_instrumentation,
-        )
 
-    @overload
-    def declare_matching_listener(
-        self, /, handler: Queued[MatchingStatus] = None
-    ) -> MatchingListener[Handler[MatchingStatus]]: ...
-    @overload
-    def declare_matching_listener(
-        self, /, handler: Beside[MatchingStatus, H]
-    ) -> MatchingListener[H]: ...
-    @overload
-    def declare_matching_listener(
-        self, /, handler: Called[MatchingStatus]
-    ) -> MatchingListener[None]: ...
-    def declare_matching_listener(self, /, handler: object = None) -> MatchingListener[Any]:
-        """Be told when the first that answers comes, and when the last one leaves."""
+    def _answer(self, key: str, body: WireReply | Err, express: bool | None) -> None:
         self._check()
-        return MatchingListener.watch(self._session, self._entity, handler)
+        with self._runtime.locked() as node:
+            node.local.answer(self._incoming, key, body, express)
 
-    def _withdraw(self, local: Local) -> None:
-        local.unquerier(self._entity)
+    def drop(self, /) -> None:
+        """Finalise it: there will be no more answers from here."""
+        runtime = self._runtime
+        if self._incoming.done or runtime.closed:
+            return
+        try:
+            with runtime.locked() as node:
+                node.local.answered(self._incoming)
+        except ZError:
+            if not runtime.closed:
+                raise
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, /, *_args: object, **_kwargs: object) -> None:
+        """Finalise it."""
+        self.drop()
+
+    def __del__(self) -> None:
+        """Finalised with its last reference."""
+        if self._incoming.done or self._runtime.closed:
+            return
+        channel = delivering()
+        if channel is not None and channel.delivery.releasing:
+            # The callback has returned, and this thread is in nobody's work.
+            channel.delivery.releasing = False
+            self.drop()
+        else:
+            later(self.drop)
+
+    def __str__(self) -> str:
+        """What is asked."""
+        return f"Query({self.selector})"
 
     def __repr__(self) -> str:
-        """What it asks about."""
-        self._check()
-        return f"<Querier {self._entity.key}>"
+        """What is asked."""
+        return f"<Query {self.selector}>"

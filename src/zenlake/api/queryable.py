@@ -1,12 +1,12 @@
-"""Queryables: those who answer questions."""
+"""Queryables: they answer queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from zenlake.api.asked import Query
 from zenlake.api.entity import H, Receiving, entity_id, forgotten
+from zenlake.api.query import Query
 from zenlake.engine.handlers import Receiver
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import LocalQueryable
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.node.local import Local
 
-__all__ = ["Query", "Queryable"]
+__all__ = ["Queryable"]
 
 
 class Queryable(Receiving[H]):
-    """Somebody who answers questions about a key expression."""
+    """Answers the queries on a key expression."""
 
     def __del__(self) -> None:
         """Undeclared with its last reference."""
@@ -43,28 +43,28 @@ class Queryable(Receiving[H]):
 
     @property
     def key_expr(self) -> KeyExpr:
-        """What it answers about."""
+        """The key expression that it answers queries on."""
         self._check()
         return KeyExpr.trusted(self._entity.key)
 
     def recv(self, /) -> Query:
-        """The next question; waits for it."""
+        """The next query; waits for it."""
         query: Query = self._handler().recv()
         return query
 
     def try_recv(self, /) -> Query | None:
-        """The next question if it is here, else None."""
+        """The next query if it is here, else None."""
         query: Query | None = self._handler().try_recv()
         return query
 
     def __iter__(self) -> Iterator[Query]:
-        """All questions, until it is undeclared."""
+        """All queries, until it is undeclared."""
         return self._iterate()
 
     def _withdraw(self, local: Local) -> None:
         local.unqueryable(self._entity)
 
     def __repr__(self) -> str:
-        """What it answers about."""
+        """The key expression that it answers queries on."""
         self._check()
         return f"<Queryable {self._entity.key}>"

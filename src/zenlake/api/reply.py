@@ -74,7 +74,11 @@ class Reply(Stampable):
         self._stack: WireTimestampStack | None = None
 
     def stamp(self, stack: WireTimestampStack) -> None:
-        """The times that were taken on its way."""
+        """The times that were taken on its way.
+
+        Args:
+            stack: The times, as they came.
+        """
         self._stack = stack
 
     @property

@@ -119,7 +119,13 @@ def scout(
     what: WhatAmIMatcher | str | None = None,
     config: Config | None = None,
 ) -> Scout[Any]:
-    """Look who is there, by multicast: routers and peers unless `what` says otherwise."""
+    """Look who is there, by multicast: routers and peers unless `what` says otherwise.
+
+    Args:
+        handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+            callback and an object to reach as `handler`.
+        config: The configuration; the defaults if not given.
+    """
     matcher = WhatAmIMatcher("router|peer" if what is None else what)
     receiver = Receiver(handler, "Hello", "zenlake scout")
     channel = receiver.channel

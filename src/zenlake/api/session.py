@@ -5,11 +5,11 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, overload
 
-from zenlake.api.acknowledge import Acknowledgement
-from zenlake.api.asking import PlainQuestions
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
+from zenlake.api.get import Getting
 from zenlake.api.info import SessionInfo
 from zenlake.api.liveliness import Liveliness
 from zenlake.api.options import (
@@ -19,12 +19,11 @@ from zenlake.api.options import (
     encoding_parts,
     locality,
     qos_byte,
-    seconds,
 )
 from zenlake.api.publish import Publisher
-from zenlake.api.put import OWN, Putting
-from zenlake.api.query import Asking, CancellationToken, IntoQueryConsolidation, Querier, Reply
-from zenlake.api.queryable import Query, Queryable
+from zenlake.api.put import OWN
+from zenlake.api.query import Query
+from zenlake.api.queryable import Queryable
 from zenlake.api.release import later, ready
 from zenlake.api.subscribe import Subscriber
 from zenlake.clock import Timestamp, ZenohId
@@ -33,27 +32,21 @@ from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import QueryQueue, SampleQueue
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LocalError
-from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr, Selector
+from zenlake.keys import IntoKeyExpr, KeyExpr
 from zenlake.node.entities import Incoming
 from zenlake.node.sample import Sample
 from zenlake.values import (
     CongestionControl,
     Encoding,
     EntityGlobalId,
-    IntoZBytes,
     Locality,
     Priority,
-    QueryTarget,
     Reliability,
-    ReplyKeyExpr,
-    SourceInfo,
     TimestampContext,
-    TimestampInstrumentation,
     WhatAmI,
 )
 
 if TYPE_CHECKING:
-    from zenlake.api.get_options import GetOptions
     from zenlake.engine.handlers import Handler
 
 __all__ = ["Session", "open"]
@@ -72,7 +65,7 @@ def open(
     return Session(Runtime.open(Config() if config is None else config), timestamp_callback)
 
 
-class Session(Putting):
+class Session(Getting):
     """A program's place in the network: publish, subscribe, ask and answer through it.
 
     It is closed by `close`, at the end of a `with` block, when the program lets go of it and of
@@ -88,13 +81,16 @@ class Session(Putting):
         #: Channels that the node does not know of, and so does not end.
         self._channels: set[Channel] = set()
         self._declared_keys: dict[str, int] = {}
-        self._questions = PlainQuestions(runtime.node.settings.query_timeout)
         self._owner = True
         _sessions.add(self)
 
     @classmethod
     def beside(cls, runtime: Runtime) -> Session:
-        """Another session on a running node, for a service of it: the node outlives it."""
+        """Another session on a running node, for a service of it: the node outlives it.
+
+        Args:
+            runtime: The running node.
+        """
         session = cls(runtime)
         session._owner = False
         _sessions.discard(session)
@@ -172,6 +168,9 @@ class Session(Putting):
         """Check a key expression, and have neighbours told a number for it.
 
         What is sent under it from then on carries the number instead of the text.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
         """
         key = KeyExpr.of(key_expr)
         with self._open().locked() as node:
@@ -182,7 +181,11 @@ class Session(Putting):
         return key
 
     def undeclare(self, /, obj: KeyExpr | Declared) -> None:
-        """Undeclare a key expression, or anything else that was declared on this session."""
+        """Undeclare a key expression, or anything else that was declared on this session.
+
+        Args:
+            obj: A key expression that `declare_keyexpr` gave, or anything else declared here.
+        """
         if isinstance(obj, Declared):
             obj.undeclare()
             return
@@ -213,7 +216,18 @@ class Session(Putting):
         reliability: Reliability | None = None,
         allowed_destination: Locality | None = None,
     ) -> Publisher:
-        """Declare a publisher, for a key that is published on again and again."""
+        """Declare a publisher, for a key that is published on again and again.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            encoding: What its payloads are, where `put` does not say.
+            congestion_control: What happens when the queue towards a neighbour is full; DROP if not
+                said.
+            priority: Which queue it waits in; DATA if not said.
+            express: Whether it is sent at once, instead of in a batch with others.
+            reliability: Whether a lost sample is sent again; RELIABLE if not said.
+            allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
+        """
         key = KeyExpr.of(key_expr)
         id, schema = encoding_parts(encoding)
         qos = qos_byte(congestion_control, priority, express)
@@ -261,7 +275,14 @@ class Session(Putting):
         *,
         allowed_origin: Locality | None = None,
     ) -> Subscriber[Any]:
-        """Subscribe to a key expression."""
+        """Subscribe to a key expression.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+            allowed_origin: Whether it takes what comes from here, from elsewhere, or both.
+        """
         key = KeyExpr.of(key_expr)
         runtime = self._open()
         receiver = receiver_of(self, handler, "Sample", key)
@@ -311,180 +332,38 @@ class Session(Putting):
         complete: bool | None = None,
         allowed_origin: Locality | None = None,
     ) -> Queryable[Any]:
-        """Answer questions about a key expression."""
+        """Answer questions about a key expression.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+            complete: Whether it has all that there is on its key expression.
+            allowed_origin: Whether it takes what comes from here, from elsewhere, or both.
+        """
+        runtime = self._open()
+
+        def query(incoming: Incoming) -> Query:
+            return Query(runtime, incoming)
+
+        return self._queryable(key_expr, handler, query, complete, allowed_origin)
+
+    def _queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: object,
+        query: Callable[[Incoming], object],
+        complete: bool | None,
+        allowed_origin: Locality | None,
+    ) -> Queryable[Any]:
+        """Declare a queryable whose handler is given what `query` makes of each query."""
         key = KeyExpr.of(key_expr)
         runtime = self._open()
         receiver = receiver_of(self, handler, "Query", key)
-
-        def asked(incoming: Incoming) -> Query:
-            return Query(runtime, incoming)
-
         with runtime.locked() as node:
-            sink = QueryQueue(receiver.channel, asked)
+            sink = QueryQueue(receiver.channel, query)
             entity = node.local.queryable(str(key), sink, bool(complete), locality(allowed_origin))
             return Queryable(self, receiver, entity)
-
-    # -------------------------------------------------------------------------------- asking
-
-    def _asking(
-        self,
-        target: QueryTarget | None,
-        consolidation: IntoQueryConsolidation | None,
-        accept_replies: ReplyKeyExpr | None,
-        timeout: float | None,
-        qos: int,
-        allowed_destination: Locality | None,
-    ) -> Asking:
-        return Asking(
-            self,
-            (target or QueryTarget.DEFAULT).value,
-            consolidation,
-            accept_replies,
-            seconds(timeout, self._runtime.node.settings.query_timeout),
-            qos,
-            locality(allowed_destination),
-        )
-
-    @overload
-    def get(
-        self,
-        /,
-        selector: IntoSelector,
-        handler: Queued[Reply] = None,
-        **options: Unpack[GetOptions],
-    ) -> Handler[Reply]: ...
-    @overload
-    def get(
-        self,
-        /,
-        selector: IntoSelector,
-        handler: Beside[Reply, H],
-        **options: Unpack[GetOptions],
-    ) -> H: ...
-    @overload
-    def get(
-        self, /, selector: IntoSelector, handler: Called[Reply], **options: Unpack[GetOptions]
-    ) -> None: ...
-    def get(
-        self,
-        /,
-        selector: IntoSelector,
-        handler: object = None,
-        *,
-        target: QueryTarget | None = None,
-        consolidation: IntoQueryConsolidation | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-    ) -> object:
-        """Ask everybody who has something under a selector; the answers come to the handler."""
-        self._open()
-        if (
-            type(selector) is str
-            and target is None
-            and consolidation is None
-            and accept_replies is None
-            and timeout is None
-            and congestion_control is None
-            and priority is None
-            and express is None
-            and payload is None
-            and encoding is None
-            and attachment is None
-            and allowed_destination is None
-            and source_info is None
-            and cancellation_token is None
-            and timestamp_instrumentation is None
-        ):
-            return self._questions.ask(self, selector, handler)
-        asked = Selector.of(selector)
-        qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
-        asking = self._asking(
-            target, consolidation, accept_replies, timeout, qos, allowed_destination
-        )
-        return asking.ask(
-            str(asked.key_expr),
-            asked.parameters,
-            handler,
-            payload,
-            encoding,
-            attachment,
-            source_info,
-            cancellation_token,
-            timestamp_instrumentation,
-        )
-
-    def put_acknowledged(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        timeout: float = 10.0,
-    ) -> Timestamp:
-        """Publish a value through a storage of its key, and wait until that has it for good.
-
-        Args:
-            key_expr: One key, without wildcards.
-            payload: The value.
-            encoding: What the value is.
-            attachment: What goes along with it.
-            timeout: How long to wait, in seconds.
-
-        Returns:
-            The timestamp that the value was published with.
-
-        Raises:
-            LocalError: No storage answers for the key, or it says why it does not store it.
-        """
-        acknowledgement = Acknowledgement(key_expr)
-        for reply in self.get(
-            acknowledgement.selector,
-            payload=payload,
-            encoding=encoding,
-            attachment=attachment,
-            timeout=timeout,
-        ):
-            stamp = acknowledgement.hear(reply)
-            if stamp is not None:
-                return stamp
-        raise acknowledgement.failure()
-
-    def declare_querier(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        *,
-        target: QueryTarget | None = None,
-        consolidation: IntoQueryConsolidation | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        allowed_destination: Locality | None = None,
-    ) -> Querier:
-        """Declare a querier, for what is asked again and again."""
-        runtime = self._open()
-        key = KeyExpr.of(key_expr)
-        qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
-        asking = self._asking(
-            target, consolidation, accept_replies, timeout, qos, allowed_destination
-        )
-        with runtime.locked() as node:
-            entity = node.local.querier(str(key), asking.target, asking.destination)
-            return Querier(self, entity, asking, accept_replies or ReplyKeyExpr.DEFAULT)
 
 
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()

@@ -13,7 +13,7 @@ from zenlake.cli.connection import Connection, note
 if TYPE_CHECKING:
     from zenlake.api.matching import MatchingStatus
     from zenlake.api.publish import Publisher
-    from zenlake.api.query import Querier
+    from zenlake.api.querier import Querier
     from zenlake.api.session import Session
 
 LONG = 2.0

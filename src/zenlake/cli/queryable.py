@@ -11,7 +11,7 @@ from zenlake.cli.options import Count, EncodingName, Key, Payload, payload_of
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
-    from zenlake.api.queryable import Query
+    from zenlake.api.query import Query
 
 
 @examples(

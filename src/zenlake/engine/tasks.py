@@ -17,13 +17,10 @@ from zenlake.engine.back_pressure import PATIENCE, Waker
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.shared import SharedOutbox
-from zenlake.node.entities import congestion
-from zenlake.routing.queries import ROUTE
 from zenlake.values.qos import QOS_EXPRESS, QOS_PRIORITY
-from zenlake.wire.codec_zenoh import Put
 
 if TYPE_CHECKING:
-    from zenlake.node.entities import Publication, Remote
+    from zenlake.node.entities import Publication
     from zenlake.transport.outbox import Outbox
     from zenlake.wire.codec_network import Push
 
@@ -169,55 +166,20 @@ def would_block(publication: Publication) -> bool:
 
 
 async def publish(publication: Publication, push: Push) -> bool:
-    """Publish to all subscribers, waiting for room where there is none."""
+    """Take the steps of `Publication.publish`, awaiting room where there is none."""
+    stack = publication.begin(push)
     taken = True
-    stack = push.timestamp_stack
-    if stack is not None and publication.remotes:
-        push.timestamp_stack = publication.node.stamped(stack, ROUTE)
     for remote in list(publication.remotes):
-        push.scope = remote.scope
-        push.suffix = remote.suffix
-        push.sender_mapping = remote.mine
-        outbox = remote.outbox
-        if remote.guarded:
-            taken = await publish_guarded(publication, remote, push) and taken
-        elif not await wait_for_room(
-            outbox, publication.priority, publication.reliable, publication.congestion
-        ) or not outbox.offer_message(
-            push,
-            publication.priority,
-            publication.reliable,
-            publication.congestion,
-            publication.express,
-        ):
+        if not publication.address(remote, push):
+            continue
+        outbox, priority, reliable = remote.outbox, push.qos & QOS_PRIORITY, publication.reliable
+        patience = publication.patience(push)
+        if not await wait_for_room(
+            outbox, priority, reliable, patience
+        ) or not outbox.offer_message(push, priority, reliable, patience, push.qos & QOS_EXPRESS != 0):
             taken = False
-    publication.sent += 1
-    body = push.body
-    publication.tally.add(1, len(body.payload) if isinstance(body, Put) else 0)
-    if not taken:
-        publication.dropped += 1
-    if publication.locals:
-        push.timestamp_stack = stack
-        publication.deliver(push)
+    publication.finish(push, stack, taken)
     return taken
-
-
-async def publish_guarded(publication: Publication, remote: Remote, push: Push) -> bool:
-    """Publish to one neighbour, if the policy allows it, and as it says."""
-    qos = push.qos
-    try:
-        if not publication.may_go(remote, push):
-            return True
-        patience = congestion(push.qos)
-        priority = push.qos & QOS_PRIORITY
-        outbox = remote.outbox
-        return await wait_for_room(
-            outbox, priority, publication.reliable, patience
-        ) and outbox.offer_message(
-            push, priority, publication.reliable, patience, push.qos & QOS_EXPRESS != 0
-        )
-    finally:
-        push.qos = qos
 
 
 async def wait_for_room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -> bool:

@@ -11,11 +11,8 @@ from zenlake.api.entity import Declared, entity_id, forgotten
 from zenlake.api.options import (
     IntoEncoding,
     closed_error,
-    delete_message,
     encoding_parts,
     locality,
-    payload_bytes,
-    put_message,
     qos_byte,
     source_on_wire,
 )
@@ -194,22 +191,24 @@ class AdvancedPublisher(Declared):
         timestamp: Timestamp | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> None:
-        """Publish a value."""
+        """Publish a value.
+
+        Args:
+            payload: The value: bytes, text, or anything else that `ZBytes` takes.
+            encoding: What the payload is; that of the publisher if not said.
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+        """
         self._check_open()
-        publication = self._publication
-        id, schema = publication.encoding, publication.schema
-        if encoding is not None:
-            id, schema = encoding_parts(encoding)
-        stack = self._session._stamps.begin(timestamp_instrumentation)
         self._publish(
-            put_message(
-                payload_bytes(payload),
-                publication.qos,
-                id,
-                schema,
+            self._session._push.put(
+                self._publication,
+                payload,
+                encoding,
                 attachment,
-                self._stamp(timestamp),
-                stack,
+                timestamp,
+                timestamp_instrumentation,
                 None,
             )
         )
@@ -222,21 +221,24 @@ class AdvancedPublisher(Declared):
         timestamp: Timestamp | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> None:
-        """Publish that the value is removed."""
+        """Publish that the value is removed.
+
+        Args:
+            attachment: Bytes that travel beside the payload.
+            timestamp: When the value was made; if not said, as `timestamping` is configured.
+            timestamp_instrumentation: At which points of its way times are taken.
+        """
         self._check_open()
-        stack = self._session._stamps.begin(timestamp_instrumentation)
-        qos = self._publication.qos
-        self._publish(delete_message(qos, attachment, self._stamp(timestamp), stack, None))
+        self._publish(
+            self._session._push.delete(
+                self._publication, attachment, timestamp, timestamp_instrumentation, None
+            )
+        )
 
     def _check_open(self) -> None:
         self._check()
         if self._runtime.closed:
             raise closed_error()
-
-    def _stamp(self, timestamp: Timestamp | None) -> Timestamp | None:
-        if timestamp is None and self._session._stamped:
-            return self._runtime.new_timestamp()
-        return timestamp
 
     def _publish(self, push: Push) -> None:
         # What has the smaller number leaves first. The loop thread never waits for that: it may
@@ -293,6 +295,17 @@ def declare_advanced_publisher(
     """Declare a publisher that remembers (`cache`), numbers and beats (`sample_miss_detection`).
 
     With `publisher_detection` subscribers learn of it as soon as it is there.
+
+    Args:
+        session: The session to declare it on.
+        key_expr: A key expression, as text or as a `KeyExpr`.
+        encoding: What its payloads are, where `put` does not say.
+        congestion_control: What happens when the queue towards a neighbour is full; DROP if not
+            said.
+        priority: Which queue it waits in; DATA if not said.
+        express: Whether it is sent at once, instead of in a batch with others.
+        reliability: Whether a lost sample is sent again; RELIABLE if not said.
+        allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
     """
     key = str(KeyExpr.of(key_expr))
     id, schema = encoding_parts(encoding)
@@ -301,7 +314,7 @@ def declare_advanced_publisher(
     where = locality(allowed_destination)
     runtime = session._open()
     numbered = sample_miss_detection is not None
-    if cache is not None and not numbered and not session._stamped:
+    if cache is not None and not numbered and not session._push.stamped:
         raise ZError(
             f"the advanced publisher of '{key}' neither numbers nor stamps its samples, so that "
             "its cache would not know their order: give sample_miss_detection, or set "

@@ -97,7 +97,12 @@ class AdvancedSubscriber(Hearing[H]):
     @overload
     def sample_miss_listener(self, /, handler: Called[Miss]) -> SampleMissListener[None]: ...
     def sample_miss_listener(self, /, handler: object = None) -> SampleMissListener[Any]:
-        """Be told of samples that will never come."""
+        """Be told of samples that will never come.
+
+        Args:
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+        """
         self._check()
         receiver = receiver_of(self._session, handler, "Miss", self._entity.key)
         return SampleMissListener(self._session, receiver, self._following)
@@ -117,7 +122,13 @@ class AdvancedSubscriber(Hearing[H]):
     def detect_publishers(
         self, /, handler: Any = None, *, history: bool | None = None
     ) -> Subscriber[Any]:
-        """Be told which publishers come (PUT) and go (DELETE), if they let themselves be seen."""
+        """Be told which publishers come (PUT) and go (DELETE), if they let themselves be seen.
+
+        Args:
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+            history: Whether what is alive already is told too.
+        """
         self._check()
         key = publishers_of(self._entity.key)
         found: Subscriber[Any] = self._session.liveliness().declare_subscriber(
@@ -182,6 +193,13 @@ def declare_advanced_subscriber(
     """Subscribe to a key expression, to its past (`history`) and to what was lost (`recovery`).
 
     With `subscriber_detection` others learn of it as soon as it is there.
+
+    Args:
+        session: The session to declare it on.
+        key_expr: A key expression, as text or as a `KeyExpr`.
+        handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+            callback and an object to reach as `handler`.
+        allowed_origin: Whether it takes what comes from here, from elsewhere, or both.
     """
     key = str(KeyExpr.of(key_expr))
     runtime = session._open()

@@ -204,7 +204,7 @@ class Publication:
 
     __slots__ = (
         "congestion", "destination", "dropped", "eid", "encoding", "express", "guarded",
-        "key", "key_expr", "locals", "matching", "node", "priority", "qos",
+        "impatient", "key", "key_expr", "locals", "matching", "node", "priority", "qos",
         "reliable", "remotes", "schema", "sent", "status_sinks", "tally", "version",
     )  # fmt: skip
 
@@ -227,6 +227,8 @@ class Publication:
         self.qos: int = qos
         self.priority: int = qos & QOS_PRIORITY
         self.congestion: int = congestion(qos)
+        #: Waits for no room, whatever its QoS says.
+        self.impatient: bool = False
         self.express: bool = (qos & QOS_EXPRESS) != 0
         self.reliable: bool = reliable
         self.encoding: int = encoding
@@ -251,7 +253,7 @@ class Publication:
             node.renew(self)
         if self.guarded:
             body = Put(encoding=self.encoding, schema=self.schema, payload=payload)
-            return self.publish(Push(scope=0, suffix=self.key, qos=self.qos, body=body))
+            return self.publish(self.message(body, None))
         taken = True
         for remote in self.remotes:
             if not remote.outbox.offer(
@@ -267,50 +269,71 @@ class Publication:
             self.dropped += 1
         if self.locals:
             body = Put(encoding=self.encoding, schema=self.schema, payload=payload)
-            self.deliver(Push(scope=0, suffix=self.key, qos=self.qos, body=body))
+            self.deliver(self.message(body, None))
         return taken
 
+    def message(self, body: Put | Del, stack: TimestampStack | None) -> Push:
+        """The message that publishes `body`, with the QoS of the publication."""
+        return Push(scope=0, suffix=self.key, qos=self.qos, timestamp_stack=stack, body=body)
+
     def publish(self, push: Push) -> bool:
-        """Publish anything; the key in `push` is filled in for each neighbour."""
+        """Publish a message of `message`; False if a neighbour's queue had no room for it.
+
+        A thread waits for room inside the outbox. A task does so outside of it, between the same
+        steps (`engine.tasks.publish`): `begin`, for each remote `address`, and `finish`.
+        """
+        stack = self.begin(push)
+        taken = True
+        for remote in self.remotes:
+            if self.address(remote, push) and not remote.outbox.offer_message(
+                push,
+                push.qos & QOS_PRIORITY,
+                self.reliable,
+                self.patience(push),
+                push.qos & QOS_EXPRESS != 0,
+            ):
+                taken = False
+        self.finish(push, stack, taken)
+        return taken
+
+    def begin(self, push: Push) -> TimestampStack | None:
+        """First step: know who listens now; gives the stack of times as the program began it."""
         node = self.node
         if self.version != node.tables.version:
             node.renew(self)
-        taken = True
         stack = push.timestamp_stack
         if stack is not None and self.remotes:
             push.timestamp_stack = node.stamped(stack, ROUTE)
-        for remote in self.remotes:
-            push.scope = remote.scope
-            push.suffix = remote.suffix
-            push.sender_mapping = remote.mine
-            if remote.guarded:
-                qos = push.qos
-                if self.may_go(remote, push) and not remote.outbox.offer_message(
-                    push,
-                    push.qos & QOS_PRIORITY,
-                    self.reliable,
-                    congestion(push.qos),
-                    push.qos & QOS_EXPRESS != 0,
-                ):
-                    taken = False
-                push.qos = qos
-            elif not remote.outbox.offer_message(
-                push, self.priority, self.reliable, self.congestion, self.express
-            ):
-                taken = False
+        return stack
+
+    def address(self, remote: Remote, push: Push) -> bool:
+        """For each neighbour: its words for the key; False if the policy lets it not go there.
+
+        A policy may also change the QoS, for this neighbour.
+        """
+        push.scope = remote.scope
+        push.suffix = remote.suffix
+        push.sender_mapping = remote.mine
+        push.qos = self.qos
+        if not remote.guarded:
+            return True
+        return remote.face.may_have(push, remote.key, self.reliable, self.node.moment())
+
+    def patience(self, push: Push) -> int:
+        """What becomes of an addressed message that finds no room: its congestion control."""
+        return 0 if self.impatient else congestion(push.qos)
+
+    def finish(self, push: Push, stack: TimestampStack | None, taken: bool) -> None:
+        """Last step: count it, and deliver it to the subscribers of this very node."""
         self.sent += 1
         body = push.body
         self.tally.add(1, len(body.payload) if isinstance(body, Put) else 0)
         if not taken:
             self.dropped += 1
         if self.locals:
+            push.qos = self.qos
             push.timestamp_stack = stack
             self.deliver(push)
-        return taken
-
-    def may_go(self, remote: Remote, push: Push) -> bool:
-        """Whether the policy lets it go to one neighbour; with the QoS that it has then."""
-        return remote.face.may_have(push, remote.key, self.reliable, self.node.moment())
 
     def deliver(self, push: Push) -> None:
         """Hand it to the subscribers of this very node."""

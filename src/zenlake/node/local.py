@@ -273,8 +273,13 @@ class Local:
                 Incoming(self.node, branch, queryable.eid, called, body, stack, queryable.whole)
             )
 
-    def answer(self, incoming: Incoming, key: str, body: Answer) -> bool:
-        """One of our queryables answers; False if there was no room for it."""
+    def answer(
+        self, incoming: Incoming, key: str, body: Answer, express: bool | None = None
+    ) -> bool:
+        """One of our queryables answers; False if there was no room for it.
+
+        `express`: whether the reply leaves at once; as the query did, if None.
+        """
         responder = Responder(zid=self.node.zid, eid=incoming.eid)
         branch = incoming.branch
         stack = incoming.stack
@@ -284,7 +289,7 @@ class Local:
             if branch.question.asker is None:
                 stack = self.node.stamped(stack, ROUTE)
         whole = key if incoming.whole else self.outside(key)
-        return self.node.questions.answer(branch, whole, body, responder, stack)
+        return self.node.questions.answer(branch, whole, body, responder, stack, express)
 
     def answered(self, incoming: Incoming) -> None:
         """One of our queryables is done with a question."""

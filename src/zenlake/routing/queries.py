@@ -246,8 +246,13 @@ class Questions:
         body: Answer,
         responder: Responder | None,
         stack: TimestampStack | None = None,
+        express: bool | None = None,
     ) -> bool:
-        """Pass an answer on to whoever asked; False if it found no room."""
+        """Pass an answer on to whoever asked; False if it found no room.
+
+        It has the QoS of its query, so that it cannot be overtaken by the word that it was the
+        last; only `express`, if given, is its own.
+        """
         question = branch.question
         if branch not in question.branches:
             return True  # the question is over
@@ -261,19 +266,24 @@ class Questions:
         outbox = source.way(question.qos & QOS_PRIORITY, True)
         if outbox is None:
             return True
+        qos = question.qos
+        if express is not None:
+            qos = qos | QOS_EXPRESS if express else qos & ~QOS_EXPRESS
         response = Response(
             id=question.id,
             scope=0,
             suffix=key,
-            qos=question.qos,
+            qos=qos,
             responder=responder,
             timestamp_stack=stack,
             body=body,
         )
         if not source.may_have(response, key, True, self.home.time()):
             return True
-        blocking = bool(question.qos & QOS_BLOCK)
-        return outbox.send(response, question.qos & QOS_PRIORITY, True, force=blocking)
+        blocking = bool(qos & QOS_BLOCK)
+        return outbox.send(
+            response, qos & QOS_PRIORITY, True, force=blocking, awaited=bool(express)
+        )
 
     def response_final(self, face: Face, id: int) -> None:
         """A neighbour has no more answers."""

@@ -40,7 +40,8 @@ from zenlake.node import view
 from zenlake.values import Encoding
 
 if TYPE_CHECKING:
-    from zenlake.api.queryable import Query, Queryable
+    from zenlake.api.query import Query
+    from zenlake.api.queryable import Queryable
     from zenlake.api.session import Session
     from zenlake.api.subscribe import Subscriber
     from zenlake.journal.disk.watermark import Watermark

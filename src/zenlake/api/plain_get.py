@@ -1,4 +1,4 @@
-"""Questions without options: what most of them are, on the shortest way."""
+"""`Session.get` without options: what most queries are, on a compiled way."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 #: How many selectors are remembered.
 SELECTORS: Final = 1 << 10
-#: In order, data priority, not to be dropped: the byte of the wire for a question.
+#: The QoS byte of a query without options: priority DATA, congestion control BLOCK.
 QOS: Final = QOS_DEFAULT | QOS_BLOCK
 
 
-class Asked:
-    """A selector that was read."""
+class ParsedSelector:
+    """A selector in the parts that a query is made of."""
 
     __slots__ = ("any_key", "key", "parameters", "timed")
 
@@ -35,33 +35,33 @@ class Asked:
         self.timed: bool = TIME in parameters
 
 
-class PlainQuestions:
-    """Asks for a session, which it does not hold: programs let go of sessions."""
+class PlainGets:
+    """Sends queries for a session, which it does not hold: programs let go of sessions."""
 
-    __slots__ = ("_asked", "_timeout")
+    __slots__ = ("_selectors", "_timeout")
 
     def __init__(self, timeout: float) -> None:
-        """`timeout`: how long answers may take, in seconds."""
+        """`timeout`: how long replies may take, in seconds."""
         self._timeout: float = timeout
-        self._asked: dict[str, Asked] = {}
+        self._selectors: dict[str, ParsedSelector] = {}
 
-    def ask(self, session: Session, selector: str, handler: object) -> object:
-        """Ask, and give the handler that the answers come to."""
-        asked = self._asked.get(selector)
-        if asked is None:
-            asked = Asked(selector)
-            if len(self._asked) >= SELECTORS:
-                self._asked = {}
-            self._asked[selector] = asked
-        receiver = receiver_of(session, handler, "Reply", asked.key)
+    def get(self, session: Session, selector: str, handler: object) -> object:
+        """Send a query, and give the handler that the replies come to."""
+        parsed = self._selectors.get(selector)
+        if parsed is None:
+            parsed = ParsedSelector(selector)
+            if len(self._selectors) >= SELECTORS:
+                self._selectors = {}
+            self._selectors[selector] = parsed
+        receiver = receiver_of(session, handler, "Reply", parsed.key)
         with LockedNode(session._runtime) as node:
             node.local.get(
-                asked.key,
-                asked.parameters,
+                parsed.key,
+                parsed.parameters,
                 GetReplyQueue(receiver.channel),
-                any_key=asked.any_key,
+                any_key=parsed.any_key,
                 timeout=self._timeout,
                 qos=QOS,
-                timed=asked.timed,
+                timed=parsed.timed,
             )
         return receiver.handler
