@@ -4,8 +4,11 @@
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
+# What working on zenlake takes is installed, and what running it from this folder takes.
 READY   := $(VENV)/ready
-NEEDS   := $(VENV)/needs.txt
+NEEDS   := $(VENV)/needs-to-develop.txt
+RUNS    := $(VENV)/ready-to-run
+RUN_NEEDS := $(VENV)/needs-to-run.txt
 
 INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
 COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
@@ -14,17 +17,19 @@ PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
 FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help up style format types layers fresh test interpreted compiled cover wire fuzz bench bench-full docs \
-	wheels soak clean
+.PHONY: help up style format types layers fresh test interpreted compiled newest matrix cover wire fuzz \
+	bench bench-full docs wheels soak clean
 
 help: ## this page
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-up: $(READY) build/zenlake ## router, journal and lake on this machine, until you stop them
+up: build/zenlake ## router, journal and lake on this machine, until you stop them
 	@ZENLAKE_COMMAND=build/zenlake build/zenlake up $(ARGS)
 
 # The command on the compiled tree, for those who have not installed anything.
-build/zenlake: build/compiled
+.PHONY: build/zenlake
+build/zenlake: $(RUNS)
+	@$(BIN)/python tools/compiled_tree.py
 	@printf '%s\n' '#!/bin/sh' 'here=$$(cd "$$(dirname "$$0")/.." && pwd)' \
 		'PYTHONPATH="$$here/build/compiled" exec "$$here/$(BIN)/python" -m zenlake "$$@"' > $@
 	@chmod +x $@
@@ -53,12 +58,19 @@ test: $(READY) ## everything, on both builds
 		build/compiled style types layers fresh
 	@$(MAKE) --no-print-directory interpreted
 	@$(MAKE) --no-print-directory compiled
+	@$(MAKE) --no-print-directory newest
 
 interpreted: $(READY) build/compiled ## the suite on the sources
 	$(INTERPRETED) $(PYTEST) -m "not interop and not slow and not spark" $(ARGS)
 
 compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
 	$(COMPILED) $(PYTEST) $(ARGS)
+
+newest: ## what a new Python breaks first, on the newest one of this machine
+	$(PYTHON) tools/matrix.py --newest tests/aio tests/api tests/docs
+
+matrix: ## the whole suite on every Python of this machine from 3.11 on, both builds
+	$(PYTHON) tools/matrix.py $(ARGS)
 
 cover: $(READY) ## branches that no test takes
 	rm -f .coverage .coverage.*
@@ -112,7 +124,19 @@ $(NEEDS): pyproject.toml tools/needs.py
 	@$(PYTHON) tools/needs.py dev > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
+$(RUN_NEEDS): pyproject.toml tools/needs.py
+	@mkdir -p $(VENV)
+	@$(PYTHON) tools/needs.py run > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# Not quiet: most of what it brings is Spark and its Java, which take minutes to arrive.
+$(RUNS): $(RUN_NEEDS)
+	@echo "zenlake: installing what running takes into $(VENV); Spark and its Java are most of it"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --disable-pip-version-check --prefer-binary -r $(RUN_NEEDS)
+	@touch $@
+
 $(READY): $(NEEDS)
-	$(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary -r $(NEEDS)
 	@touch $@

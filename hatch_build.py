@@ -2,7 +2,7 @@
 
     ZENLAKE_BUILD=compiled   compile; a machine that cannot is an error
     ZENLAKE_BUILD=pure       do not compile: one py3-none-any wheel for every machine
-    (unset)                  compile where there is a C compiler, else say so and stay pure
+    (unset)                  compile; where that fails, say why in one line and stay pure
 
 Both wheels carry the same version and the same `.py` files. A compiled wheel only adds
 extension modules beside them, which Python prefers; take them away and everything still works.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import hashlib
+import io
 import os
 import sys
 import tempfile
@@ -29,6 +30,22 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCE = "src"
 KINDS = ("compiled", "pure", "")
+
+MYPY = (
+    # Not the project's own settings: they are for those who work on it. A build compiles what
+    # `make types` has checked, for the Python that runs it, and without the libraries of the
+    # extras: pip's build environment has none of them, and no compiled module touches one.
+    "--config-file=",
+    f"--cache-dir={os.devnull}",
+    "--explicit-package-bases",
+    "--ignore-missing-imports",
+    "--follow-imports=silent",
+)
+"""How mypy reads the modules for a build."""
+
+
+class NotCompiled(Exception):
+    """The modules did not compile; the text is the reason in one line."""
 
 
 def compiled_modules(root: Path) -> list[str]:
@@ -57,9 +74,10 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
     paths = [f"{SOURCE}/{module.replace('.', '/')}.py" for module in modules]
     library = work / "lib"
     with _inside(root):
+        _progress(f"reading the types of {len(modules)} modules")
         # One group: the modules share one library, and call each other in C.
         extensions = mypycify(
-            ["--config-file=pyproject.toml", f"--cache-dir={os.devnull}", *paths],
+            [*MYPY, *paths],
             group_name="zenlake",
             target_dir=str(work / "c"),
             debug_level="0",
@@ -72,17 +90,33 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
         command.build_temp = str(work / "objects" / made_by())
         command.ensure_finalized()
         command.run()
+        _progress("")
         built = [command.get_ext_fullpath(extension.name) for extension in extensions]
     return {path: Path(path).relative_to(library).as_posix() for path in built}
+
+
+def compiled_or_why_not(root: Path, work: Path) -> dict[str, str]:
+    """The files of `extension_files`; `NotCompiled` for whatever goes wrong on the way to them."""
+    reason = why_not_compiled()
+    if reason:
+        raise NotCompiled(reason)
+    said = io.StringIO()
+    try:
+        # mypyc prints what it finds and exits; only a failure is worth showing.
+        with contextlib.redirect_stdout(said):
+            return extension_files(root, work)
+    except (Exception, SystemExit) as error:
+        print(said.getvalue(), end="", file=sys.stderr)
+        text = " ".join(str(error).split()) or "see above"
+        raise NotCompiled(f"compiling failed ({type(error).__name__}: {text})") from error
 
 
 def made_by() -> str:
     """Which compiler made objects, for which interpreter: those of others are not reused."""
     from mypy.version import __version__ as version
-    from mypyc import __file__ as compiler
 
     flags = [os.environ.get(name, "") for name in ("CC", "CFLAGS")]
-    said = "\n".join([sys.version, compiler, version, *flags])
+    said = "\n".join([sys.version, version, *flags])
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
@@ -110,9 +144,13 @@ def side_by_side(command: Any, headers: Path) -> None:
         def compile_each(sources: list[str], **settings: Any) -> list[str]:
             # The largest first, so that nobody waits for it at the end.
             sources = sorted(sources, key=os.path.getsize, reverse=True)
+            found: list[str] = []
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 made = pool.map(lambda source: compile_one(source, settings), sources)
-                return [path for paths in made for path in paths]
+                for number, paths in enumerate(made, 1):
+                    _progress(f"compiled {number} of {len(sources)} files")
+                    found += paths
+            return found
 
         compiler.compile = compile_each
         build_extensions()
@@ -162,27 +200,31 @@ class CompiledModules(BuildHookInterface[Any]):
         """Add the extension modules to the wheel, if this build is to have any."""
         if version == "editable" or _kind() == "pure":
             return
-        reason = why_not_compiled()
-        if reason and _kind() == "compiled":
-            raise RuntimeError(f"ZENLAKE_BUILD=compiled, but {reason}")
-        if reason:
+        try:
+            files = compiled_or_why_not(Path(self.root), self._work())
+        except NotCompiled as reason:
+            self._tidy()
+            if _kind() == "compiled":
+                raise RuntimeError(f"ZENLAKE_BUILD=compiled, but {reason}") from reason
             self.app.display_warning(
                 f"zenlake: {reason}: building the pure wheel, which works the same, slower. "
                 "ZENLAKE_BUILD=compiled makes this an error."
             )
             return
-        files = extension_files(Path(self.root), self._work())
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
         build_data["force_include"].update(files)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Throw the temporary folder away."""
+        self._tidy()
+
+    _temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    def _tidy(self) -> None:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
-
-    _temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def _work(self) -> Path:
         kept = os.environ.get("ZENLAKE_BUILD_DIR")
@@ -190,6 +232,12 @@ class CompiledModules(BuildHookInterface[Any]):
             return Path(kept).absolute()
         self._temporary = tempfile.TemporaryDirectory(prefix="zenlake-build-")
         return Path(self._temporary.name)
+
+
+def _progress(text: str) -> None:
+    """Show how far the build is, in one line of a terminal; others need no such thing."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K  {text}", end="", file=sys.stderr, flush=True)
 
 
 def _kind() -> str:
@@ -206,11 +254,16 @@ def _project(root: Path) -> dict[str, Any]:
 @contextlib.contextmanager
 def _inside(root: Path) -> Iterator[None]:
     """Work from `root`, with our own arguments hidden from setuptools and mypy."""
-    here, arguments = Path.cwd(), sys.argv
+    here, arguments, path = Path.cwd(), sys.argv, os.environ.get("MYPYPATH")
     os.chdir(root)
+    os.environ["MYPYPATH"] = SOURCE
     sys.argv = ["build"]
     try:
         yield
     finally:
         sys.argv = arguments
+        if path is None:
+            del os.environ["MYPYPATH"]
+        else:
+            os.environ["MYPYPATH"] = path
         os.chdir(here)

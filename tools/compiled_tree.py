@@ -15,11 +15,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build"
+#: Another Python has a folder of its own for what it makes (tools/matrix.py).
+BUILD = Path(os.environ.get("ZENLAKE_BUILD_FOLDER", ROOT / "build"))
 TREE = BUILD / "compiled"
 WHEELS = BUILD / "wheels"
 MARK = BUILD / "compiled.fingerprint"
@@ -30,13 +32,20 @@ def compiled_tree() -> Path:
     wanted = fingerprint()
     if is_fresh(wanted):
         return TREE
+    began = time.monotonic()
+    _say("compiling the hot modules: a minute or two on two cores, and seconds after a change")
     MARK.unlink(missing_ok=True)
     shutil.rmtree(TREE, ignore_errors=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
     with zipfile.ZipFile(build_wheel(WHEELS)) as wheel:
         wheel.extractall(TREE)
     MARK.write_text(wanted)
+    _say(f"compiled in {time.monotonic() - began:.0f} s")
     return TREE
+
+
+def _say(text: str) -> None:
+    print(f"zenlake: {text}", file=sys.stderr, flush=True)
 
 
 def is_fresh(wanted: str) -> bool:
@@ -68,16 +77,15 @@ def build_wheel(folder: Path) -> Path:
         command,
         cwd=ROOT,
         env=os.environ | settings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        # What it has to say goes on while it works: on a terminal, how far it is.
+        stdout=subprocess.DEVNULL,
         check=False,
     )
     if built.returncode:
-        sys.exit(f"{built.stdout}\nthe compiled wheel does not build")
+        sys.exit("the compiled wheel does not build")
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 if __name__ == "__main__":
-    print(compiled_tree().relative_to(ROOT))
+    compiled_tree()

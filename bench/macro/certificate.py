@@ -33,9 +33,18 @@ def settings(folder: Path) -> dict[str, Any]:
             .add_extension(x509.BasicConstraints(ca=index == 0, path_length=None), critical=True)
         )
         if index == 1:
+            # Python 3.13 takes no certificate that does not say which key signed it.
+            builder = builder.add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(keys[0].public_key()),
+                critical=False,
+            )
             address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
             builder = builder.add_extension(
                 x509.SubjectAlternativeName([x509.DNSName("localhost"), address]), critical=False
+            )
+        else:
+            builder = builder.add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(keys[0].public_key()), critical=False
             )
         made.append(builder.sign(keys[0], hashes.SHA256()))
     key = keys[1].private_bytes(

@@ -42,10 +42,39 @@ def test_every_pattern_of_the_compiled_list_names_a_module() -> None:
 
 def test_needs_are_those_of_the_package_of_the_group_and_of_the_groups_it_includes() -> None:
     project = {
-        "project": {"dependencies": ["typer>=1"]},
+        "project": {"name": "zl", "dependencies": ["typer>=1"]},
         "dependency-groups": {"c": ["mypy"], "dev": [{"include-group": "c"}, "pytest", "typer>=1"]},
     }
     assert needs(project, "dev") == ["mypy", "pytest", "typer>=1"]
+
+
+def test_needs_of_the_packages_own_extras_are_filled_in() -> None:
+    project = {
+        "project": {
+            "name": "zl",
+            "dependencies": [],
+            "optional-dependencies": {"a": ["one"], "b": ["two[x]"], "all": ["zl[a,b]"]},
+        },
+        "dependency-groups": {"dev": ["zl[all]", "pytest"]},
+    }
+    assert needs(project, "dev") == ["one", "pytest", "two[x]"]
+
+
+def test_the_extra_all_holds_every_other_one() -> None:
+    package = PYPROJECT["project"]
+    extras = dict(package["optional-dependencies"])
+    everything = {"dependency-groups": {"all": extras.pop("all")}, "project": package}
+    said = {need for each in extras.values() for need in each}
+    assert said | set(package["dependencies"]) == set(needs(everything, "all"))
+    assert any(need.startswith("pandas") for need in said)
+
+
+def test_running_takes_less_than_developing() -> None:
+    running, developing = set(needs(PYPROJECT, "run")), set(needs(PYPROJECT, "dev"))
+    assert running < developing
+    names = " ".join(running)
+    for tool in ("pytest", "ruff", "codespell", "coverage", "eclipse-zenoh", "duckdb"):
+        assert tool not in names
 
 
 def test_the_package_without_its_extras_needs_no_more_than_it_says() -> None:

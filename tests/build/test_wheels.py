@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import zipfile
 from email.message import Message
 from email.parser import Parser
@@ -13,40 +10,10 @@ import pytest
 
 import zenlake
 from hatch_build import CompiledModules, compiled_modules
-from tools.compiled_tree import ROOT, WHEELS, build_wheel, fingerprint, is_fresh
+from tests.build.made import build
+from tools.compiled_tree import ROOT
 
 EXTENSIONS = tuple(EXTENSION_SUFFIXES)
-PIP = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation")
-
-
-def build(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Build a wheel into `folder` as a front end would."""
-    return subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=ROOT,
-        env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | settings,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def pure(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("pure")
-    done = build(folder, ZENLAKE_BUILD="pure")
-    assert done.returncode == 0, done.stderr
-    (wheel,) = folder.glob("*.whl")
-    return zipfile.ZipFile(wheel)
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    # `make` has just built it. Without `make`, leave the tree alone: it may be what runs us.
-    if is_fresh(fingerprint()):
-        (wheel,) = WHEELS.glob("*.whl")
-        return zipfile.ZipFile(wheel)
-    return zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("compiled")))
 
 
 def dist_info(wheel: zipfile.ZipFile, name: str) -> Message:
@@ -112,6 +79,43 @@ def test_without_a_compiler_a_build_that_must_compile_fails(tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
+def hook_in(folder: Path, told: list[str]) -> CompiledModules:
+    """The hook for a project with one module, which has the wrong types."""
+    (folder / "src").mkdir()
+    (folder / "src" / "wrong.py").write_text("number: int = 'not a number'\n")
+    (folder / "pyproject.toml").write_text("[tool.zenlake]\ncompiled = ['wrong']\n")
+
+    class Application:
+        def display_warning(self, text: str) -> None:
+            told.append(text)
+
+    root = str(folder)
+    return CompiledModules(root, {}, None, None, root, "wheel", Application())  # type: ignore[arg-type]
+
+
+def test_where_compiling_fails_the_build_says_why_in_one_line_and_stays_pure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[str] = []
+    data: dict[str, object] = {"force_include": {}}
+    monkeypatch.delenv("ZENLAKE_BUILD", raising=False)
+    hook_in(tmp_path, told).initialize("standard", data)
+    (line,) = told
+    assert "compiling failed" in line
+    assert "building the pure wheel" in line
+    assert "\n" not in line
+    assert data == {"force_include": {}}
+    assert "Incompatible types in assignment" in capsys.readouterr().err
+
+
+def test_where_compiling_fails_a_build_that_must_compile_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZENLAKE_BUILD", "compiled")
+    with pytest.raises(RuntimeError, match="ZENLAKE_BUILD=compiled, but compiling failed"):
+        hook_in(tmp_path, []).initialize("standard", {"force_include": {}})
+
+
 def test_an_unknown_kind_of_build_is_refused(tmp_path: Path) -> None:
     done = build(tmp_path, ZENLAKE_BUILD="fast")
     assert done.returncode != 0
@@ -126,24 +130,3 @@ def test_only_a_build_that_compiles_asks_for_the_compiler(
     assert hook.dependencies() == []
     monkeypatch.delenv("ZENLAKE_BUILD")
     assert any(need.startswith("mypy==") for need in hook.dependencies())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pure", "compiled"])
-def test_pip_installs_either_kind_and_the_command_runs(kind: str, tmp_path: Path) -> None:
-    subprocess.run(
-        [*PIP, "--target", str(tmp_path), str(ROOT)],
-        env=os.environ
-        | {"ZENLAKE_BUILD": kind, "ZENLAKE_BUILD_DIR": str(ROOT / "build" / "mypyc")},
-        check=True,
-    )
-    told = subprocess.run(
-        [sys.executable, str(tmp_path / "bin" / "zenlake"), "info"],
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    word = "compiled" if kind == "compiled" else "interpreted"
-    assert told.stdout.startswith(f"zenlake   {zenlake.__version__} ({word})\n")
-    assert str(tmp_path) in told.stdout
