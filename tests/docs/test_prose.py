@@ -155,3 +155,9 @@ def run(command: str, folder: Path) -> str:
         check=False,
     )
     return PROGRESS.sub("", done.stdout)
+
+
+def test_the_readme_links_every_page() -> None:
+    linked = {(ROOT / target).resolve() for target in LINK.findall(PAGES[0].read_text("utf-8"))}
+    pages = {page for page in PAGES if page.is_relative_to(ROOT / "docs")}
+    assert sorted(named(page) for page in pages - linked) == []

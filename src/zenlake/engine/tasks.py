@@ -176,7 +176,9 @@ async def publish(publication: Publication, push: Push) -> bool:
         patience = publication.patience(push)
         if not await wait_for_room(
             outbox, priority, reliable, patience
-        ) or not outbox.offer_message(push, priority, reliable, patience, push.qos & QOS_EXPRESS != 0):
+        ) or not outbox.offer_message(
+            push, priority, reliable, patience, push.qos & QOS_EXPRESS != 0
+        ):
             taken = False
     publication.finish(push, stack, taken)
     return taken

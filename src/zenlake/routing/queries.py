@@ -18,7 +18,7 @@ from zenlake.routing.keyids import key_flaw
 from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import QUERYABLE
 from zenlake.routing.tables import Tables
-from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
+from zenlake.values.qos import QOS_BLOCK, QOS_EXPRESS, QOS_PRIORITY
 from zenlake.wire.codec_network import (
     Request,
     Responder,
