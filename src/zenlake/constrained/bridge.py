@@ -37,7 +37,7 @@ from zenlake.xrce.outside import Outside
 from zenlake.xrce.tables import Subscription
 
 if TYPE_CHECKING:
-    from zenlake.api.query import Reply
+    from zenlake.api.reply import Reply
     from zenlake.constrained.brokering import RunningBroker
 
 log = logging.getLogger("zenlake.xrce")

@@ -22,7 +22,7 @@ from zenlake.storage import Entry
 from zenlake.values import Encoding
 
 if TYPE_CHECKING:
-    from zenlake.api.queryable import Query
+    from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.storages.storage import Storage
 
