@@ -6,10 +6,15 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import zenlake
+from tests.cli.programs import Program
 from tests.constrained.conftest import Bridged, bridged, router_config
+from tests.journal.recording import until_rows
 from zenlake import xrce
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
 
 
 def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
@@ -149,6 +154,31 @@ def test_deletions_are_dropped_and_counted(bridge: Bridged, program: zenlake.Ses
         (reply,) = program.get(above)
         assert reply.ok is not None
         assert json.loads(reply.ok.payload.to_bytes())["dropped_deletes"] == 1
+
+
+def test_the_journal_has_what_devices_say_and_its_ledger_proves_it(
+    bridge: Bridged, tmp_path: Path
+) -> None:
+    options = Options(("house/**",), str(tmp_path), name="j", fsync="5ms")
+    with (
+        Recorder(bridge.router, options) as recorder,
+        xrce.open(bridge.udp) as device,
+        xrce.open(bridge.tcp) as other,
+    ):
+        for one, name in ((device, "/house/1"), (other, "/house/2")):
+            publisher = one.publisher(name)
+            publisher.wait()
+            for i in range(50):
+                publisher.put(b"%d" % i)
+            one.flushed()
+        until_rows(recorder, 100)
+    with Program("-m", "zenlake", "ledger", str(tmp_path), "--json") as ledger:
+        assert ledger.ends() == 0
+    told = json.loads(ledger.lines[-1])
+    assert {one["key"]: (one["expected"], one["received"]) for one in told["sources"]} == {
+        "house/1": (50, 50), "house/2": (50, 50),
+    }  # fmt: skip
+    assert told["totals"]["unprovable_rows"] == 0
 
 
 def test_two_bridges_make_no_loop(bridge: Bridged) -> None:
