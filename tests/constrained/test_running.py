@@ -13,7 +13,7 @@ import pytest
 
 from tests.constrained.lossy import Relay
 from zenlake import xrce
-from zenlake.constrained.brokering import RunningBroker
+from zenlake.constrained.brokering import KNOCKING_MAX, RunningBroker
 from zenlake.constrained.volume import TieredValues, VolumeValues
 from zenlake.errors import ClosedError, LocalError, Timeout
 from zenlake.xrce.client import DeclarationRefused
@@ -195,6 +195,33 @@ def test_a_value_is_there_after_a_crash(tmp_path: Path) -> None:
     assert list(again.matching("a/*")) == [("a/b", 2, b"2")]
     again.close()
     volume.close()
+
+
+def test_strangers_who_only_knock_keep_nobody_out(broker: RunningBroker) -> None:
+    udp, tcp = broker.locators()
+    host, port = udp.removeprefix("udp/").rsplit(":", 1)
+    for i in range(300):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.sendto(b"\x10\x01x" if i % 2 else b"\xff\xff", (host, int(port)))
+    where = tcp.removeprefix("tcp/").rsplit(":", 1)
+    idle = [socket.create_connection((where[0], int(where[1]))) for _ in range(300)]
+    with xrce.open(udp) as session:
+        assert session.ping() < 10
+    assert broker.broker.counters.strangers > 0
+    refused = [sock for sock in idle if _ended(sock)]
+    assert len(refused) >= 300 - KNOCKING_MAX
+    for sock in idle:
+        sock.close()
+
+
+def _ended(sock: socket.socket) -> bool:
+    sock.settimeout(0.01)
+    try:
+        return sock.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
 
 
 def test_a_thousand_datagram_sessions_some_of_them_mad(broker: RunningBroker) -> None:

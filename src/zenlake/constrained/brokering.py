@@ -26,6 +26,9 @@ from zenlake.xrce.outside import BrokerOptions, Outside, Values
 
 log = logging.getLogger("zenlake.xrce")
 
+#: Connections without a session: how many there may be, and for how many seconds.
+KNOCKING_MAX: Final = 256
+KNOCKING_FOR: Final = 10.0
 #: Where brokers and clients of 2018 look for each other.
 SCOUTING: Final = "239.255.0.1:7447"
 
@@ -120,6 +123,12 @@ class RunningBroker:
 
     def _linked(self, link: Link) -> None:
 
+        if link.stream:
+            knocking = sum(1 for port in self._wires if port.stream and port.member is None)
+            if knocking >= KNOCKING_MAX:
+                self.broker.counters.refused += 1
+                link.close()
+                return
         mtu = 0 if link.stream else min(link.mtu, self.broker.options.mtu)
         port = self.broker.connected(link, link.stream, mtu)
         self._wires[port] = (link, Wire(link))
@@ -129,6 +138,18 @@ class RunningBroker:
             if port.member is not None:
                 link.admit()
             self._flush()
+            if not link.stream and port.member is None:
+                # An address that only knocked is not kept.
+                self._wires.pop(port, None)
+                link.close()
+
+        def patience_is_over() -> None:
+            if port.member is None and self._wires.pop(port, None) is not None:
+                self.broker.counters.refused += 1
+                link.close()
+
+        if link.stream:
+            self.thread.loop.call_later(KNOCKING_FOR, patience_is_over)
 
         def lost(error: Exception | None) -> None:
             self.broker.lost(port)
@@ -150,18 +171,13 @@ class RunningBroker:
             found = self._wires.get(port)
             if found is None:
                 continue
-            link, wire = found
-            assert isinstance(wire, Wire)
+            _, wire = found
             if out and not wire.send(out):
                 self.broker.lost(port)
                 port.closing = True
             if port.closing:
                 self._wires.pop(port, None)
                 wire.end()
-            elif port.member is None and not link.stream:
-                # An address that only knocked is not kept.
-                self._wires.pop(port, None)
-                link.close()
         self._arm(now)
 
     def _arm(self, now: float) -> None:
