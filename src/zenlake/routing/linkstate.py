@@ -174,13 +174,20 @@ class LinkStateTable:
         for number, other in self._links.items():
             entries: list[LinkState] = []
             if newcomer:
-                entries.append(self._entry(node, other, True, False))
-            entries.append(self._entry(self.me, other, False, True))
+                entries.append(self._entry(node, other, introduce=True, linked=False))
+            entries.append(self._entry(self.me, other, introduce=False, linked=True))
             out.append((number, _message(entries)))
         self._links[link] = _Link(zid, role)
         everything = sorted(self.nodes.values(), key=_psid)
         here = self._links[link]
-        out.append((link, _message([self._entry(each, here, True, True) for each in everything])))
+        out.append(
+            (
+                link,
+                _message(
+                    [self._entry(each, here, introduce=True, linked=True) for each in everything]
+                ),
+            )
+        )
         return out
 
     def removed(self, link: int) -> Outgoing:
@@ -256,7 +263,9 @@ class LinkStateTable:
             out = self._passed_on(source, list(fresh.values()), list(updated.values()))
         outdated = {zid: node for zid, node in outdated.items() if zid in self.nodes}
         if outdated:
-            entries = [self._entry(node, source, True, True) for node in outdated.values()]
+            entries = [
+                self._entry(node, source, introduce=True, linked=True) for node in outdated.values()
+            ]
             out.append((link, _message(entries)))
         if self.me.sn < quoted:
             self.me.sn = quoted
@@ -372,10 +381,10 @@ class LinkStateTable:
         """One message for each neighbour, with all that it should hear."""
         out: Outgoing = []
         for number, other in self._links.items():
-            entries = [self._entry(node, other, True, True) for node in fresh]
+            entries = [self._entry(node, other, introduce=True, linked=True) for node in fresh]
             if other is not source:
                 entries += [
-                    self._entry(node, other, False, True)
+                    self._entry(node, other, introduce=False, linked=True)
                     for node in updated
                     if node.zid != other.zid
                 ]
@@ -385,11 +394,11 @@ class LinkStateTable:
 
     def _to_all(self, node: RouterNode, introduce: bool) -> Outgoing:
         return [
-            (number, _message([self._entry(node, other, introduce, True)]))
+            (number, _message([self._entry(node, other, introduce=introduce, linked=True)]))
             for number, other in self._links.items()
         ]
 
-    def _entry(self, node: RouterNode, to: _Link, introduce: bool, linked: bool) -> LinkState:
+    def _entry(self, node: RouterNode, to: _Link, *, introduce: bool, linked: bool) -> LinkState:
         """What is known of a router, as it is told to a neighbour."""
         links: list[int] = []
         weights: list[int] = []

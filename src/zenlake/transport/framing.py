@@ -16,6 +16,16 @@ from typing import Final, final
 from zenlake.transport.lane import FragmentedMessage, QueuedBatch, TransmitLane
 from zenlake.transport.piece import Piece
 from zenlake.wire.cursor import Writer
+from zenlake.wire.numbers import (
+    FRAGMENT,
+    FRAGMENT_EXT_FIRST,
+    FRAGMENT_EXT_PRIORITY,
+    FRAGMENT_FLAG_MORE,
+    FRAGMENT_FLAG_RELIABLE,
+    FRAME,
+    FRAME_FLAG_RELIABLE,
+    MORE,
+)
 
 #: The longest header of a fragment: id, sequence number, lane, first mark.
 FRAGMENT_HEAD: Final = 1 + 5 + 2 + 1
@@ -90,9 +100,9 @@ class Framing:
         w = lane.writer
         if not w.parts:
             w.parts.append(b"")  # replaced by the length when the batch is sealed
-        header = 0x25 if reliable else 0x05
+        header = FRAME | FRAME_FLAG_RELIABLE if reliable else FRAME
         if lane.mark:
-            header |= 0x80
+            header |= MORE
         w.u8(header)
         if reliable:
             w.vle(lane.numbers[1], 0xFFFF_FFFF)
@@ -138,21 +148,21 @@ class Framing:
         start = message.pos
         stop = start + self.limit - FRAGMENT_HEAD
         more = stop < message.size
-        header = 0x06
+        header = FRAGMENT
         if message.reliable:
-            header |= 0x20
+            header |= FRAGMENT_FLAG_RELIABLE
         if more:
-            header |= 0x40
+            header |= FRAGMENT_FLAG_MORE
         if mark or start == 0:
-            header |= 0x80
+            header |= MORE
         w.u8(header)
         w.vle(message.sn, 0xFFFF_FFFF)
         message.sn = (message.sn + 1) & self.mask
         if mark:
-            w.u8(0x31 | (0x80 if start == 0 else 0))
+            w.u8(FRAGMENT_EXT_PRIORITY | (MORE if start == 0 else 0))
             w.u8(mark[1])
         if start == 0:
-            w.u8(0x02)
+            w.u8(FRAGMENT_EXT_FIRST)
         pieces = message.pieces(start, stop)
         message.pos = stop
         if self.pack is not None:

@@ -27,10 +27,10 @@ from zenlake.transport.sequence import mask_of
 from zenlake.transport.unicast import CLOSED, Unicast
 from zenlake.wire.codec_transport import Close, Join, read_transport
 from zenlake.wire.cursor import Reader, Writer
+from zenlake.wire.numbers import ID, JOIN
 
 VERSION: Final = 9
 PATCH: Final = 1
-JOIN: Final = 0x07
 
 #: The sequence numbers of the eight priorities: the reliable one, then the other.
 LANES: Final = 16
@@ -132,7 +132,7 @@ class MulticastTransport:
         if self.closed or not data:
             return
         try:
-            if data[0] & 0x1F == JOIN:
+            if data[0] & ID == JOIN:
                 r = Reader(data)
                 message = read_transport(r)
                 if isinstance(message, Join):

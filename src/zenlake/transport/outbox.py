@@ -35,6 +35,7 @@ from zenlake.transport.lane import FragmentedMessage, QueuedBatch, TransmitLane
 from zenlake.transport.piece import Piece
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
+from zenlake.wire.numbers import FRAME_EXT_PRIORITY
 
 CONTROL: Final = 0
 DATA: Final = 5
@@ -103,7 +104,7 @@ class Outbox:
         self.qos = qos
         self.lanes = []
         for priority in range(8 if qos else 1):
-            mark = b"" if not qos or priority == DATA else bytes((0x31, priority))
+            mark = b"" if not qos or priority == DATA else bytes((FRAME_EXT_PRIORITY, priority))
             self.lanes.append(TransmitLane(mark, initial_sn))
 
     def share(self, other: Outbox) -> None:

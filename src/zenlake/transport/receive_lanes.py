@@ -16,6 +16,16 @@ from zenlake.transport.listener import Listener
 from zenlake.transport.piece import piece
 from zenlake.transport.sequence import follows
 from zenlake.wire.cursor import Reader
+from zenlake.wire.numbers import (
+    EXTENSION,
+    FRAGMENT_EXT_DROP,
+    FRAGMENT_EXT_FIRST,
+    FRAGMENT_EXT_PRIORITY,
+    FRAGMENT_FLAG_MORE,
+    FRAGMENT_FLAG_RELIABLE,
+    FRAME_EXT_PRIORITY,
+    MORE,
+)
 
 LANES: Final = 16
 #: The priority of frames that name none.
@@ -87,11 +97,11 @@ class ReceiveLanes:
         priority = DATA
         while True:
             tag = r.u8()
-            if tag & 0x7F == 0x31:
+            if tag & EXTENSION == FRAME_EXT_PRIORITY:
                 priority = self.priority(r, "frame")
             else:
                 r.skip_extension(tag, "Frame")
-            if tag < 0x80:
+            if tag < MORE:
                 return priority
 
     def fragment(self, r: Reader, listener: Listener) -> int:
@@ -101,21 +111,21 @@ class ReceiveLanes:
         priority = DATA
         first = False
         drop = False
-        if header & 0x80:
+        if header & MORE:
             while True:
                 tag = r.u8()
-                kind = tag & 0x7F
-                if kind == 0x31:
+                kind = tag & EXTENSION
+                if kind == FRAGMENT_EXT_PRIORITY:
                     priority = self.priority(r, "fragment")
-                elif kind == 0x02:
+                elif kind == FRAGMENT_EXT_FIRST:
                     first = True
-                elif kind == 0x03:
+                elif kind == FRAGMENT_EXT_DROP:
                     drop = True
                 else:
                     r.skip_extension(tag, "Fragment")
-                if tag < 0x80:
+                if tag < MORE:
                     break
-        reliable = (header & 0x20) != 0
+        reliable = (header & FRAGMENT_FLAG_RELIABLE) != 0
         lane = priority * 2 + (1 if reliable else 0)
         accepted = self.accept(lane, sn, r)
         payload = piece(r.data, r.pos, r.end)
@@ -129,7 +139,9 @@ class ReceiveLanes:
             reassembly.clear()
             return 0
         before = reassembly.size
-        pieces = reassembly.add(sn, self.mask, payload, first, (header & 0x40) != 0, self.marked)
+        pieces = reassembly.add(
+            sn, self.mask, payload, first, (header & FRAGMENT_FLAG_MORE) != 0, self.marked
+        )
         self.collecting += reassembly.size - before
         if self.collecting > self.limit:
             # Sixteen lanes together may not collect more than one of them.

@@ -63,7 +63,17 @@ from zenlake.wire.codec_network import read_network, skip_network
 from zenlake.wire.codec_transport import Close, read_transport
 from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.message import Message
-from zenlake.wire.numbers import PUSH, RESPONSE
+from zenlake.wire.numbers import (
+    FIRST_NETWORK,
+    FRAGMENT,
+    FRAME,
+    FRAME_FLAG_RELIABLE,
+    ID,
+    KEEP_ALIVE,
+    MORE,
+    PUSH,
+    RESPONSE,
+)
 
 #: The largest message that is taken in on a low-latency link.
 LARGEST_BARE: Final = 1 << 24
@@ -261,8 +271,8 @@ class Unicast:
 
     def _bare_message(self, r: Reader, now: float) -> None:
         """Read a message of a low-latency session: no frame around it."""
-        kind = r.data[r.pos] & 0x1F
-        if kind < 0x19:
+        kind = r.data[r.pos] & ID
+        if kind < FIRST_NETWORK:
             self._other(read_transport(r), now)
             return
         listener = self.listener
@@ -294,12 +304,12 @@ class Unicast:
                 self._bare_message(r, now)
             return
         while r.pos < r.end:
-            kind = r.data[r.pos] & 0x1F
-            if kind == 0x05 and self.state == OPEN:
+            kind = r.data[r.pos] & ID
+            if kind == FRAME and self.state == OPEN:
                 self._frame(r)
-            elif kind == 0x06 and self.state == OPEN:
+            elif kind == FRAGMENT and self.state == OPEN:
                 self.received += self.lanes.fragment(r, self.listener)
-            elif kind == 0x04 and r.data[r.pos] == 0x04:
+            elif r.data[r.pos] == KEEP_ALIVE:
                 r.pos += 1
             else:
                 self._other(read_transport(r), now)
@@ -323,18 +333,18 @@ class Unicast:
         before = self.received
         header = r.u8()
         sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
-        priority = lanes.frame_priority(r) if header & 0x80 else DATA
-        reliable = (header & 0x20) != 0
+        priority = lanes.frame_priority(r) if header & MORE else DATA
+        reliable = (header & FRAME_FLAG_RELIABLE) != 0
         lane = priority * 2 + (1 if reliable else 0)
         data = r.data
         if not lanes.accept(lane, sn, r):
-            while r.pos < r.end and data[r.pos] & 0x1F >= 0x19:
+            while r.pos < r.end and data[r.pos] & ID >= FIRST_NETWORK:
                 skip_network(r)
             return
         listener = self.listener
         while r.pos < r.end:
-            kind = data[r.pos] & 0x1F
-            if kind < 0x19:
+            kind = data[r.pos] & ID
+            if kind < FIRST_NETWORK:
                 break
             if kind == PUSH and listener.rows:
                 taken = listener.heard_rows(r, reliable)

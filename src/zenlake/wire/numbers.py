@@ -117,6 +117,9 @@ OAM: Final = 0x1F
 OAM_EXT_QOS: Final = 0x21
 OAM_EXT_TIMESTAMP: Final = 0x42
 
+#: Messages inside frames have numbers from here on; those of the transport lie below.
+FIRST_NETWORK: Final = 0x19
+
 INIT_SYN: Final = 0x01
 INIT_SYN_FLAG_RESOLUTION: Final = 0x40
 INIT_SYN_EXT_QOS: Final = 0x01

@@ -96,6 +96,13 @@ def numbers_text(pages: Iterable[Page]) -> str:
                     out(f"{name}_FLAG_{meaning.upper()}: Final = 0x{spec.bit(letter):02X}")
             for field in spec.extensions:
                 out(f"{name}_EXT_{field.name.upper()}: Final = 0x{field.extension:02X}")
+        if page.name == "network":
+            first = min(spec.id for spec in page.specs.values() if spec.id >= 0)
+            out("")
+            out(
+                "#: Messages inside frames have numbers from here on; those of the transport lie below."
+            )
+            out(f"FIRST_NETWORK: Final = 0x{first:02X}")
     return NUMBERS_HEAD + out.text()
 
 
