@@ -117,7 +117,7 @@ OAM: Final = 0x1F
 OAM_EXT_QOS: Final = 0x21
 OAM_EXT_TIMESTAMP: Final = 0x42
 
-#: Messages inside frames have numbers from here on; those of the transport lie below.
+#: Messages inside frames count from here on; transport messages lie below.
 FIRST_NETWORK: Final = 0x19
 
 INIT_SYN: Final = 0x01

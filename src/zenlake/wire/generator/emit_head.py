@@ -100,7 +100,7 @@ def numbers_text(pages: Iterable[Page]) -> str:
             first = min(spec.id for spec in page.specs.values() if spec.id >= 0)
             out("")
             out(
-                "#: Messages inside frames have numbers from here on; those of the transport lie below."
+                "#: Messages inside frames count from here on; transport messages lie below."
             )
             out(f"FIRST_NETWORK: Final = 0x{first:02X}")
     return NUMBERS_HEAD + out.text()
