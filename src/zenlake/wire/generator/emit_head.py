@@ -99,9 +99,7 @@ def numbers_text(pages: Iterable[Page]) -> str:
         if page.name == "network":
             first = min(spec.id for spec in page.specs.values() if spec.id >= 0)
             out("")
-            out(
-                "#: Messages inside frames count from here on; transport messages lie below."
-            )
+            out("#: Messages inside frames count from here on; transport messages lie below.")
             out(f"FIRST_NETWORK: Final = 0x{first:02X}")
     return NUMBERS_HEAD + out.text()
 
