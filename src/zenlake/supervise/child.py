@@ -133,10 +133,9 @@ class Child:
         for pid in members(self.pid):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)
-        if self.process.poll() is None:
-            self.process.kill()
+        if self.process.poll() is None:  # else its number may be another's by now
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
         # What was started between the look and the kill.
         for pid in members(self.pid):

@@ -53,6 +53,7 @@ STOPPING: Final = {ROUTER: 20.0, LAKE: 30.0}
 """How long each may take to stop in good order, in seconds; then it is killed."""
 
 LOOK: Final = 0.2
+AT_ONCE: Final = 1000
 EVERY: Final = 1.0
 PAGE_EVERY: Final = 5.0
 ASK: Final = 2.0
@@ -202,7 +203,7 @@ class Household:
     def _hear(self) -> None:
         """Take what the children said; waits a moment if they said nothing."""
         wait = LOOK
-        while True:
+        for _ in range(AT_ONCE):  # a part that talks without end is not all there is
             try:
                 kind, child, what = self._events.get(timeout=wait) if wait else self._next()
             except queue.Empty:
