@@ -32,7 +32,7 @@ publisher = zenoh.ext.declare_advanced_publisher(
     sample_miss_detection=zenoh.ext.MissDetectionConfig(heartbeat=0.5),
 )
 over = threading.Event()
-threading.Thread(target=lambda: (sys.stdin.readline(), over.set()), daemon=True).start()
+threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 said, due = 0, time.monotonic()
 print("ready", flush=True)
 while not over.is_set():
@@ -59,8 +59,7 @@ class Publisher:
     def stop(self) -> int:
         """How many samples it has said in all; it stays, to answer for them."""
         assert self.program.process.stdin is not None
-        self.program.process.stdin.write("\n")
-        self.program.process.stdin.flush()
+        self.program.process.stdin.close()
         return int(self.program.says("said ").split()[1])
 
 
