@@ -123,6 +123,12 @@ def test_liveliness_counters_and_properties_are_shown(
     until(lambda: not list(program.liveliness().get("z18/session/*")))
 
 
+def test_a_broker_with_a_file_says_that_it_is_durable(tmp_path: Path) -> None:
+    for made in bridged(router_config(persistent=str(tmp_path / "values.sqlite"))):
+        (found,) = xrce.scout(made.udp)
+        assert found.mask == 3
+
+
 def test_what_is_no_key_is_refused(bridge: Bridged) -> None:
     import pytest
 

@@ -21,7 +21,7 @@ from zenlake.links.multicast import Multicast
 from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
 from zenlake.xrce import Hello, Scout, read_packet, write
-from zenlake.xrce.broker import BROKER, Broker, Port
+from zenlake.xrce.broker import Broker, Port
 from zenlake.xrce.outside import BrokerOptions, Outside, Values
 
 log = logging.getLogger("zenlake.xrce")
@@ -203,6 +203,7 @@ class RunningBroker:
         except ZError:
             return
         for message in messages:
-            if isinstance(message, Scout) and message.mask & BROKER and self._scouting is not None:
-                hello = Hello(mask=BROKER, locators=tuple(self.locators()))
+            mask = self.broker.options.mask
+            if isinstance(message, Scout) and message.mask & mask and self._scouting is not None:
+                hello = Hello(mask=mask, locators=tuple(self.locators()))
                 self._scouting.answer(write(hello), address)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from zenlake.constrained.bridge import Bridge
 from zenlake.constrained.brokering import RunningBroker
 from zenlake.constrained.volume import TieredValues, VolumeValues
+from zenlake.xrce.broker import BROKER, DURABILITY_BIT
 from zenlake.xrce.options import Habits
 from zenlake.xrce.outside import BrokerOptions, Memory, Values
 
@@ -31,6 +32,7 @@ def options_of(service: XrceService, pid: bytes) -> BrokerOptions:
         queue=service.queue_bytes,
         store_depth=service.store_depth,
         store_bytes=service.store_bytes,
+        mask=BROKER | DURABILITY_BIT if service.persistent else BROKER,
         habits=Habits(
             whole="whole" in service.habits,
             ocaml="ocaml" in service.habits,
