@@ -205,7 +205,7 @@ class Peer:
         counts = importlib.import_module("zenlake.node.counts")
         node = self.session._runtime.node
         total = counts.SessionCounts()
-        total.add(node.past.total)
+        total.add(node.sessions.past.total)
         for neighbour in node.neighbours:
             total.add(counts.counts_of(neighbour))
         found: Plain = total.dropped()

@@ -20,7 +20,7 @@ def test_a_client_and_a_peer_exchange_both_ways() -> None:
     network.settle()
     assert there.values() == [("up/1", b"a")]
     assert here.values() == [("down/1", b"b")]
-    assert client.node.settled()
+    assert client.node.sessions.settled()
 
 
 def test_a_client_behind_a_router() -> None:

@@ -27,8 +27,8 @@ def test_two_peers_open_one_session_and_settle() -> None:
     two = network.node("two", connect=["one"])
     network.settle()
     assert (one.sessions, two.sessions) == ({"two"}, {"one"})
-    assert one.node.settled()
-    assert two.node.settled()
+    assert one.node.sessions.settled()
+    assert two.node.sessions.settled()
 
 
 def test_peers_that_know_one_find_all_by_gossip() -> None:
@@ -116,7 +116,9 @@ def test_a_link_that_overtakes_another_never_costs_both(zid: bytes, head_start: 
     one = network.node("one", zid=zid, connect=["two"])
     two = network.node("two", zid=b"\x05")
     ends: list[bool] = []
-    one.node.on_session = two.node.on_session = lambda _, opened: ends.append(opened)
+    one.node.sessions.on_session = two.node.sessions.on_session = lambda _, opened: ends.append(
+        opened
+    )
     network.run(head_start)
     network.weather("one", "two", Conditions(latency=0.1))
     network.connect(two, one)

@@ -34,7 +34,7 @@ def seen(network: Network, near: Host, far: Host) -> dict[str, bool]:
     querier = far.node.local.querier("declare_queryable/k", 0, 2)
     network.settle()
     near.put("put/k", b"value")
-    delete = Publication(near.node, 0, "delete/k", 5, True, 0, b"", 2)
+    delete = Publication(near.node, near.node.routes, 0, "delete/k", 5, True, 0, b"", 2)
     delete.publish(Push(scope=0, suffix="delete/k", body=Del()))
     answers = {kind: near.get(f"{kind}/k") for kind in ("query", "reply")}
     near.subscribe("declare_subscriber/k")
@@ -119,7 +119,7 @@ WAYS: dict[str, Callable[[str, str], Policy]] = {
 def test_a_router_lets_everything_in_but_what_is_refused(kind: str, way: str) -> None:
     network, near, router, far = house(WAYS[way](kind, "ingress"))
     assert seen(network, near, far) == {each: each != kind for each in KINDS}
-    stops = router.node.stops()
+    stops = router.node.sessions.stops()
     assert stops["ingress"]["denied"] > 0
     assert stops["egress"]["denied"] == 0
 
@@ -129,7 +129,7 @@ def test_a_router_lets_everything_in_but_what_is_refused(kind: str, way: str) ->
 def test_a_router_lets_everything_out_but_what_is_refused(kind: str, way: str) -> None:
     network, near, router, far = house(WAYS[way](kind, "egress"))
     assert seen(network, near, far) == {each: each != kind for each in KINDS}
-    stops = router.node.stops()
+    stops = router.node.sessions.stops()
     assert stops["egress"]["denied"] > 0
     assert stops["ingress"]["denied"] == 0
 
@@ -206,7 +206,7 @@ def test_what_is_declared_no_more_is_taken_back_only_where_it_was_told() -> None
     network.settle()
     assert link.face.declared[0] == {}
     assert not far.node.local.matching.of_publisher(publisher)
-    assert router.node.stops()["egress"]["denied"] == 2
+    assert router.node.sessions.stops()["egress"]["denied"] == 2
 
 
 @pytest.mark.parametrize("flow", FLOWS)
@@ -239,7 +239,7 @@ def test_messages_are_thinned_out(flow: str) -> None:
     assert [one.finals for one in asked] == [1] * 5
     assert [len(one.all) for one in asked] == [1, 0, 0, 0, 0]
     assert len(replier.questions) == 1
-    assert router.node.stops()[flow]["downsampled"] == 80 + 100 + 4
+    assert router.node.sessions.stops()[flow]["downsampled"] == 80 + 100 + 4
 
 
 def test_publications_of_the_node_itself_are_thinned_out() -> None:
@@ -271,7 +271,7 @@ def test_what_is_too_large_does_not_pass(flow: str) -> None:
     near.put("small/k", bytes(10))
     near.put("small/k", bytes(11))
     near.put("large/k", bytes(100_000))
-    publication = Publication(near.node, 0, "small/k", 5, True, 0, b"", 2)
+    publication = Publication(near.node, near.node.routes, 0, "small/k", 5, True, 0, b"", 2)
     body = Put(payload=bytes(8), attachment=bytes(3))
     publication.publish(Push(scope=0, suffix="small/k", body=body))
     far.queryable("small/q", bytes(11))
@@ -282,7 +282,7 @@ def test_what_is_too_large_does_not_pass(flow: str) -> None:
     assert [len(payload) for _, payload in heard.values()] == [10, 100_000]
     assert [one.keys() for one in answers] == [[], ["large/q"]]
     assert [one.finals for one in answers] == [1, 1]
-    assert router.node.stops()[flow]["too_large"] == 3
+    assert router.node.sessions.stops()[flow]["too_large"] == 3
 
 
 @pytest.mark.parametrize("flow", FLOWS)
@@ -303,7 +303,7 @@ def test_the_lane_is_what_the_configuration_says(flow: str) -> None:
         "log/k": 0x1F,
         "other/k": 1,
     }
-    assert router.node.stops()[flow]["overwritten"] == 1
+    assert router.node.sessions.stops()[flow]["overwritten"] == 1
 
 
 def test_gates_work_together() -> None:
@@ -333,7 +333,7 @@ def test_gates_work_together() -> None:
     near.put("k/second")
     network.settle()
     assert [(str(one.key_expr), one.qos.byte) for one in heard.samples] == [("k/first", 6)]
-    assert router.node.stops() == {
+    assert router.node.sessions.stops() == {
         "ingress": {"denied": 1, "downsampled": 1, "too_large": 1, "overwritten": 0},
         "egress": {"denied": 0, "downsampled": 0, "too_large": 0, "overwritten": 1},
     }
@@ -360,7 +360,7 @@ def test_a_new_policy_is_obeyed_at_once_and_the_counts_stay() -> None:
     network.settle()
     assert [key for key, _ in heard.values()] == ["put/2"]
     assert told[1:] == [("egress", "denied", "put", "put/3")]
-    stops = router.node.stops()
+    stops = router.node.sessions.stops()
     assert (stops["ingress"]["denied"], stops["egress"]["denied"]) == (1, 1)
 
 
@@ -401,7 +401,7 @@ def test_exactly_what_both_gates_permit_arrives(
     assert access is not None
     permitted = [key for key in puts if access.permits(0, 0, key) and access.permits(1, 0, key)]
     assert [key for key, _ in heard.values()] == permitted
-    counts = router.node.stops()
+    counts = router.node.sessions.stops()
     stopped = counts["ingress"]["denied"] + counts["egress"]["denied"]
     assert stopped == len(puts) - len(permitted)
 

@@ -151,7 +151,9 @@ def test_a_put_with_an_encoding(line: Line) -> None:
         (5, b"utf-8", b"{}"),
         (0xFFFF, b"my/custom", b"{}"),
     ):
-        Publication(line.client.node, 0, "demo/a", 5, True, encoding, schema, ANY).put(payload)
+        Publication(
+            line.client.node, line.client.node.routes, 0, "demo/a", 5, True, encoding, schema, ANY
+        ).put(payload)
     assert line.said() == recorded(
         "7d000664656d6f2f6141080474657874",
         "7d000664656d6f2f61410b057574662d38027b7d",

@@ -84,7 +84,7 @@ def test_anything_may_be_published(pair: tuple[Network, Host, Host]) -> None:
     network, one, two = pair
     samples = two.subscribe("k")
     network.settle()
-    publication = Publication(one.node, 0, "k", 0x11, False, 0, b"", ANY)
+    publication = Publication(one.node, one.node.routes, 0, "k", 0x11, False, 0, b"", ANY)
     publication.publish(
         Push(scope=0, qos=0x11, body=Put(payload=b"x", encoding=4, attachment=b"note"))
     )
@@ -106,7 +106,7 @@ def test_a_full_lane_drops_and_counts() -> None:
     two = network.node("two", connect=["one"])
     samples = two.subscribe("k")
     network.settle()
-    publication = Publication(one.node, 0, "k", 5, True, 0, b"", ANY)
+    publication = Publication(one.node, one.node.routes, 0, "k", 5, True, 0, b"", ANY)
     taken = [publication.put(b"x" * 40_000) for _ in range(10)]
     network.settle()
     assert 0 < taken.count(True) < 10

@@ -95,7 +95,7 @@ def test_the_past_stays_counted() -> None:
     during = counts_of(earth.node.neighbours[0])
     sun.node.close(network.now)
     network.settle()
-    past = earth.node.past
+    past = earth.node.sessions.past
     assert past.many == 1
     assert past.sessions[0].zid == sun.node.zid
     assert past.total.rx_messages[11] == during.rx_messages[11]
@@ -107,7 +107,7 @@ def test_what_finds_no_room_is_counted_as_dropped() -> None:
     network, sun, earth = two()
     earth.subscribe("light/**")
     network.settle()
-    publication = Publication(sun.node, 0, "light/a", 5, True, 0, b"", 2)
+    publication = Publication(sun.node, sun.node.routes, 0, "light/a", 5, True, 0, b"", 2)
     refused = sum(not publication.put(bytes(30_000)) for _ in range(20))
     assert refused > 0
     assert counts_of(sun.node.neighbours[0]).dropped() == {
@@ -126,7 +126,7 @@ def test_nonsense_is_counted_as_ignored() -> None:
 
 def test_too_many_keys_are_folded_and_nothing_is_lost() -> None:
     _, sun, _ = two()
-    first = Publication(sun.node, 0, "x/first/one", 5, True, 0, b"", 2)
+    first = Publication(sun.node, sun.node.routes, 0, "x/first/one", 5, True, 0, b"", 2)
     first.put(b"1")
     for number in range(KEYS + 10):
         sun.put(f"x/{number}", b"12")

@@ -307,7 +307,7 @@ def test_a_session_over_two_links_is_one_session_with_two_links() -> None:
     neighbour = far.node.neighbours[0]
     far.node.lost(neighbour, None, network.now)
     network.settle()
-    assert far.node.past.many == 0
+    assert far.node.sessions.past.many == 0
     sessions = view.summary(far.node, "v", None)["sessions"]
     assert isinstance(sessions, list)
     assert len(sessions) == 1

@@ -20,6 +20,7 @@ from zenlake.api.options import encoding_parts
 from zenlake.errors import ZError
 from zenlake.node import view
 from zenlake.node.entities import Incoming, QuestionSink, SampleSink
+from zenlake.node.node import Node
 from zenlake.node.sample import Sample
 from zenlake.routing.regions import LOCAL
 from zenlake.values import SampleKind
@@ -77,7 +78,7 @@ class AdminSpace:
         why = self._unwilling(question)
         if why:
             self.refuse(why)
-            question.node.local.answered(question)
+            question.replying.answered(question)
         else:
             self._waiting.put(question)
 
@@ -101,7 +102,9 @@ class AdminSpace:
             return "read"
         if self._waiting.qsize() >= WAITING:
             return "busy"
-        if self._permissions.links == "loopback" and not came_from_within(question):
+        if self._permissions.links == "loopback" and not came_from_within(
+            self._runtime.node, question
+        ):
             return "link"
         return ""
 
@@ -188,12 +191,12 @@ def _bounded(found: Iterable[Document]) -> Iterable[Document]:
             return
 
 
-def came_from_within(question: Incoming) -> bool:
+def came_from_within(node: Node, question: Incoming) -> bool:
     """Whether a question came from this node itself, or over a link within this machine."""
     face = question.branch.question.source
     if face.role == LOCAL:
         return True
-    neighbour = question.node.by_zid.get(face.zid)
+    neighbour = node.by_zid.get(face.zid)
     # Of a session with several links it is not known which one a question took.
     return neighbour is not None and all(
         stays_within(link.src, link.dst) for link in view.links(neighbour)

@@ -62,6 +62,7 @@ def attempt(publication: Publication, push: Push) -> PutOutcome:
         patient = publication
         publication = Publication(
             patient.node,
+            patient.routes,
             patient.eid,
             patient.key,
             patient.qos,

@@ -53,7 +53,7 @@ class Opening:
             return self._one_round and all(endpoint.error for endpoint in node.plan.endpoints)
         if opened < self._wanted or (self._scouting and not opened):
             return False
-        return not self._declares or node.settled()
+        return not self._declares or node.sessions.settled()
 
     def check(self) -> None:
         """Raise if sessions are missing that must be there; the node's lock is held."""

@@ -56,7 +56,7 @@ from zenlake.node.entities import Publication
 from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
 from zenlake.node.stamps import Stamps
-from zenlake.node.ways import find_publication_way
+from zenlake.routing.face import Face
 from zenlake.routing.regions import CLIENT
 from zenlake.scouting.scout import Found
 from zenlake.transport.outbox import Outbox
@@ -168,8 +168,8 @@ class Runtime:
         node.clock = time.monotonic
         node.on_stopped = self._stopped_by_policy
         node.rejections.tell = log.warning
-        node.on_session = self._session_changed
-        node.guard = self._renew_route
+        node.sessions.on_session = self._session_changed
+        node.routes.guard = self._renew_route
         return node
 
     def _join_groups(self) -> None:
@@ -232,7 +232,7 @@ class Runtime:
 
     def _accepted(self, link: Link) -> None:
         """A neighbour connected to a listener; on the loop thread."""
-        if self.closed or not self.node.may_accept(link.dst):
+        if self.closed or not self.node.sessions.may_accept(link.dst):
             link.close()
             return
         with self.lock:
@@ -314,11 +314,10 @@ class Runtime:
         self._changes.notify()
 
     def _stopped_by_policy(
-        self, neighbour: Neighbour, flow: str, reason: str, kind: str, key: str
+        self, face: Face | None, flow: str, reason: str, kind: str, key: str
     ) -> None:
         """The policy stopped a message; the lock may not be held."""
         if log.isEnabledFor(logging.DEBUG):
-            face = neighbour.face
             who = "a node that is opening" if face is None else ZenohId(face.zid)
             log.debug("%s %s on %s %s: %s", flow, kind, key or "no key", who, reason)
 
@@ -379,7 +378,7 @@ class Runtime:
     def _renew_route(self, publication: Publication) -> None:
         """Compute anew where a publication goes; from any thread."""
         with self.lock:
-            find_publication_way(self.node, publication)
+            self.node.routes.find_publication(publication)
 
     def on_loop(self) -> bool:
         """Whether the caller is the loop thread, which must not wait."""
@@ -394,7 +393,7 @@ class Runtime:
         """The neighbours with an open session."""
         with self.lock:
             sessions = [n for n in self.node.neighbours if n.is_open()]
-            return sessions + [one for crowd in self.node.crowds for one in crowd.members]
+            return sessions + [one for crowd in self.node.sessions.crowds for one in crowd.members]
 
     def add_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
         """Call `listener` when sessions open and close, with the node's lock held."""

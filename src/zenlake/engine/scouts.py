@@ -136,7 +136,9 @@ class NodeScouting:
         with runtime.lock:
             node = runtime.node
             node.now = time.monotonic()
-            node.discover(hello.zid, hello.role, list(hello.locators), self.autoconnect, 0.0)
+            node.sessions.discover(
+                hello.zid, hello.role, list(hello.locators), self.autoconnect, 0.0
+            )
         runtime.arm()
 
     def connected(self, client: bool) -> None:

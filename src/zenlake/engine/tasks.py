@@ -155,9 +155,8 @@ async def wait_for_item(channel: Channel) -> None:
 
 def would_block(publication: Publication) -> bool:
     """Whether a publication would have to wait now: a lane of one of its remotes is full."""
-    node = publication.node
-    if publication.version != node.tables.version:
-        node.renew(publication)
+    if publication.version != publication.node.tables.version:
+        publication.routes.renew(publication)
     priority = publication.priority
     for remote in publication.remotes:  # noqa: SIM110 - a generator costs more than the check
         if remote.outbox.full(priority):

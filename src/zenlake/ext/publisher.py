@@ -68,10 +68,10 @@ class Past(QuestionSink):
         """Answer a question; the node's lock is held."""
         with self._guard:
             found = self._cache.select(question.body.parameters, time.time_ns())
-        local = question.node.local
+        replying = question.replying
         for body in found:
-            local.answer(question, self._key, Reply(body=body))
-        local.answered(question)
+            replying.answer(question, self._key, Reply(body=body))
+        replying.answered(question)
 
 
 class Heart:

@@ -7,12 +7,13 @@ before, so that a key is made once from its bytes (`Told`) and a `Sample` from t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node.entities import AnswerHead, Incoming
 from zenlake.node.gets import Get, Told
+from zenlake.routing.face import Face
 from zenlake.transport.framing import vle
-from zenlake.transport.outbox import Outbox
 from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 from zenlake.wire.codec_network import Responder, read_responder, response_head
 from zenlake.wire.codec_zenoh import put_head
@@ -30,35 +31,14 @@ from zenlake.wire.numbers import (
     RESPONSE_FLAG_SUFFIX,
 )  # fmt: skip
 
-if TYPE_CHECKING:
-    from zenlake.node.entities import Incoming
-    from zenlake.node.node import Node
-    from zenlake.routing.face import Face
-
 #: How many keys of answers are remembered of one neighbour.
 TOLD: Final = 1 << 14
-
-
-class AnswerHead:
-    """What is the same in all ordinary answers to one question, before and behind the key."""
-
-    __slots__ = ("before", "behind", "hold", "outbox", "priority")
-
-    def __init__(
-        self, outbox: Outbox | None, before: bytes, behind: bytes, priority: int, hold: bool
-    ) -> None:
-        """`outbox`: of whoever asked; None: answers to this question go the long way."""
-        self.outbox: Outbox | None = outbox
-        self.before: bytes = before
-        self.behind: bytes = behind
-        self.priority: int = priority
-        self.hold: bool = hold
 
 
 LONG_WAY: Final = AnswerHead(None, b"", b"", 0, False)
 
 
-def answer_head(node: Node, incoming: Incoming) -> AnswerHead:
+def answer_head(incoming: Incoming) -> AnswerHead:
     """How to answer a question on the short way, if that is possible."""
     question = incoming.branch.question
     source = question.source
@@ -68,7 +48,7 @@ def answer_head(node: Node, incoming: Incoming) -> AnswerHead:
         or incoming.stack is not None
         or source.egress is not None
         or outbox is None
-        or node.local.namespace is not None
+        or incoming.replying.namespace is not None
     ):
         return LONG_WAY
     head = response_head(
@@ -76,7 +56,7 @@ def answer_head(node: Node, incoming: Incoming) -> AnswerHead:
         scope=0,
         suffix="k",
         qos=question.qos,
-        responder=Responder(zid=node.zid, eid=incoming.eid),
+        responder=Responder(zid=incoming.replying.zid, eid=incoming.eid),
     )
     border = 2 + len(vle(question.id))  # header, id, scope; then the key, behind its length
     behind = head[border + 2 :] + bytes((REPLY,)) + put_head()
@@ -91,7 +71,7 @@ def answer_value(incoming: Incoming, name: bytes, value: bytes) -> bool:
     """
     head = incoming.head
     if head is None:
-        head = answer_head(incoming.node, incoming)
+        head = answer_head(incoming)
         incoming.head = head
     outbox = head.outbox
     if outbox is None:

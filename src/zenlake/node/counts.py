@@ -8,12 +8,9 @@ are only read.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from zenlake.node.neighbour import Neighbour
 from zenlake.routing.regions import ROLE_NAMES
-
-if TYPE_CHECKING:
-    from zenlake.node.neighbour import Neighbour
 
 #: The lanes by their number on the wire.
 PRIORITIES = (

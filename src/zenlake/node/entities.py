@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from zenlake.keys.keyexpr import KeyExpr
+from zenlake.node.core import Core
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.traffic import Tally
-from zenlake.routing.face import Branch, Face
+from zenlake.routing.face import Answer, Branch, Face
 from zenlake.routing.policy.messages import DELETE, PUT
+from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.transport.outbox import Outbox
 from zenlake.values.qos import QOS_BLOCK, QOS_BLOCK_FIRST, QOS_EXPRESS, QOS_PRIORITY
 from zenlake.wire.codec_network import Push, Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Query, Timestamp
-
-if TYPE_CHECKING:
-    from zenlake.node.answers import AnswerHead
-    from zenlake.node.node import Node
 
 SESSION_LOCAL: Final = 0
 REMOTE: Final = 1
@@ -196,6 +194,14 @@ class Remote:
         self.put_head: bytes = b""
 
 
+class PublicationRoutes:
+    """Finds where publications go, when the tables have changed."""
+
+    def renew(self, publication: Publication) -> None:
+        """Find out anew where a publication goes; called from any thread."""
+        raise NotImplementedError
+
+
 class Publication:
     """A key that is published on, with its way to whoever listens.
 
@@ -205,12 +211,13 @@ class Publication:
     __slots__ = (
         "congestion", "destination", "dropped", "eid", "encoding", "express", "guarded",
         "impatient", "key", "key_expr", "locals", "matching", "node", "priority", "qos",
-        "reliable", "remotes", "schema", "sent", "status_sinks", "tally", "version",
+        "reliable", "remotes", "routes", "schema", "sent", "status_sinks", "tally", "version",
     )  # fmt: skip
 
     def __init__(
         self,
-        node: Node,
+        node: Core,
+        routes: PublicationRoutes,
         eid: int,
         key: str,
         qos: int,
@@ -220,7 +227,8 @@ class Publication:
         destination: int,
     ) -> None:
         """`qos`: the byte on the wire."""
-        self.node: Node = node
+        self.node: Core = node
+        self.routes: PublicationRoutes = routes
         self.eid: int = eid
         self.key: str = key
         self.key_expr: KeyExpr = KeyExpr.trusted(key)
@@ -250,7 +258,7 @@ class Publication:
         """Publish a plain value; False if a neighbour's queue had no room for it."""
         node = self.node
         if self.version != node.tables.version:
-            node.renew(self)
+            self.routes.renew(self)
         if self.guarded:
             body = Put(encoding=self.encoding, schema=self.schema, payload=payload)
             return self.publish(self.message(body, None))
@@ -300,7 +308,7 @@ class Publication:
         """First step: know who listens now; gives the stack of times as the program began it."""
         node = self.node
         if self.version != node.tables.version:
-            node.renew(self)
+            self.routes.renew(self)
         stack = push.timestamp_stack
         if stack is not None and self.remotes:
             push.timestamp_stack = node.stamped(stack, ROUTE)
@@ -361,14 +369,52 @@ class LocalQuerier:
         self.status_sinks: list[StatusSink] = []
 
 
+class AnswerHead:
+    """What is the same in all ordinary answers to one question, before and behind the key."""
+
+    __slots__ = ("before", "behind", "hold", "outbox", "priority")
+
+    def __init__(
+        self, outbox: Outbox | None, before: bytes, behind: bytes, priority: int, hold: bool
+    ) -> None:
+        """`outbox`: of whoever asked; None: answers to this question go the long way."""
+        self.outbox: Outbox | None = outbox
+        self.before: bytes = before
+        self.behind: bytes = behind
+        self.priority: int = priority
+        self.hold: bool = hold
+
+
+class Replying:
+    """What a queryable needs of its node: replies to a query go through it."""
+
+    def __init__(self, zid: bytes, namespace: Namespace | None) -> None:
+        """`namespace`: the prefix that the node's programs do not spell."""
+        self.zid: bytes = zid
+        self.namespace: Namespace | None = namespace
+
+    def answer(
+        self, incoming: Incoming, key: str, body: Answer, express: bool | None = None
+    ) -> bool:
+        """One of our queryables answers; False if there was no room for it.
+
+        `express`: whether the reply leaves at once; as the query did, if None.
+        """
+        raise NotImplementedError
+
+    def answered(self, incoming: Incoming) -> None:
+        """One of our queryables is done with a question."""
+        raise NotImplementedError
+
+
 class Incoming:
     """A question that one of our queryables is to answer."""
 
-    __slots__ = ("body", "branch", "done", "eid", "head", "key", "node", "stack", "whole")
+    __slots__ = ("body", "branch", "done", "eid", "head", "key", "replying", "stack", "whole")
 
     def __init__(
         self,
-        node: Node,
+        replying: Replying,
         branch: Branch,
         eid: int,
         key: str,
@@ -381,7 +427,7 @@ class Incoming:
         `whole`: its key and those of its answers are in no namespace.
         """
         self.whole: bool = whole
-        self.node: Node = node
+        self.replying: Replying = replying
         self.branch: Branch = branch
         self.eid: int = eid
         self.key: str = key

@@ -6,12 +6,11 @@ in no table; what is told to them is told to the group, through one face for all
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from zenlake.clock import ZenohId
+from zenlake.node.core import Core
 from zenlake.node.forward import Relay
-from zenlake.node.guard import intercept
-from zenlake.node.neighbour import Neighbour
+from zenlake.node.neighbour import Neighbour, SessionOwner
+from zenlake.node.ways import Routes
 from zenlake.routing.face import Face
 from zenlake.routing.policy.subject import Subject
 from zenlake.routing.regions import CLIENT, PEER
@@ -25,16 +24,15 @@ from zenlake.wire.codec_zenoh import Put
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
 
-if TYPE_CHECKING:
-    from zenlake.node.node import Node
-
 
 class Member(Neighbour):
     """Somebody in a group: only its publications mean anything."""
 
     def __init__(self, crowd: Crowd, zid: bytes, whatami: int, source: str) -> None:
         """`source`: where its datagrams come from."""
-        super().__init__(crowd.node, crowd.place, f"udp/{source}", False, 0, 0)
+        super().__init__(
+            crowd.node, crowd.routes, crowd.owner, crowd.place, f"udp/{source}", False, 0, 0
+        )
         self.crowd: Crowd = crowd
         self.zid: ZenohId = ZenohId(zid)
         self.whatami: WhatAmI = WhatAmI(1 << whatami)
@@ -48,9 +46,9 @@ class Member(Neighbour):
     def opened(self, terms: Terms, now: float) -> None:
         """It joined."""
         self.terms = terms
-        intercept(self, terms)
+        self.obey(terms)
         self.crowd.members.append(self)
-        self.crowd.node.member_changed(self, True)
+        self.owner.member_changed(self, True)
 
     def closed(self, error: Exception | None, now: float) -> None:
         """It left."""
@@ -60,7 +58,7 @@ class Member(Neighbour):
             face.closed = True
         self.fold()
         self.crowd.members.remove(self)
-        self.crowd.node.member_changed(self, False)
+        self.owner.member_changed(self, False)
 
     @property
     def qos(self) -> bool:
@@ -74,7 +72,7 @@ class Member(Neighbour):
     def heard(self, message: Message, priority: int, reliable: bool) -> None:
         """Hear a publication; from whom we have a session with, it came that way already."""
         face = self.face
-        if not isinstance(message, Push) or face is None or face.zid in self.node.by_zid:
+        if not isinstance(message, Push) or face is None or face.zid in self.owner.by_zid:
             return
         body = message.body
         if isinstance(body, Put) and body.shm:
@@ -86,7 +84,7 @@ class Member(Neighbour):
     def heard_push(self, r: Reader, reliable: bool) -> int:
         """The fast lane, under the same condition."""
         face = self.face
-        if face is None or face.zid in self.node.by_zid:
+        if face is None or face.zid in self.owner.by_zid:
             return 0
         return super().heard_push(r, reliable)
 
@@ -94,9 +92,19 @@ class Member(Neighbour):
 class Crowd:
     """A group that the node is in."""
 
-    def __init__(self, node: Node, place: str, terms: MulticastTerms, outbox: Outbox) -> None:
-        """`place`: the endpoint of the group."""
-        self.node: Node = node
+    def __init__(
+        self,
+        node: Core,
+        routes: Routes,
+        owner: SessionOwner,
+        place: str,
+        terms: MulticastTerms,
+        outbox: Outbox,
+    ) -> None:
+        """`place`: the endpoint of the group; `owner`: told of members that come and go."""
+        self.node: Core = node
+        self.routes: Routes = routes
+        self.owner: SessionOwner = owner
         self.place: str = place
         self.members: list[Member] = []
         #: Samples whose value lies in memory that is not shared with us.
@@ -115,7 +123,7 @@ class Crowd:
             self.face.egress = None if interceptors is None else interceptors.egress
         for member in self.members:
             if member.terms is not None:
-                intercept(member, member.terms)
+                member.obey(member.terms)
 
     def _meet(self, zid: bytes, whatami: int, source: str) -> Listener | None:
         return Member(self, zid, whatami, source)

@@ -1,14 +1,17 @@
-"""Where a node's policy meets its neighbours: who each is, and what it may say."""
+"""Where a node's policy meets a neighbour: the subject that it is, and what may come from it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from zenlake.clock.zid import ZenohId
+from zenlake.node.core import Core
 from zenlake.routing.face import CONTROL_QOS, Face
-from zenlake.routing.policy.gate import Gate, Interceptors
-from zenlake.routing.policy.messages import FLOWS, KINDS, Verdict
+from zenlake.routing.policy.gate import Gate
+from zenlake.routing.policy.messages import KINDS, Verdict
 from zenlake.routing.policy.subject import Subject
+from zenlake.transport.handshake import Terms
 from zenlake.wire.codec_declare import (
     DeclareFinal,
     DeclareQueryable,
@@ -20,10 +23,6 @@ from zenlake.wire.codec_declare import (
 )
 from zenlake.wire.codec_network import Declare, Interest, Push, Request, Response
 from zenlake.wire.message import Message
-
-if TYPE_CHECKING:
-    from zenlake.node.neighbour import Neighbour
-    from zenlake.transport.handshake import Terms
 
 #: What rules call the protocols of links that have several names.
 PROTOCOLS: Final[dict[str, str]] = {"wss": "ws"}
@@ -44,16 +43,9 @@ class Papers:
 NO_PAPERS: Final = Papers((), ())
 
 
-def papers_of(neighbour: Neighbour) -> Papers:
-    """What the link of a neighbour knows of it."""
-    ask = neighbour.papers
-    return NO_PAPERS if ask is None else ask()
-
-
-def subject_of(neighbour: Neighbour, terms: Terms) -> Subject:
-    """Who a neighbour is, as far as rules can tell."""
-    protocol = neighbour.src.partition("/")[0]
-    papers = papers_of(neighbour)
+def subject_of(src: str, papers: Papers, terms: Terms) -> Subject:
+    """The neighbour at the other end of a link from `src`, as far as rules can tell."""
+    protocol = src.partition("/")[0]
     return Subject(
         interfaces=papers.interfaces,
         cert_common_names=papers.certificates,
@@ -63,39 +55,24 @@ def subject_of(neighbour: Neighbour, terms: Terms) -> Subject:
     )
 
 
-def intercept(neighbour: Neighbour, terms: Terms) -> None:
-    """Have the policy look at what a neighbour says and hears."""
-    policy = neighbour.node.policy
-    interceptors: Interceptors | None = None
-    if not policy.is_idle():
-        interceptors = policy.for_neighbour(subject_of(neighbour, terms))
-    neighbour.intercept(interceptors)
-    if interceptors is not None:
-        _listen_to(neighbour, interceptors.ingress, FLOWS[0])
-        _listen_to(neighbour, interceptors.egress, FLOWS[1])
-
-
-def _listen_to(neighbour: Neighbour, gate: Gate | None, flow: str) -> None:
-    if gate is None:
-        return
+def reporter(node: Core, face: Face | None, flow: str) -> Callable[[str, int, str], None]:
+    """Takes what a gate stops of a neighbour, and tells the node's edge."""
 
     def stopped(reason: str, kind: int, key: str) -> None:
-        tell = neighbour.node.on_stopped
+        tell = node.on_stopped
         if tell is not None:
-            tell(neighbour, flow, reason, KINDS[kind], key)
+            tell(face, flow, reason, KINDS[kind], key)
 
-    gate.stopped = stopped
+    return stopped
 
 
-def admitted(neighbour: Neighbour, gate: Gate, message: Message, reliable: bool) -> bool:
-    """Whether a message may come in; if not, whoever waits for an end of it is given one."""
-    face = neighbour.face
+def admitted(node: Core, face: Face | None, gate: Gate, message: Message, reliable: bool) -> bool:
+    """Whether a message may come in; if not, a neighbour that waits for its end is given one."""
     if face is None:
         return True
     key = key_of(face, message)
     if key is None:
         return True  # it means nothing, and will be ignored
-    node = neighbour.node
     verdict = gate.judge(message, key, node.now)
     if verdict is Verdict.PASS:
         if isinstance(message, (Push, Request)):

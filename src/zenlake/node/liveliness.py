@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.keys.matching import intersects
+from zenlake.node.core import Core
+from zenlake.node.declared import Declared
 from zenlake.node.entities import (
     AnswerSink,
     LivelinessGet,
@@ -14,33 +14,30 @@ from zenlake.node.entities import (
     Token,
 )
 from zenlake.node.sample import Sample, sample_of
-from zenlake.node.wishes import TOKENS, Wish
+from zenlake.node.wishes import TOKENS, Wish, Wishes
 from zenlake.routing.face import BOTH, CURRENT, FUTURE, Face, InterestOut
 from zenlake.routing.resources import TOKEN
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
-if TYPE_CHECKING:
-    from zenlake.node.local import Local
-    from zenlake.node.node import Node
-
 
 class Liveliness:
     """The tokens of our programs, and what they want to know of tokens."""
 
-    def __init__(self, local: Local) -> None:
+    def __init__(self, node: Core, declared: Declared, wishes: Wishes) -> None:
         """Nobody yet."""
-        self.local: Local = local
-        self.node: Node = local.node
+        self.node: Core = node
+        self.declared: Declared = declared
+        self.wishes: Wishes = wishes
         self.tokens: dict[int, Token] = {}
         self.watchers: dict[int, LivelinessSubscriber] = {}
         self.gets: dict[int, LivelinessGet] = {}
 
     def token(self, key: str) -> Token:
         """Be alive under a key."""
-        token = Token(self.local.eid(), key)
+        token = Token(self.declared.eid(), key)
         self.tokens[token.eid] = token
-        self.node.tables.declare(self.node.face, TOKEN, token.eid, self.local.outside(key))
+        self.node.tables.declare(self.node.face, TOKEN, token.eid, self.declared.outside(key))
         return token
 
     def untoken(self, token: Token) -> None:
@@ -50,38 +47,38 @@ class Liveliness:
 
     def watch(self, key: str, sink: SampleSink, history: bool) -> LivelinessSubscriber:
         """Be told who comes alive and who dies; with `history`, who is alive already."""
-        subscriber = LivelinessSubscriber(self.local.eid(), key, sink)
+        subscriber = LivelinessSubscriber(self.declared.eid(), key, sink)
         self.watchers[subscriber.eid] = subscriber
         if history:
             for alive in self.alive(key):
                 sink.push(token_sample(alive, True))
-        self.local.wishes.add(subscriber.eid, Wish(TOKENS, key, BOTH if history else FUTURE))
+        self.wishes.add(subscriber.eid, Wish(TOKENS, key, BOTH if history else FUTURE))
         return subscriber
 
     def unwatch(self, subscriber: LivelinessSubscriber) -> None:
         """Be told no more."""
         if self.watchers.pop(subscriber.eid, None) is not None:
-            self.local.wishes.remove(subscriber.eid)
+            self.wishes.remove(subscriber.eid)
             subscriber.sink.end()
 
     def alive(self, key: str) -> list[str]:
         """The tokens under a key that we know of."""
         found: list[str] = []
-        for entry in self.node.tables.tree.intersecting(self.local.outside(key)):
+        for entry in self.node.tables.tree.intersecting(self.declared.outside(key)):
             if entry.value.holders[TOKEN]:
-                name = self.local.inside(entry.value.key)
+                name = self.declared.inside(entry.value.key)
                 if name is not None:
                     found.append(name)
         return found
 
     def get(self, key: str, sink: AnswerSink, timeout: float) -> LivelinessGet:
         """Ask who is alive now."""
-        get = LivelinessGet(self.local.eid(), key, sink, self.node.now + timeout)
+        get = LivelinessGet(self.declared.eid(), key, sink, self.node.now + timeout)
         for alive in self.alive(key):
             get.seen.add(alive)
             sink.push(alive, Put(), None, 5)
         self.gets[get.eid] = get
-        for face, out in self.local.wishes.add(get.eid, Wish(TOKENS, key, CURRENT)):
+        for face, out in self.wishes.add(get.eid, Wish(TOKENS, key, CURRENT)):
             if not out.final:
                 get.waiting.add((face.id, out.id))
         self.node.wake_by(get.deadline)
@@ -96,7 +93,7 @@ class Liveliness:
 
     def _over(self, get: LivelinessGet) -> None:
         self.gets.pop(get.eid, None)
-        self.local.wishes.forget(get.eid)
+        self.wishes.forget(get.eid)
         get.sink.end()
 
     def changed(self, key: str, name: str, face: Face, added: bool) -> None:
@@ -116,7 +113,7 @@ class Liveliness:
     def token_present(self, interest: InterestOut, key: str) -> None:
         """A token is alive now, says an answer."""
         get = self.gets.get(interest.owner_id)
-        name = self.local.inside(key)
+        name = self.declared.inside(key)
         if get is not None and name is not None and name not in get.seen:
             get.seen.add(name)
             get.sink.push(name, Put(), None, 5)

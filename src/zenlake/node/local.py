@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from zenlake.keys.matching import includes, intersects
-from zenlake.keys.tree import KeyTree
+from zenlake.node.core import Core
+from zenlake.node.declared import Declared
 from zenlake.node.entities import (
     ANY,
     REMOTE,
@@ -16,6 +16,7 @@ from zenlake.node.entities import (
     LocalQueryable,
     LocalSubscriber,
     Publication,
+    PublicationRoutes,
     QuestionSink,
     SampleSink,
 )
@@ -24,14 +25,10 @@ from zenlake.node.liveliness import Liveliness
 from zenlake.node.matching import Matching
 from zenlake.node.wishes import QUERYABLES, SUBSCRIBERS, Wish, Wishes
 from zenlake.routing.face import BOTH, Answer, Branch, Face, Question
-from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
 from zenlake.wire.codec_network import Request, Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Query, QueryBody, SourceInfo
-
-if TYPE_CHECKING:
-    from zenlake.node.node import Node
 
 #: What configurations call where samples may go.
 DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote": REMOTE, "any": ANY}
@@ -41,25 +38,15 @@ DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote":
 QUESTIONS: Final = 1 << 10
 
 
-class Local:
-    """Everything that this node's programs have going.
+class Local(Declared):
+    """Everything that this node's programs have going."""
 
-    In a namespace, programs call keys by what follows its prefix, and so does everything here;
-    the tables and neighbours know whole keys. `outside` and `inside` translate.
-    """
-
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Core) -> None:
         """Nothing yet."""
-        self.node: Node = node
-        self.namespace: Namespace | None = node.settings.policy.namespace
-        self.next_eid: int = 1
-        self.subscribers: dict[int, LocalSubscriber] = {}
-        self._subscribers: KeyTree[list[LocalSubscriber]] = KeyTree()
-        #: Subscribers of the node itself, in no namespace; only if the programs are in one.
-        self._wholes: list[LocalSubscriber] = []
-        self.queryables: dict[int, LocalQueryable] = {}
-        self.publications: dict[int, Publication] = {}
-        self.queriers: dict[int, LocalQuerier] = {}
+        super().__init__(node.zid, node.settings.policy.namespace)
+        self.node: Core = node
+        #: Finds where publications go; set by the node that puts both together.
+        self.routes: PublicationRoutes = PublicationRoutes()
         self.gets: set[Get] = set()
         #: Who was asked about a key before, for one version of the tables.
         self._candidates_of: dict[tuple[str, int], list[Face]] = {}
@@ -68,24 +55,9 @@ class Local:
         self.keys: set[str] = set()
         #: Our queryables that still work on a branch.
         self._working: dict[Branch, int] = {}
-        self.wishes: Wishes = Wishes(self)
-        self.matching: Matching = Matching(self)
-        self.liveliness: Liveliness = Liveliness(self)
-
-    def eid(self) -> int:
-        """A number for a new entity."""
-        self.next_eid += 1
-        return self.next_eid
-
-    def outside(self, key: str) -> str:
-        """What everybody else calls a key of our programs."""
-        namespace = self.namespace
-        return key if namespace is None else namespace.outside(key)
-
-    def inside(self, key: str) -> str | None:
-        """What our programs call a key; None if they have no word for it."""
-        namespace = self.namespace
-        return key if namespace is None else namespace.inside(key)
+        self.wishes: Wishes = Wishes(node, self)
+        self.matching: Matching = Matching(node, self)
+        self.liveliness: Liveliness = Liveliness(node, self, self.wishes)
 
     # ------------------------------------------------------------------------------ subscribers
 
@@ -126,25 +98,6 @@ class Local:
         self.node.tables.undeclare(self.node.face, SUBSCRIBER, subscriber.eid)
         self.matching.subscribers_changed(subscriber.key)
         subscriber.sink.end()
-
-    def subscribers_of(self, key: str, local: bool) -> list[LocalSubscriber]:
-        """The subscribers that hear a sample, by whether it comes from this very node."""
-        unwanted = REMOTE if local else SESSION_LOCAL
-        found: list[LocalSubscriber] = []
-        for entry in self._subscribers.intersecting(key):
-            for subscriber in entry.value:
-                if subscriber.origin != unwanted:
-                    found.append(subscriber)
-        return found
-
-    def heard_by(self, key: str) -> list[LocalSubscriber]:
-        """The subscribers that hear what others say under a whole key."""
-        name = self.inside(key)
-        found = [] if name is None else self.subscribers_of(name, False)
-        for subscriber in self._wholes:
-            if intersects(subscriber.key, key):
-                found.append(subscriber)
-        return found
 
     # ------------------------------------------------------------------------------------- keys
 
@@ -202,7 +155,9 @@ class Local:
                     reliable = options.reliability == "reliable"
                 if options.allowed_destination is not None:
                     destination = DESTINATIONS[options.allowed_destination]
-        return Publication(self.node, eid, key, qos, reliable, encoding, schema, destination)
+        return Publication(
+            self.node, self.routes, eid, key, qos, reliable, encoding, schema, destination
+        )
 
     def unpublish(self, publication: Publication) -> None:
         """Undeclare a publisher."""
@@ -240,21 +195,6 @@ class Local:
         self.matching.queryables_changed(queryable.key)
         queryable.sink.end()
 
-    def asked(self, whole: str, target: int, local: bool) -> list[LocalQueryable]:
-        """The queryables that are asked about a whole key."""
-        unwanted = REMOTE if local else SESSION_LOCAL
-        name = self.inside(whole)
-        found: list[LocalQueryable] = []
-        for queryable in self.queryables.values():
-            key = whole if queryable.whole else name
-            if key is None or queryable.origin == unwanted:
-                continue
-            if target == 2 and not (queryable.complete and includes(queryable.key, key)):
-                continue
-            if intersects(queryable.key, key):
-                found.append(queryable)
-        return found
-
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
         """A question for our queryables."""
         local = branch.question.source is self.node.face
@@ -270,7 +210,7 @@ class Local:
         for queryable in asked:
             called = key if queryable.whole or name is None else name
             queryable.sink.push(
-                Incoming(self.node, branch, queryable.eid, called, body, stack, queryable.whole)
+                Incoming(self, branch, queryable.eid, called, body, stack, queryable.whole)
             )
 
     def answer(

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from zenlake.keys.matching import includes, intersects
+from zenlake.node.core import Core
+from zenlake.node.declared import Declared
 from zenlake.node.entities import REMOTE, SESSION_LOCAL, LocalQuerier, Publication, StatusSink
 from zenlake.routing.resources import QUERYABLE
-
-if TYPE_CHECKING:
-    from zenlake.node.local import Local
-    from zenlake.node.node import Node
 
 
 class Matching:
     """Holds the publishers and queriers of our programs against all that is declared."""
 
-    def __init__(self, local: Local) -> None:
-        """Theirs are `local.publications` and `local.queriers`."""
-        self.local: Local = local
-        self.node: Node = local.node
+    def __init__(self, node: Core, declared: Declared) -> None:
+        """Theirs are `declared.publications` and `declared.queriers`."""
+        self.node: Core = node
+        self.declared: Declared = declared
 
     def of_publisher(self, publication: Publication) -> bool:
         """Whether anybody would hear it."""
         key = publication.key
         destination = publication.destination
-        if destination != SESSION_LOCAL and self.node.matches(self.local.outside(key)):
+        if destination != SESSION_LOCAL and self.node.matches(self.declared.outside(key)):
             return True
         if destination != REMOTE:
-            return bool(self.local.subscribers_of(key, True))
+            return bool(self.declared.subscribers_of(key, True))
         return False
 
     def of_querier(self, querier: LocalQuerier) -> bool:
@@ -38,7 +34,7 @@ class Matching:
         """
         tables = self.node.tables
         if querier.destination != SESSION_LOCAL:
-            key = self.local.outside(querier.key)
+            key = self.declared.outside(querier.key)
             for entry in tables.tree.intersecting(key):
                 resource = entry.value
                 if not includes(resource.key, key):
@@ -49,18 +45,20 @@ class Matching:
                     if querier.target != 2 or any(info & 1 for info in infos.values()):
                         return True
         if querier.destination != REMOTE:
-            return bool(self.local.asked(self.local.outside(querier.key), querier.target, True))
+            return bool(
+                self.declared.asked(self.declared.outside(querier.key), querier.target, True)
+            )
         return False
 
     def subscribers_changed(self, key: str) -> None:
         """Subscribers to a key came or went: tell the publishers who want to know."""
-        for publication in list(self.local.publications.values()):
+        for publication in list(self.declared.publications.values()):
             if intersects(publication.key, key):
                 _tell(publication, self.of_publisher(publication))
 
     def queryables_changed(self, key: str) -> None:
         """Queryables for a key came or went: tell the queriers who want to know."""
-        for querier in list(self.local.queriers.values()):
+        for querier in list(self.declared.queriers.values()):
             if intersects(querier.key, key):
                 _tell(querier, self.of_querier(querier))
 

@@ -208,8 +208,8 @@ def _number(value: float) -> str:
 def _node(node: Node) -> Iterator[Row]:
     neighbours = [neighbour for neighbour in node.neighbours if neighbour.face is not None]
     yield TRANSPORTS, {}, len(sessions(node))
-    yield TRANSPORTS_PAST, {}, node.past.many
-    yield UNOPENED, {}, node.past.unopened
+    yield TRANSPORTS_PAST, {}, node.sessions.past.many
+    yield UNOPENED, {}, node.sessions.past.unopened
     for reason, rejected in node.rejections.counts.items():
         yield REJECTED, {"reason": reason}, rejected
     links: dict[str, int] = {}
@@ -233,13 +233,13 @@ def _sessions(node: Node, wanted: Wanted) -> Iterator[tuple[dict[str, str], Sess
     live = [counts_of(n) for n in node.neighbours if n.face is not None]
     if not wanted.per_transport:
         total = SessionCounts()
-        total.add(node.past.total)
+        total.add(node.sessions.past.total)
         for counts in live:
             total.add(counts)
         yield {}, total
         return
     if wanted.disconnected:
-        live += node.past.sessions
+        live += node.sessions.past.sessions
     merged: dict[tuple[tuple[str, str], ...], SessionCounts] = {}
     for counts in live:
         labels = {
@@ -283,7 +283,7 @@ def _session(labels: dict[str, str], counts: SessionCounts) -> Iterator[Row]:
 def _keys(node: Node) -> Iterator[Row]:
     heard = node.traffic.heard.copy()
     speakers: list[Neighbour] = list(node.neighbours)
-    for crowd in node.crowds:
+    for crowd in node.sessions.crowds:
         speakers.extend(crowd.members)
     for neighbour in speakers:
         for way in neighbour.ways():

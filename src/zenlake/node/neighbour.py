@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
 from zenlake.node.answers import Listening
+from zenlake.node.core import Core
 from zenlake.node.entities import SAMPLES
-from zenlake.node.forward import Inbound, Relay, Way
-from zenlake.node.guard import Papers, admitted
+from zenlake.node.forward import FrameSink, Inbound, Lane, Relay, Way
+from zenlake.node.guard import NO_PAPERS, Papers, admitted, reporter, subject_of
 from zenlake.node.sample import Sample, sample_of
-from zenlake.node.sink import FrameSink, Lane
+from zenlake.node.ways import Routes
 from zenlake.routing.face import Face
 from zenlake.routing.keyids import UNDECLARED, key_flaw
 from zenlake.routing.policy.gate import Counters, Gate, Interceptors
+from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
 from zenlake.transport.handshake import Terms
@@ -50,9 +52,6 @@ from zenlake.wire.numbers import (
     PUT_FLAG_TIMESTAMP,
 )  # fmt: skip
 
-if TYPE_CHECKING:
-    from zenlake.node.node import Node
-
 #: How many keys of a neighbour are remembered with their way.
 INBOUND = 1 << 14
 #: Heads of up to this size are compared byte by byte: that is cheaper than to cut them out.
@@ -61,14 +60,53 @@ LONG: Final = 32
 SMALL: Final = 512
 
 
+class SessionOwner:
+    """What keeps the sessions of a node: neighbours tell it how theirs go."""
+
+    def __init__(self) -> None:
+        """No sessions yet."""
+        #: The open sessions, each by its first link.
+        self.by_zid: dict[bytes, Neighbour] = {}
+
+    def admit(self, neighbour: Neighbour, terms: Terms) -> int:
+        """Whether a neighbour may open a session: -1, or the reason why not."""
+        raise NotImplementedError
+
+    def opened(self, neighbour: Neighbour, terms: Terms, now: float) -> None:
+        """A link is open, and with the first one to a node a session."""
+        raise NotImplementedError
+
+    def closed(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
+        """A link is gone, and with its last one the session; or it never began."""
+        raise NotImplementedError
+
+    def maintained(self, neighbour: Neighbour, message: Oam) -> None:
+        """A neighbour tells of other nodes of the network."""
+        raise NotImplementedError
+
+    def member_changed(self, neighbour: Neighbour, joined: bool) -> None:
+        """A member of a multicast group joined it, or left it."""
+        raise NotImplementedError
+
+
 class Neighbour(Listener):
-    """Somebody at the other end of a link."""
+    """The node at the other end of a link."""
 
     def __init__(
-        self, node: Node, src: str, dst: str, stream: bool, mtu: int, attempt: int
+        self,
+        node: Core,
+        routes: Routes,
+        owner: SessionOwner,
+        src: str,
+        dst: str,
+        stream: bool,
+        mtu: int,
+        attempt: int,
     ) -> None:
         """`attempt`: the connection plan's number for it; 0 if it connected to us."""
-        self.node: Node = node
+        self.node: Core = node
+        self.routes: Routes = routes
+        self.owner: SessionOwner = owner
         self.src: str = src
         self.dst: str = dst
         self.stream: bool = stream
@@ -112,19 +150,37 @@ class Neighbour(Listener):
 
     def admit(self, terms: Terms) -> int:
         """Whether it may open a session with this node."""
-        return self.node.admit(self, terms)
+        return self.owner.admit(self, terms)
 
     def opened(self, terms: Terms, now: float) -> None:
         """The session is open."""
-        self.node.opened(self, terms, now)
+        self.owner.opened(self, terms, now)
 
     def closed(self, error: Exception | None, now: float) -> None:
         """The session is over."""
         self.error = error
-        self.node.closed(self, error, now)
+        self.owner.closed(self, error, now)
         finished = self.finished
         if finished is not None:
             finished()
+
+    def identity(self) -> Papers:
+        """What its link knows of it."""
+        ask = self.papers
+        return NO_PAPERS if ask is None else ask()
+
+    def obey(self, terms: Terms) -> None:
+        """Have the node's policy look at what it sends and is sent."""
+        policy = self.node.policy
+        interceptors: Interceptors | None = None
+        if not policy.is_idle():
+            interceptors = policy.for_neighbour(subject_of(self.src, self.identity(), terms))
+        self.intercept(interceptors)
+        if interceptors is not None:
+            if interceptors.ingress is not None:
+                interceptors.ingress.stopped = reporter(self.node, self.face, FLOWS[0])
+            if interceptors.egress is not None:
+                interceptors.egress.stopped = reporter(self.node, self.face, FLOWS[1])
 
     def intercept(self, interceptors: Interceptors | None) -> None:
         """Obey a policy from now on."""
@@ -165,7 +221,7 @@ class Neighbour(Listener):
         """A network message came."""
         self.settle()  # what came before it goes before it
         ingress = self.ingress
-        if ingress is not None and not admitted(self, ingress, message, reliable):
+        if ingress is not None and not admitted(self.node, self.face, ingress, message, reliable):
             self._head = b""
             return
         if isinstance(message, Push):
@@ -191,7 +247,7 @@ class Neighbour(Listener):
             node.tables.interest(face, message, node.now)
             node.wake_by(node.now + node.tables.interest_timeout)
         elif isinstance(message, Oam):
-            node.maintained(self, message)
+            self.owner.maintained(self, message)
 
     def heard_reply(self, r: Reader) -> bool:
         """The fast lane of ordinary answers to our own programs."""
@@ -267,7 +323,7 @@ class Neighbour(Listener):
             inbound.size += len(body.payload)
         node = self.node
         if inbound.version != node.tables.version:
-            node.find_way(self, inbound)
+            self.routes.find(self.face, self.ingress, inbound)
         stamps = node.stamps
         if stamps is not None:
             heard = inbound.subscribers or inbound.frames or inbound.faces
@@ -279,7 +335,7 @@ class Neighbour(Listener):
             return
         self._deliver(push, inbound, reliable)
         if inbound.faces:
-            node.forward(push, inbound, reliable, self.relay)
+            self.routes.forward(push, inbound, reliable, self.relay)
         if self._is_columnar(inbound):
             self._learn(push, inbound)
 
@@ -330,7 +386,7 @@ class Neighbour(Listener):
         stack = self.node.stamped(stack, ROUTE)
         if inbound.faces:
             push.timestamp_stack = stack
-            self.node.forward(push, inbound, reliable, self.relay)
+            self.routes.forward(push, inbound, reliable, self.relay)
         if inbound.subscribers or inbound.frames:
             push.timestamp_stack = self.node.stamped(stack, RECEIVE)
             self._deliver(push, inbound, reliable)
@@ -379,7 +435,7 @@ class Neighbour(Listener):
         node = self.node
         version = node.tables.version
         if inbound.version != version:
-            node.find_way(self, inbound)
+            self.routes.find(self.face, self.ingress, inbound)
         if inbound.frames and self._is_columnar(inbound):
             return 0  # the sink has a lane of its own, or is told of this name now
         faces = inbound.faces

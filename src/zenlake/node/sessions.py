@@ -1,124 +1,429 @@
-"""Sessions open, gain and lose links, and end: what that means for the rest of a node."""
+"""Sessions of a node: links are made and met, sessions open, gain and lose links, and end.
+
+What that means for the rest of the node happens here: a face in the tables, routes found anew, the
+neighbours that are told of the network, the connections that are tried again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from zenlake.errors import ClosedError, HandshakeError, RemoteError
-from zenlake.node.guard import intercept, papers_of
-from zenlake.node.rejections import KEY, PROTOCOL, UNDECODABLE
+from zenlake.node.connect import Attempt, ConnectPlan
+from zenlake.node.core import Core
+from zenlake.node.counts import Past
+from zenlake.node.groups import Crowd
+from zenlake.node.local import Local
+from zenlake.node.neighbour import Neighbour, SessionOwner
+from zenlake.node.rejections import KEY, PENDING, PROTOCOL, UNDECODABLE
+from zenlake.node.surroundings import Surroundings
+from zenlake.node.ways import Routes
 from zenlake.routing.face import Face
-from zenlake.routing.regions import NOT_YET, PEER, UNSAID, Place, Traits, bound, claimed, place
-from zenlake.transport.handshake import CONNECTION_TO_SELF, INVALID, MAX_LINKS, Terms
+from zenlake.routing.policy.gate import Counters
+from zenlake.routing.policy.messages import FLOWS
+from zenlake.routing.regions import (
+    CLIENT,
+    NOT_YET,
+    PEER,
+    UNSAID,
+    Place,
+    Traits,
+    bound,
+    claimed,
+    place,
+)
+from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
+from zenlake.transport.handshake import (
+    CONNECTION_TO_SELF,
+    INVALID,
+    MAX_LINKS,
+    Offer,
+    Terms,
+    no_bound,
+)
+from zenlake.transport.multicast import MulticastTerms
+from zenlake.transport.multilink import Purpose
+from zenlake.transport.outbox import Outbox
+from zenlake.transport.rsa import PrivateKey
+from zenlake.transport.unicast import Unicast
+from zenlake.values.locator import EndPoint
 from zenlake.values.qos import QOS_CONTROL
 from zenlake.wire.codec_declare import DeclareFinal
-from zenlake.wire.codec_network import Declare
-
-if TYPE_CHECKING:
-    from zenlake.node.neighbour import Neighbour
-    from zenlake.node.node import Node
+from zenlake.wire.codec_network import Declare, Oam
 
 
-def admit(node: Node, neighbour: Neighbour, terms: Terms) -> int:
-    """Whether a neighbour may open: -1, or the reason why not."""
-    if terms.zid == node.zid:
-        return CONNECTION_TO_SELF
-    if node.closing:
-        return INVALID
-    if terms.assigned != NOT_YET:
-        place_of(neighbour, terms)  # which raises if there is none
-    first = node.by_zid.get(terms.zid)
-    if first is not None:
-        return -1 if _may_join(node, first, terms) else MAX_LINKS
-    if (
-        not neighbour.attempt
-        and terms.link_key is None
-        and _is_opening_to(node, terms.zid)
-        and node.zid > terms.zid
-    ):
-        # Both connected to each other at once: the link of the greater id stays.
-        return MAX_LINKS
-    if len(node.by_zid) >= node.settings.max_sessions:
-        return INVALID
-    return -1
+class Sessions(SessionOwner):
+    """All sessions of a node, the links of each, and the connections that are wanted."""
 
+    def __init__(
+        self,
+        node: Core,
+        routes: Routes,
+        local: Local,
+        surroundings: Surroundings,
+        make_outbox: Callable[[bool, int], Outbox],
+    ) -> None:
+        """`make_outbox` makes one for a link: (stream, depth of its queues)."""
+        super().__init__()
+        settings = node.settings
+        self.node: Core = node
+        self.routes: Routes = routes
+        self.local: Local = local
+        self.surroundings: Surroundings = surroundings
+        self.make_outbox: Callable[[bool, int], Outbox] = make_outbox
+        #: A neighbour for each link.
+        self.neighbours: list[Neighbour] = []
+        #: The multicast groups that the node is in.
+        self.crowds: list[Crowd] = []
+        self.past: Past = Past()
+        #: What the policy stopped and changed of neighbours that have gone.
+        self.stopped_in: Counters = Counters()
+        self.stopped_out: Counters = Counters()
+        self.plan: ConnectPlan = ConnectPlan(
+            settings.mode == CLIENT and not settings.connect_all,
+            settings.retry_init,
+            settings.retry_max,
+            settings.retry_factor,
+        )
+        #: Shown with each link by a node that allows several to one neighbour.
+        self.link_key: PrivateKey | None = (
+            PrivateKey.make(node.chance) if settings.max_links > 1 else None
+        )
+        self.gossip_connect: Autoconnect = Autoconnect(
+            settings.zid, settings.autoconnect, settings.strategy
+        )
+        #: Discovered nodes to connect to, and when (gossip waits a moment, so that not all jump).
+        self.discovered: list[tuple[float, tuple[str, ...], bytes]] = []
+        #: Connections to discovered nodes that the edge should make now.
+        self.started: list[Attempt] = []
+        #: Told when sessions open and close: (neighbour, opened).
+        self.on_session: Callable[[Neighbour, bool], None] | None = None
 
-def claim_of(neighbour: Neighbour, terms: Terms) -> int:
-    """Where this node's own list puts a neighbour."""
-    node = neighbour.node
-    subregions = node.settings.south
-    if subregions is None:
-        return UNSAID
-    name = terms.region_name.decode("utf-8", "replace")
-    interfaces = papers_of(neighbour).interfaces
-    return claimed(node.mode, subregions, Traits(terms.zid, terms.whatami, name, interfaces))
+    # ------------------------------------------------------------------------------------ links
 
+    def meet(
+        self,
+        src: str,
+        dst: str,
+        stream: bool,
+        mtu: int,
+        attempt: int,
+        timeout: float,
+        purpose: int = 0,
+    ) -> Neighbour:
+        """A new neighbour, whose session is to open within `timeout` seconds."""
+        node = self.node
+        settings = node.settings
+        neighbour = Neighbour(node, self.routes, self, src, dst, stream, mtu, attempt)
+        offer = Offer(
+            zid=node.zid,
+            whatami=node.mode,
+            resolution=settings.resolution,
+            batch_size=min(settings.batch_size, mtu),
+            lease=settings.lease,
+            qos=settings.qos,
+            low_latency=settings.low_latency,
+            compression=settings.compression,
+            credentials=settings.credentials,
+            region_name=settings.region_name.encode(),
+            bound=no_bound if settings.south is None else self._bound_of(neighbour),
+            link_key=self.link_key,
+            purpose=purpose,
+            random=node.chance,
+        )
+        neighbour.unicast = Unicast(
+            offer,
+            neighbour,
+            stream,
+            self.make_outbox(stream, settings.queue_depth),
+            settings.keep_alive,
+            settings.max_message,
+            timeout,
+        )
+        self.neighbours.append(neighbour)
+        return neighbour
 
-def bound_of(neighbour: Neighbour) -> Callable[[Terms], int]:
-    """Tells in the opening where this node's own list puts a neighbour."""
-    return lambda terms: bound(claim_of(neighbour, terms))
+    def may_accept(self, peer: str) -> bool:
+        """Whether one more stranger, connected from `peer`, may begin to open a session."""
+        pending = 0
+        for neighbour in self.neighbours:
+            if not neighbour.attempt and neighbour.face is None:
+                pending += 1
+        if pending < self.node.settings.accept_pending:
+            return True
+        what = f"not let in: {pending} others are opening a session"
+        self.node.rejections.add(PENDING, peer, what, self.node.moment())
+        return False
 
+    # ---------------------------------------------------------------------------------- opening
 
-def place_of(neighbour: Neighbour, terms: Terms) -> Place:
-    """Where a neighbour lies; raises `HandshakeError` if both sides do not agree on that."""
-    claim = claim_of(neighbour, terms)
-    return place(neighbour.node.mode, terms.whatami, claim, terms.assigned)
+    def admit(self, neighbour: Neighbour, terms: Terms) -> int:
+        """Whether a neighbour may open: -1, or the reason why not."""
+        node = self.node
+        if terms.zid == node.zid:
+            return CONNECTION_TO_SELF
+        if node.closing:
+            return INVALID
+        if terms.assigned != NOT_YET:
+            self._place_of(neighbour, terms)  # which raises if there is none
+        first = self.by_zid.get(terms.zid)
+        if first is not None:
+            return -1 if self._may_join(first, terms) else MAX_LINKS
+        if (
+            not neighbour.attempt
+            and terms.link_key is None
+            and self._is_opening_to(terms.zid)
+            and node.zid > terms.zid
+        ):
+            # Both connected to each other at once: the link of the greater id stays.
+            return MAX_LINKS
+        if len(self.by_zid) >= node.settings.max_sessions:
+            return INVALID
+        return -1
 
+    def _claim_of(self, neighbour: Neighbour, terms: Terms) -> int:
+        """Where this node's own list puts a neighbour."""
+        node = self.node
+        subregions = node.settings.south
+        if subregions is None:
+            return UNSAID
+        name = terms.region_name.decode("utf-8", "replace")
+        interfaces = neighbour.identity().interfaces
+        return claimed(node.mode, subregions, Traits(terms.zid, terms.whatami, name, interfaces))
 
-def _may_join(node: Node, first: Neighbour, terms: Terms) -> bool:
-    """Whether a link may be one more of the session that there is."""
-    session = None if first.unicast is None else first.unicast.terms
-    return (
-        session is not None
-        and terms.link_key is not None
-        and terms.link_key == session.link_key
-        and (terms.qos, terms.mask) == (session.qos, session.mask)
-        and len(first.links) < node.settings.max_links
-    )
+    def _bound_of(self, neighbour: Neighbour) -> Callable[[Terms], int]:
+        """Tells in the opening where this node's own list puts a neighbour."""
+        return lambda terms: bound(self._claim_of(neighbour, terms))
 
+    def _place_of(self, neighbour: Neighbour, terms: Terms) -> Place:
+        """Where a neighbour lies; raises `HandshakeError` if both sides do not agree on that."""
+        claim = self._claim_of(neighbour, terms)
+        return place(self.node.mode, terms.whatami, claim, terms.assigned)
 
-def _is_opening_to(node: Node, zid: bytes) -> bool:
-    for neighbour in node.neighbours:
+    def _may_join(self, first: Neighbour, terms: Terms) -> bool:
+        """Whether a link may be one more of the session that there is."""
+        node = self.node
+        session = None if first.unicast is None else first.unicast.terms
+        return (
+            session is not None
+            and terms.link_key is not None
+            and terms.link_key == session.link_key
+            and (terms.qos, terms.mask) == (session.qos, session.mask)
+            and len(first.links) < node.settings.max_links
+        )
+
+    def _is_opening_to(self, zid: bytes) -> bool:
+        for neighbour in self.neighbours:
+            unicast = neighbour.unicast
+            if neighbour.attempt and unicast is not None and not neighbour.is_open():
+                initiator = unicast.initiator
+                terms = None if initiator is None else initiator.terms
+                if terms is not None and terms.zid == zid:
+                    return True
+        return False
+
+    def opened(self, neighbour: Neighbour, terms: Terms, now: float) -> None:
+        """A session is open: tell it what it must know, ask what we must know."""
+        node = self.node
+        node.now = now
         unicast = neighbour.unicast
-        if neighbour.attempt and unicast is not None and not neighbour.is_open():
-            initiator = unicast.initiator
-            terms = None if initiator is None else initiator.terms
-            if terms is not None and terms.zid == zid:
-                return True
-    return False
+        assert unicast is not None
+        first = self.by_zid.get(terms.zid)
+        if first is not None:
+            self._join(first, neighbour, terms)
+            return
+        face = Face(node.fresh_face(), terms.zid, terms.whatami, unicast.outbox)
+        lies = self._place_of(neighbour, terms)
+        face.lie(node.mode, lies.region, lies.serves)
+        # Only peers of one region tell each other unasked, and when they have told all.
+        mutual = face.kind == PEER and not face.south and not face.serves
+        face.settled = not mutual
+        neighbour.face = face
+        neighbour.links = [neighbour]
+        neighbour.obey(terms)
+        self.by_zid[terms.zid] = neighbour
+        face.on_illegal_key = _reporter(neighbour)
+        self.plan.opened(neighbour.attempt)
+        node.wake_by(unicast.deadline)
+        self.surroundings.greet(face)
+        node.wake_by(self.surroundings.deadline())
+        node.tables.add(face, now)
+        self.local.greet(face, now)
+        if mutual:
+            face.send(Declare(interest_id=0, qos=QOS_CONTROL, body=DeclareFinal()))
+        if self.on_session is not None:
+            self.on_session(neighbour, True)
 
+    def _join(self, first: Neighbour, neighbour: Neighbour, terms: Terms) -> None:
+        """A link joins the session of another."""
+        node = self.node
+        unicast = neighbour.unicast
+        face = first.face
+        assert unicast is not None
+        assert first.unicast is not None
+        assert face is not None
+        unicast.share(first.unicast)
+        neighbour.face = face
+        neighbour.links = first.links
+        neighbour.links.append(neighbour)
+        # What comes over a link is judged by what is known of that link.
+        egress = face.egress
+        neighbour.obey(terms)
+        face.egress = egress
+        self.plan.opened(neighbour.attempt)
+        node.wake_by(unicast.deadline)
+        self._find_ways(first.links)
+        if self.on_session is not None:
+            self.on_session(neighbour, True)
 
-def opened(node: Node, neighbour: Neighbour, terms: Terms, now: float) -> None:
-    """A session is open: tell it what it must know, ask what we must know."""
-    node.now = now
-    unicast = neighbour.unicast
-    assert unicast is not None
-    first = node.by_zid.get(terms.zid)
-    if first is not None:
-        _join(node, first, neighbour, terms)
-        return
-    face = Face(node.fresh_face(), terms.zid, terms.whatami, unicast.outbox)
-    lies = place_of(neighbour, terms)
-    face.lie(node.mode, lies.region, lies.serves)
-    # Only peers of one region tell each other unasked, and when they have told all.
-    mutual = face.kind == PEER and not face.south and not face.serves
-    face.settled = not mutual
-    neighbour.face = face
-    neighbour.links = [neighbour]
-    intercept(neighbour, terms)
-    node.by_zid[terms.zid] = neighbour
-    face.on_illegal_key = _reporter(neighbour)
-    node.plan.opened(neighbour.attempt)
-    node.wake_by(unicast.deadline)
-    node.surroundings.greet(face)
-    node.wake_by(node.surroundings.deadline())
-    node.tables.add(face, now)
-    node.local.greet(face, now)
-    if mutual:
-        face.send(Declare(interest_id=0, qos=QOS_CONTROL, body=DeclareFinal()))
-    if node.on_session is not None:
-        node.on_session(neighbour, True)
+    def _find_ways(self, links: list[Neighbour]) -> None:
+        """Find out anew which link of a session is for what."""
+        node = self.node
+        face = links[0].face
+        assert face is not None
+        ways = [link.way() for link in links]
+        face.outbox = ways[0][1]
+        face.ways = ways if len(ways) > 1 else []
+        node.tables.version += 1
+
+    # ---------------------------------------------------------------------------------- closing
+
+    def closed(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
+        """A link is gone, and with its last one the session; or it never began."""
+        node = self.node
+        node.now = now
+        if neighbour in self.neighbours:
+            self.neighbours.remove(neighbour)
+        if neighbour in neighbour.links:
+            neighbour.links.remove(neighbour)
+        face = neighbour.face
+        self._reject(neighbour, error, now)
+        neighbour.fold()
+        self.past.add(neighbour)
+        if face is not None:
+            self.stopped_in.add(neighbour.stopped_in)
+            self.stopped_out.add(neighbour.stopped_out)
+        if face is not None and neighbour.links:
+            # The session goes on over its other links.
+            self.by_zid[face.zid] = neighbour.links[0]
+            self._find_ways(neighbour.links)
+            if self.on_session is not None:
+                self.on_session(neighbour, False)
+        elif face is not None:
+            if self.by_zid.get(face.zid) is neighbour:
+                del self.by_zid[face.zid]
+                self.plan.released(face.zid, now)
+            face.closed = True
+            node.questions.remove(face)
+            node.tables.remove(face)
+            self.surroundings.part(face)
+            node.wake_by(self.surroundings.deadline())
+            if self.on_session is not None:
+                self.on_session(neighbour, False)
+        if neighbour.attempt:
+            unicast = neighbour.unicast
+            initiator = None if unicast is None else unicast.initiator
+            if face is None and initiator is not None and initiator.terms is not None:
+                zid = initiator.terms.zid
+                if zid in self.by_zid:
+                    self.plan.taken(neighbour.attempt, zid, now)
+            text = str(error) if error is not None else "closed"
+            self.plan.over(neighbour.attempt, face is not None, text, now)
+            node.wake_by(self.plan.deadline)
+
+    def _reject(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
+        """Note that a link was given up for what came over it."""
+        node = self.node
+        unicast = neighbour.unicast
+        if isinstance(error, ClosedError) or not isinstance(error, RemoteError):
+            # It said goodbye, or the network failed; or it never said anything that could be read.
+            stranger = neighbour.face is None and not neighbour.attempt
+            if stranger and unicast is not None and unicast.bytes_received:
+                acceptor = unicast.acceptor
+                if acceptor is not None and acceptor.terms is None:
+                    received = unicast.bytes_received
+                    what = f"no session: it left after {received} bytes without an InitSyn"
+                    node.rejections.add(UNDECODABLE, neighbour.dst, what, now)
+            return
+        if neighbour.face is not None:
+            node.rejections.add(PROTOCOL, neighbour.dst, f"session closed: {error}", now)
+        elif not neighbour.attempt:
+            reason = UNDECODABLE
+            if isinstance(error, HandshakeError):
+                reason = error.about
+            node.rejections.add(reason, neighbour.dst, f"no session: {error}", now)
+
+    # ------------------------------------------------------------------------- other nodes, groups
+
+    def maintained(self, neighbour: Neighbour, message: Oam) -> None:
+        """A neighbour tells of other nodes of the network."""
+        face = neighbour.face
+        if face is None:
+            return
+        for known in self.surroundings.heard(face, message):
+            delay = gossip_delay(self.node.random())
+            self.discover(known.zid, known.role, known.locators, self.gossip_connect, delay)
+        self.node.wake_by(self.surroundings.deadline())
+
+    def discover(
+        self, zid: bytes, role: int, locators: list[str], autoconnect: Autoconnect, delay: float
+    ) -> None:
+        """A node was discovered (`role` as a flag): connect to it if we want to, after `delay`."""
+        node = self.node
+        if node.closing or not autoconnect.wants(zid, role, locators, self.by_zid):
+            return
+        when = node.now + delay
+        self.discovered.append((when, tuple(locators[:8]), zid))
+        del self.discovered[:-1024]
+        node.wake_by(when)
+
+    def connect_discovered(self, now: float) -> float:
+        """Connect to the discovered nodes whose time has come; when the next one is due."""
+        due = [item for item in self.discovered if item[0] <= now]
+        if due:
+            self.discovered = [item for item in self.discovered if item[0] > now]
+            for _, locators, zid in due:
+                if zid in self.by_zid or self.node.closing:
+                    continue
+                attempt = self.plan.find(locators, zid)
+                if attempt is not None:
+                    self.started.append(attempt)
+        return min([item[0] for item in self.discovered], default=float("inf"))
+
+    def join(self, place: str, terms: MulticastTerms, outbox: Outbox) -> Crowd:
+        """Be a member of a multicast group from now on."""
+        node = self.node
+        crowd = Crowd(node, self.routes, self, place, terms, outbox)
+        self.crowds.append(crowd)
+        node.group_faces.append(crowd.face)
+        node.tables.version += 1  # every publication finds its route anew
+        return crowd
+
+    def member_changed(self, neighbour: Neighbour, joined: bool) -> None:
+        """A member of a multicast group joined it, or left it."""
+        if self.on_session is not None:
+            self.on_session(neighbour, joined)
+
+    # ------------------------------------------------------------------------- for operators
+
+    def settled(self) -> bool:
+        """Whether every neighbour has told what it had at the start."""
+        for neighbour in self.neighbours:
+            face = neighbour.face
+            if face is None or not face.settled:
+                return False
+        return True
+
+    def stops(self) -> dict[str, dict[str, int]]:
+        """How many messages the policy stopped and changed since the start, by flow and reason."""
+        ingress = Counters()
+        egress = Counters()
+        ingress.add(self.stopped_in)
+        egress.add(self.stopped_out)
+        for neighbour in self.neighbours:
+            ingress.add(neighbour.stopped_in)
+            egress.add(neighbour.stopped_out)
+        return {FLOWS[0]: ingress.to_dict(), FLOWS[1]: egress.to_dict()}
 
 
 def _reporter(neighbour: Neighbour) -> Callable[[str], None]:
@@ -131,99 +436,11 @@ def _reporter(neighbour: Neighbour) -> Callable[[str], None]:
     return report
 
 
-def _reject(node: Node, neighbour: Neighbour, error: Exception | None, now: float) -> None:
-    """Note that a link was given up for what came over it."""
-    unicast = neighbour.unicast
-    if isinstance(error, ClosedError) or not isinstance(error, RemoteError):
-        # It said goodbye, or the network failed; or it never said anything that could be read.
-        stranger = neighbour.face is None and not neighbour.attempt
-        if stranger and unicast is not None and unicast.bytes_received:
-            acceptor = unicast.acceptor
-            if acceptor is not None and acceptor.terms is None:
-                what = (
-                    f"no session: it left after {unicast.bytes_received} bytes without an InitSyn"
-                )
-                node.rejections.add(UNDECODABLE, neighbour.dst, what, now)
-        return
-    if neighbour.face is not None:
-        node.rejections.add(PROTOCOL, neighbour.dst, f"session closed: {error}", now)
-    elif not neighbour.attempt:
-        reason = UNDECODABLE
-        if isinstance(error, HandshakeError):
-            reason = error.about
-        node.rejections.add(reason, neighbour.dst, f"no session: {error}", now)
-
-
-def _join(node: Node, first: Neighbour, neighbour: Neighbour, terms: Terms) -> None:
-    """A link joins the session of another."""
-    unicast = neighbour.unicast
-    face = first.face
-    assert unicast is not None
-    assert first.unicast is not None
-    assert face is not None
-    unicast.share(first.unicast)
-    neighbour.face = face
-    neighbour.links = first.links
-    neighbour.links.append(neighbour)
-    # What comes over a link is judged by what is known of that link.
-    egress = face.egress
-    intercept(neighbour, terms)
-    face.egress = egress
-    node.plan.opened(neighbour.attempt)
-    node.wake_by(unicast.deadline)
-    _find_ways(node, first.links)
-    if node.on_session is not None:
-        node.on_session(neighbour, True)
-
-
-def _find_ways(node: Node, links: list[Neighbour]) -> None:
-    """Find out anew which link of a session is for what."""
-    face = links[0].face
-    assert face is not None
-    ways = [link.way() for link in links]
-    face.outbox = ways[0][1]
-    face.ways = ways if len(ways) > 1 else []
-    node.tables.version += 1
-
-
-def closed(node: Node, neighbour: Neighbour, error: Exception | None, now: float) -> None:
-    """A link is gone, and with its last one the session; or it never began."""
-    node.now = now
-    if neighbour in node.neighbours:
-        node.neighbours.remove(neighbour)
-    if neighbour in neighbour.links:
-        neighbour.links.remove(neighbour)
-    face = neighbour.face
-    _reject(node, neighbour, error, now)
-    neighbour.fold()
-    node.past.add(neighbour)
-    if face is not None:
-        node.stopped_in.add(neighbour.stopped_in)
-        node.stopped_out.add(neighbour.stopped_out)
-    if face is not None and neighbour.links:
-        # The session goes on over its other links.
-        node.by_zid[face.zid] = neighbour.links[0]
-        _find_ways(node, neighbour.links)
-        if node.on_session is not None:
-            node.on_session(neighbour, False)
-    elif face is not None:
-        if node.by_zid.get(face.zid) is neighbour:
-            del node.by_zid[face.zid]
-            node.plan.released(face.zid, now)
-        face.closed = True
-        node.questions.remove(face)
-        node.tables.remove(face)
-        node.surroundings.part(face)
-        node.wake_by(node.surroundings.deadline())
-        if node.on_session is not None:
-            node.on_session(neighbour, False)
-    if neighbour.attempt:
-        unicast = neighbour.unicast
-        initiator = None if unicast is None else unicast.initiator
-        if face is None and initiator is not None and initiator.terms is not None:
-            zid = initiator.terms.zid
-            if zid in node.by_zid:
-                node.plan.taken(neighbour.attempt, zid, now)
-        text = str(error) if error is not None else "closed"
-        node.plan.over(neighbour.attempt, face is not None, text, now)
-        node.wake_by(node.plan.deadline)
+def purpose_of(endpoint: str) -> int:
+    """What an endpoint says that its link is for, as the number on the wire."""
+    metadata = dict(EndPoint.parse(endpoint).metadata)
+    first = last = -1
+    if "prio" in metadata:
+        low, _, high = metadata["prio"].partition("-")
+        first, last = int(low), int(high or low)
+    return Purpose(first, last, int(metadata.get("rel", "-1"))).number()

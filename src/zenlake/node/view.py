@@ -65,7 +65,7 @@ def summary(node: Node, version: str, metadata: object, stats: bool = False) -> 
         "plugins": None,
         "sessions": [
             *(session(node, neighbour, stats) for neighbour in sessions(node)),
-            *(member_of(member) for crowd in node.crowds for member in crowd.members),
+            *(member_of(member) for crowd in node.sessions.crowds for member in crowd.members),
         ],
         "version": version,
         "zid": zid_text(node.zid),
@@ -137,7 +137,7 @@ def _weight(node: Node, face: Face) -> Plain | None:
 def totals(node: Node) -> SessionCounts:
     """All sessions together, those that are over too."""
     total = SessionCounts()
-    total.add(node.past.total)
+    total.add(node.sessions.past.total)
     for neighbour in node.neighbours:
         total.add(counts_of(neighbour))
     return total
@@ -307,7 +307,7 @@ def traffic(node: Node, wanted: Callable[[str], bool], limit: int) -> Plain:
     """What passed on each key, the most first; `limit` bounds the rows."""
     rows: list[tuple[int, str, str, str, int]] = []
     speakers = [neighbour for neighbour in node.neighbours if neighbour.face is not None]
-    for crowd in node.crowds:
+    for crowd in node.sessions.crowds:
         speakers.extend(crowd.members)
     for neighbour in speakers:
         face = neighbour.face

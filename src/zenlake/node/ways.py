@@ -2,98 +2,146 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from zenlake.keys.keyexpr import KeyExpr
-from zenlake.node.entities import Publication, Remote
-from zenlake.node.forward import Inbound
-from zenlake.node.sink import FrameSink
+from zenlake.node.core import Core
+from zenlake.node.declared import Declared
+from zenlake.node.entities import Publication, PublicationRoutes, Remote
+from zenlake.node.forward import FrameSink, Inbound, Relay
+from zenlake.routing.face import Face
+from zenlake.routing.policy.gate import Gate
 from zenlake.routing.policy.messages import PUT
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.regions import CLIENT
-from zenlake.wire.codec_network import push_head
+from zenlake.values.qos import QOS_PRIORITY
+from zenlake.wire.codec_network import Push, push_head
 from zenlake.wire.codec_zenoh import put_head
-
-if TYPE_CHECKING:
-    from zenlake.node.neighbour import Neighbour
-    from zenlake.node.node import Node
+from zenlake.wire.cursor import Writer
 
 
-def find_publication_way(node: Node, publication: Publication) -> None:
-    """Find out where a publication goes, alone with the tables."""
-    tables = node.tables
-    version = tables.version
-    key = node.local.outside(publication.key)
-    remotes: list[Remote] = []
-    if publication.destination != 0:
-        for face in destinations(tables, node.borders, node.face, key, node.zid):
-            outbox = face.way(publication.priority, publication.reliable)
-            if outbox is not None:
-                remote = Remote(face, outbox, key)
-                remote.put_head = publication_head(publication, remote)
-                remotes.append(remote)
-        for crowd in node.crowds:
-            remote = Remote(crowd.face, crowd.group.outbox, key)
-            remote.put_head = publication_head(publication, remote)
-            remotes.append(remote)
-    publication.remotes = remotes
-    publication.guarded = any(
-        remote.face.egress is not None and not remote.face.egress.is_free(PUT, key)
-        for remote in remotes
-    )
-    publication.locals = (
-        node.local.subscribers_of(publication.key, True) if publication.destination != 1 else []
-    )
-    publication.tally = node.traffic.tally(key)
-    if node.traffic.folded:
-        node.traffic.folded = False
-        tables.version += 1  # all who publish find their way, and their tally, anew
-    publication.version = version
+class Routes(PublicationRoutes):
+    """The routes of a node: of what its programs publish, and of what its neighbours send."""
 
+    def __init__(self, node: Core, declared: Declared) -> None:
+        """`declared`: what the programs of the node subscribe to."""
+        self.node: Core = node
+        self.declared: Declared = declared
+        #: Calls `find_publication` under the lock of an edge that has threads; None: no threads.
+        self.guard: Callable[[Publication], None] | None = None
 
-def find_way(node: Node, neighbour: Neighbour, inbound: Inbound) -> None:
-    """Find out anew who hears what a neighbour says under a key."""
-    face = neighbour.face
-    ingress = neighbour.ingress
-    inbound.free = ingress is None or ingress.is_free(PUT, inbound.key)
-    inbound.version = node.tables.version
-    inbound.subscribers = []
-    inbound.frames = []
-    name = node.local.inside(inbound.key)
-    if name is not None and name != inbound.name:
-        inbound.name = name
-        inbound.key_expr = KeyExpr.trusted(name)
-    for subscriber in node.local.heard_by(inbound.key):
-        sink = subscriber.sink
-        if isinstance(sink, FrameSink):
-            inbound.frames.append(sink)
+    def renew(self, publication: Publication) -> None:
+        """Find out anew where a publication goes; the edge sees that nobody else is in the tables.
+
+        Publications come here from any thread, when the tables have changed.
+        """
+        guard = self.guard
+        if guard is None:
+            self.find_publication(publication)
         else:
-            inbound.subscribers.append(subscriber)
-    root = b""
-    if face is not None:
-        root = node.borders.root_of(face, inbound.node_id)
-        inbound.region = face.region
-        inbound.number = node.borders.number_of(face, root)
-        if not face.carried or (face.meshed and root == node.zid):
-            # Another gateway carries it, or it is our own that came back.
-            inbound.subscribers = []
-            inbound.frames = []
-            inbound.faces = []
-            return
-        if face.meshed and not node.borders.crosses(face, root, node.face):
-            # It goes on within its region; we hear it from the gateway that carries it.
-            inbound.subscribers = []
-            inbound.frames = []
-    inbound.faces = (
-        [] if face is None else destinations(node.tables, node.borders, face, inbound.key, root)
-    )
-    if face is not None and face.role == CLIENT:
-        # What clients say reaches a group through us.
-        inbound.faces += [crowd.face for crowd in node.crowds]
-    inbound.guarded = any(
-        face.egress is not None and not face.egress.is_free(PUT, inbound.key)
-        for face in inbound.faces
-    )
+            guard(publication)
+
+    def find_publication(self, publication: Publication) -> None:
+        """Find out where a publication goes, alone with the tables."""
+        node = self.node
+        tables = node.tables
+        version = tables.version
+        key = self.declared.outside(publication.key)
+        remotes: list[Remote] = []
+        if publication.destination != 0:
+            for face in destinations(tables, node.borders, node.face, key, node.zid):
+                outbox = face.way(publication.priority, publication.reliable)
+                if outbox is not None:
+                    remote = Remote(face, outbox, key)
+                    remote.put_head = publication_head(publication, remote)
+                    remotes.append(remote)
+            for group in node.group_faces:
+                if group.outbox is not None:
+                    remote = Remote(group, group.outbox, key)
+                    remote.put_head = publication_head(publication, remote)
+                    remotes.append(remote)
+        publication.remotes = remotes
+        publication.guarded = any(
+            remote.face.egress is not None and not remote.face.egress.is_free(PUT, key)
+            for remote in remotes
+        )
+        publication.locals = (
+            self.declared.subscribers_of(publication.key, True)
+            if publication.destination != 1
+            else []
+        )
+        publication.tally = node.traffic.tally(key)
+        if node.traffic.folded:
+            node.traffic.folded = False
+            tables.version += 1  # all publications find their route, and their tally, anew
+        publication.version = version
+
+    def find(self, face: Face | None, ingress: Gate | None, inbound: Inbound) -> None:
+        """Find out anew where the samples go that a neighbour sends under a key.
+
+        `ingress`: what the policy says about what comes from it.
+        """
+        node = self.node
+        inbound.free = ingress is None or ingress.is_free(PUT, inbound.key)
+        inbound.version = node.tables.version
+        inbound.subscribers = []
+        inbound.frames = []
+        name = self.declared.inside(inbound.key)
+        if name is not None and name != inbound.name:
+            inbound.name = name
+            inbound.key_expr = KeyExpr.trusted(name)
+        for subscriber in self.declared.heard_by(inbound.key):
+            sink = subscriber.sink
+            if isinstance(sink, FrameSink):
+                inbound.frames.append(sink)
+            else:
+                inbound.subscribers.append(subscriber)
+        root = b""
+        if face is not None:
+            root = node.borders.root_of(face, inbound.node_id)
+            inbound.region = face.region
+            inbound.number = node.borders.number_of(face, root)
+            if not face.carried or (face.meshed and root == node.zid):
+                # Another gateway carries it, or it is our own that came back.
+                inbound.subscribers = []
+                inbound.frames = []
+                inbound.faces = []
+                return
+            if face.meshed and not node.borders.crosses(face, root, node.face):
+                # It goes on within its region; we hear it from the gateway that carries it.
+                inbound.subscribers = []
+                inbound.frames = []
+        inbound.faces = []
+        if face is not None:
+            inbound.faces = destinations(node.tables, node.borders, face, inbound.key, root)
+        if face is not None and face.role == CLIENT:
+            # What clients say reaches a group through us.
+            inbound.faces += node.group_faces
+        inbound.guarded = any(
+            face.egress is not None and not face.egress.is_free(PUT, inbound.key)
+            for face in inbound.faces
+        )
+
+    def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
+        """Pass a sample on to other neighbours, written anew for each."""
+        for face in inbound.faces:
+            outbox = face.way(push.qos & QOS_PRIORITY, reliable)
+            if outbox is None or face.closed:
+                continue
+            scope, mine, suffix = face.wire_key(inbound.key, False)
+            copy = Push(
+                scope=scope,
+                suffix=suffix,
+                sender_mapping=mine,
+                qos=push.qos,
+                node_id=inbound.number if face.region == inbound.region else 0,
+                timestamp_stack=push.timestamp_stack,
+                body=push.body,
+            )
+            if face.may_have(copy, inbound.key, reliable, self.node.now):
+                w = Writer()
+                copy.write(w)
+                relay.one(outbox, b"".join(w.parts), copy.qos, reliable)
 
 
 def publication_head(publication: Publication, remote: Remote) -> bytes:

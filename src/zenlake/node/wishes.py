@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zenlake.node.core import Core
+from zenlake.node.declared import Declared
 from zenlake.routing.face import BOTH, CURRENT, Face, InterestOut
-
-if TYPE_CHECKING:
-    from zenlake.node.local import Local
-    from zenlake.node.node import Node
 
 #: Of what: flags, as interests have them.
 SUBSCRIBERS: Final = 1
@@ -31,10 +29,10 @@ class Wish:
 class Wishes:
     """All that is wished, by the entity that wishes it."""
 
-    def __init__(self, local: Local) -> None:
+    def __init__(self, node: Core, declared: Declared) -> None:
         """Nothing yet."""
-        self.local: Local = local
-        self.node: Node = local.node
+        self.node: Core = node
+        self.declared: Declared = declared
         self.open: dict[int, Wish] = {}
 
     def add(self, eid: int, wish: Wish) -> list[tuple[Face, InterestOut]]:
@@ -44,7 +42,7 @@ class Wishes:
         asked: list[tuple[Face, InterestOut]] = []
         for face in list(tables.faces.values()):
             if tables.asks(face):
-                key = self.local.outside(wish.key)
+                key = self.declared.outside(wish.key)
                 out = tables.ask(face, wish.kinds, key, wish.mode, None, eid, self.node.now)
                 asked.append((face, out))
         if asked:
@@ -69,7 +67,9 @@ class Wishes:
                 if wish.mode != CURRENT:
                     # After a reconnection the tokens of before are news again only if they are
                     # new: the tables know which.
-                    tables.ask(face, wish.kinds, self.local.outside(wish.key), BOTH, None, eid, now)
+                    tables.ask(
+                        face, wish.kinds, self.declared.outside(wish.key), BOTH, None, eid, now
+                    )
 
     def forget(self, eid: int) -> None:
         """It has been answered: nobody need be told that it is wanted no more."""

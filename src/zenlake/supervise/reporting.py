@@ -44,7 +44,7 @@ def report_until(over: threading.Event, session: Session, recording: Recording |
 def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
     total = SessionCounts()
     with runtime.locked() as node:
-        total.add(node.past.total)
+        total.add(node.sessions.past.total)
         for neighbour in node.neighbours:
             if neighbour.face is not None:
                 total.add(counts_of(neighbour))

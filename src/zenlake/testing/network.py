@@ -385,7 +385,7 @@ class Network:
 
     def _accept(self, host: Host, end: End) -> None:
         how = end.link.conditions
-        if not host.node.may_accept(end.other.owner.name):
+        if not host.node.sessions.may_accept(end.other.owner.name):
             self.close_end(end)
             return
         host.ends.append(end)
