@@ -74,7 +74,7 @@ def leaving(size: int) -> Callable[[int], None]:
             face = Face(1000 + number, b"\7" * 16, CLIENT, outbox)
             tables.add(face, 0.0)
             tables.declare(face, SUBSCRIBER, 1, "site/6/robot/guest/pose")
-            node.questions.remove(face)
+            node.queries.remove(face)
             tables.remove(face)
 
     return run

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from zenlake.admin.document import render, write
-from zenlake.node.metrics import METRICS
+from zenlake.node.inspection.metrics import METRICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 

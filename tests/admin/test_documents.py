@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from zenlake.admin.documents import JSON, OPENMETRICS, Document, Facts, documents
 from zenlake.config import Config
 from zenlake.keys.matching import intersects
-from zenlake.node import view
+from zenlake.node.inspection import view
 from zenlake.testing.network import Host, Network
 
 

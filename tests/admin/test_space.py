@@ -11,7 +11,7 @@ import zenlake
 from tests.api.sessions import config, connected, listening, where
 from tests.waiting import until
 from zenlake.admin import space
-from zenlake.node import view
+from zenlake.node.inspection import view
 
 SECONDS = 10.0
 

@@ -8,8 +8,8 @@ import pytest
 
 from zenlake.cli.why import Diagnosis, Verdict
 from zenlake.config import Config
-from zenlake.node import view
-from zenlake.node.why import why
+from zenlake.node.inspection import view
+from zenlake.node.inspection.why import why
 from zenlake.routing.policy import Policy
 from zenlake.testing.network import Host, Network
 

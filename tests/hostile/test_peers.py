@@ -293,13 +293,13 @@ def test_a_flood_of_questions_is_bounded(scene: Scene) -> None:
     stranger = scene.stranger()
     face = scene.node.node.by_zid[b"\x66"].face
     assert face is not None
-    face.questions = (1 << 16) - 3  # as if so many were open
+    face.queries = (1 << 16) - 3  # as if so many were open
     for id in range(1, 10):
         scene.say(
             stranger,
             Request(id=id, scope=0, suffix="q", timeout=1 << 40, qos=0x0D, body=Query()),
         )
-    assert len(scene.node.node.questions.open) == 3
+    assert len(scene.node.node.queries.open) == 3
     answers = scene.honest[0].get("q", timeout=1.0)  # others have their own
     scene.network.run(1.5)
     assert answers.errors() == [b"Timeout"]

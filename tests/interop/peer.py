@@ -202,7 +202,7 @@ class Peer:
 
     def dropped(self) -> Plain:
         """What was dropped so far, by direction and reason; only ours tells."""
-        counts = importlib.import_module("zenlake.node.counts")
+        counts = importlib.import_module("zenlake.node.sessions.counts")
         node = self.session._runtime.node
         total = counts.SessionCounts()
         total.add(node.sessions.past.total)

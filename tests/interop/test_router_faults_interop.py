@@ -125,17 +125,17 @@ def test_clients_that_send_garbage_are_cut_off(house: House) -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_declarations_come_and_go(house: House) -> None:
-    crowd = Peer(OURS)  # theirs takes longer the more it has declared
-    connect(crowd, house.place, "client")
-    declaring = meanwhile(crowd.subscribe_many, "s", "many", 10_000)
+    multicast = Peer(OURS)  # theirs takes longer the more it has declared
+    connect(multicast, house.place, "client")
+    declaring = meanwhile(multicast.subscribe_many, "s", "many", 10_000)
     while not declaring.done():
         house.undisturbed(5)
     declaring.result(SECONDS)
     house.near.publisher("last", "many/9999")
     house.near.until("last")
     house.near.publish("last", "found")
-    assert crowd.take("s")[0]["key"] == "many/9999"
-    crowd.close()
+    assert multicast.take("s")[0]["key"] == "many/9999"
+    multicast.close()
     house.near.until("last", False)
     house.undisturbed()
     assert house.router.resources() < 100

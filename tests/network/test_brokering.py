@@ -79,7 +79,7 @@ def test_peers_of_two_brokers_hear_everything_once() -> None:
     network.settle()
     assert [one.values() for one in heard] == [[("k/1", b"")]] * 2
     assert answers.values() == [("q", b"answer")]
-    assert len(replier.questions) == 1
+    assert len(replier.queries) == 1
 
 
 NAMES = ["a", "b", "c", "d"]

@@ -75,7 +75,7 @@ def test_a_client_comes_back_at_once_and_declares_everything_again() -> None:
     network.settle()
     assert samples.values() == [("k/1", b"x")]
     assert answers.values() == [("q", b"answer")]
-    assert len(replier.questions) == 1
+    assert len(replier.queries) == 1
     assert heard.values() == [("p", b"y")]
     assert peer.liveliness_get("**").keys() == ["alive"]
     assert publisher.matching

@@ -61,9 +61,9 @@ def test_questions_and_answers(mode: str) -> None:
         [("site/a/near", b"near")],
         [],
     ]
-    assert [question.key for question in far.questions] == ["site/a/far", "site/a/**"]
-    assert [question.key for question in near.questions] == ["near", "**", "near"]
-    assert stray.questions == []
+    assert [question.key for question in far.queries] == ["site/a/far", "site/a/**"]
+    assert [question.key for question in near.queries] == ["near", "**", "near"]
+    assert stray.queries == []
     assert [one.finals for one in answers] == [1] * 5
 
 
@@ -155,7 +155,7 @@ def test_what_is_of_the_node_itself_is_in_no_namespace() -> None:
     network.settle()
     assert heard.values() == [("@/node/config/k", b"1")]
     assert [one.values() for one in answers] == [[("@/node/x", b"answer")], [], []]
-    assert [question.key for question in replier.questions] == ["@/*/x"]
+    assert [question.key for question in replier.queries] == ["@/*/x"]
     within.node.local.unsubscribe(subscriber)
     network.settle()
     without.put("@/node/config/k", b"2")

@@ -70,7 +70,7 @@ def test_nothing_is_relayed_between_peers() -> None:
     alive = hosts[2].liveliness_get("**")
     network.settle()
     assert samples.values() == []
-    assert replier.questions == []
+    assert replier.queries == []
     assert (answers.values(), answers.finals) == ([], 1)
     assert (alive.keys(), alive.finals) == ([], 1)
     assert token.key == "t"

@@ -47,7 +47,7 @@ def seen(network: Network, near: Host, far: Host) -> dict[str, bool]:
     network.settle()
     found["put"] = heard["put"].values() == [("put/k", b"value")]
     found["delete"] = heard["delete"].changes() == [("delete", "delete/k")]
-    found["query"] = len(repliers["query"].questions) == 1
+    found["query"] = len(repliers["query"].queries) == 1
     found["reply"] = answers["reply"].values() == [("reply/k", b"answer")]
     found["declare_subscriber"] = far.node.local.matching.of_publisher(publisher)
     found["declare_queryable"] = far.node.local.matching.of_querier(querier)
@@ -238,7 +238,7 @@ def test_messages_are_thinned_out(flow: str) -> None:
     # Those that were not asked end as well, without an answer.
     assert [one.finals for one in asked] == [1] * 5
     assert [len(one.all) for one in asked] == [1, 0, 0, 0, 0]
-    assert len(replier.questions) == 1
+    assert len(replier.queries) == 1
     assert router.node.sessions.stops()[flow]["downsampled"] == 80 + 100 + 4
 
 
@@ -446,4 +446,4 @@ def test_a_way_that_was_taken_before_is_closed_by_a_new_policy(flow: str) -> Non
     network.settle()
     assert [one.all for one in answers] == [[], []]
     assert [one.finals for one in answers] == [1, 1]
-    assert len(replier.questions) == 3
+    assert len(replier.queries) == 3

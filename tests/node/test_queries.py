@@ -1,4 +1,4 @@
-"""Questions and answers between nodes."""
+"""Queries and answers between nodes."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_errors_and_deletions_are_answers_too() -> None:
     network.settle()
     answers = hosts["asker"].get("q/a")
     network.settle()
-    replier.fail(replier.questions[0], b"bad thing")
-    replier.finish(replier.questions[0])
+    replier.fail(replier.queries[0], b"bad thing")
+    replier.finish(replier.queries[0])
     network.settle()
     assert (answers.errors(), answers.finals) == ([b"bad thing"], 1)
 
@@ -70,7 +70,7 @@ def test_one_final_whoever_dies(silent: bool) -> None:
     network.settle()
     answers = hosts["asker"].get("q", target=ALL, timeout=60.0)
     network.run(0.1)
-    assert len(alive.questions) == 1
+    assert len(alive.queries) == 1
     assert answers.finals == 0
     network.crash(hosts["dying"], silent=silent)
     network.run(0.1)
@@ -101,11 +101,11 @@ def test_an_asker_that_dies_leaves_nothing_behind() -> None:
     network.run(0.1)
     network.crash(hosts["asker"])
     network.run(0.1)
-    questions = hosts["broker"].node.questions
+    questions = hosts["broker"].node.queries
     assert questions.open == {}
     assert all(not face.requests for face in hosts["broker"].node.tables.faces.values())
-    replier.reply(replier.questions[0], "q", b"too late")
-    replier.finish(replier.questions[0])
+    replier.reply(replier.queries[0], "q", b"too late")
+    replier.finish(replier.queries[0])
     network.settle()
 
 
@@ -116,15 +116,15 @@ def test_a_question_times_out_at_the_asker() -> None:
     network.settle()
     answers = hosts["asker"].get("q", timeout=1.0)
     network.run(0.99)
-    replier.reply(replier.questions[0], "q", b"partial")
+    replier.reply(replier.queries[0], "q", b"partial")
     network.run(0.005)
     assert answers.all == []  # kept back: something newer might come
     network.run(0.1)
     assert answers.values() == [("q", b"partial")]
     assert answers.errors() == [b"Timeout"]
     assert answers.finals == 1
-    replier.reply(replier.questions[0], "q", b"too late")
-    replier.finish(replier.questions[0])
+    replier.reply(replier.queries[0], "q", b"too late")
+    replier.finish(replier.queries[0])
     network.settle()
     assert (len(answers.all), answers.finals) == (2, 1)
 
@@ -155,8 +155,8 @@ def test_a_cancelled_question_ends_once() -> None:
     network.run(0.1)
     assert answers.get is not None
     hosts["asker"].node.local.cancel(answers.get)
-    replier.reply(replier.questions[0], "q", b"unwanted")
-    replier.finish(replier.questions[0])
+    replier.reply(replier.queries[0], "q", b"unwanted")
+    replier.finish(replier.queries[0])
     network.settle()
     assert (answers.all, answers.finals) == ([], 1)
     assert hosts["asker"].node.local.gets == set()
@@ -184,7 +184,7 @@ def test_all_asks_everybody_once() -> None:
     answers = hosts["asker"].get("q/x", target=ALL, consolidation=1, any_key=True)
     network.settle()
     assert sorted(value for _, value in answers.values()) == [b"part", b"twice", b"whole"]
-    assert len(whole.questions) == 1
+    assert len(whole.queries) == 1
 
 
 def test_the_best_matching_is_found_in_each_region() -> None:
@@ -221,7 +221,7 @@ def test_nobody_is_asked_what_it_asks_itself_by_others() -> None:
     network.settle()
     remote = hosts["asker"].get("q", destination=REMOTE)
     network.settle()
-    assert (replier.questions, remote.finals) == ([], 1)
+    assert (replier.queries, remote.finals) == ([], 1)
     local = hosts["asker"].get("q", destination=SESSION_LOCAL)
     assert local.values() == [("q", b"own")]
     anywhere = hosts["asker"].get("q", destination=ANY)
@@ -254,8 +254,8 @@ def test_answers_about_other_keys_are_dropped_unless_wanted() -> None:
     for any_key in (False, True):
         answers = hosts["asker"].get("p", any_key=any_key)
         network.settle()
-        replier.reply(replier.questions[-1], "elsewhere", b"1")
-        replier.finish(replier.questions[-1])
+        replier.reply(replier.queries[-1], "elsewhere", b"1")
+        replier.finish(replier.queries[-1])
         network.settle()
         assert answers.keys() == (["elsewhere"] if any_key else [])
 
@@ -294,10 +294,10 @@ def test_a_node_that_has_no_endings_of_its_own_queryables_is_final_when_all_have
     network.settle()
     answers = hosts["asker"].get("q")
     network.run(0.1)
-    first.finish(first.questions[0])
-    first.finish(first.questions[0])
+    first.finish(first.queries[0])
+    first.finish(first.queries[0])
     network.run(0.1)
     assert answers.finals == 0
-    second.finish(second.questions[0])
+    second.finish(second.queries[0])
     network.run(0.1)
     assert answers.finals == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zenlake.node import view
+from zenlake.node.inspection import view
 from zenlake.routing.regions import CLIENT, PEER, Filter, Subregion
 from zenlake.testing.network import Host, Network
 from zenlake.testing.recorders import Recorder

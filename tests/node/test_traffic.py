@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.node.counts import counts_of
 from zenlake.node.entities import Publication
+from zenlake.node.sessions.counts import counts_of
 from zenlake.node.traffic import KEYS, OTHER, Prefixes, Traffic, prefix_of
 from zenlake.testing.network import Host, Network
 

@@ -35,7 +35,7 @@ class Told:
 
 
 @dataclass
-class Wish:
+class ProgramInterest:
     kinds: int
     key: str
     future: bool
@@ -48,7 +48,7 @@ class Neighbour:
 
     role: int
     declared: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
-    wishes: dict[int, Wish] = field(default_factory=dict)
+    wishes: dict[int, ProgramInterest] = field(default_factory=dict)
 
 
 @dataclass
@@ -80,7 +80,7 @@ class World:
             for wish in face.wishes.values()
         )  # fmt: skip
 
-    def aggregate(self, target: int, kind: int, wish: Wish) -> int | None:
+    def aggregate(self, target: int, kind: int, wish: ProgramInterest) -> int | None:
         """The information of an aggregate, or None if nothing matches."""
         matching = {
             key: info

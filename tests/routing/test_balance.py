@@ -8,7 +8,17 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from tests.routing.oracle import CLIENT, LOCAL, PEER, ROUTER, Neighbour, Told, Wish, World, south
+from tests.routing.oracle import (
+    CLIENT,
+    LOCAL,
+    PEER,
+    ROUTER,
+    Neighbour,
+    ProgramInterest,
+    Told,
+    World,
+    south,
+)
 from zenlake.keys.matching import intersects
 from zenlake.routing.face import Face
 from zenlake.routing.home import Home
@@ -224,13 +234,13 @@ class Balance(RuleBasedStateMachine):
         )
         assert finals == ([] if waiting and self.mode != ROUTER else [id])
         aggregated = aggregate and bool(key) and not kinds & 4 and seen.role != PEER
-        wish = Wish(kinds, key, mode >= 2, aggregated)
+        wish = ProgramInterest(kinds, key, mode >= 2, aggregated)
         if wish.future:
             seen.wishes[id] = wish
         self.check_answer(number, id, wish, mode)
         return number, id
 
-    def check_answer(self, number: int, id: int, wish: Wish, mode: int) -> None:
+    def check_answer(self, number: int, id: int, wish: ProgramInterest, mode: int) -> None:
         """An interest in the present is answered with all there is, each key once."""
         answer = self.ears[number].answers.get(id, [])
         expected: set[tuple[int, str]] = set()
@@ -269,7 +279,7 @@ class Balance(RuleBasedStateMachine):
             if wish.aggregate:
                 self.forget_aggregates(number, wish)
 
-    def forget_aggregates(self, number: int, wish: Wish) -> None:
+    def forget_aggregates(self, number: int, wish: ProgramInterest) -> None:
         """Whoever ends an aggregate interest forgets what it was told for it."""
         ear = self.ears[number]
         ear.listen()

@@ -136,11 +136,11 @@ def test_of_several_routers_the_greatest_leads() -> None:
 def test_a_peer_cannot_make_the_router_remember_without_end() -> None:
     router = Introductions(ROUTER)
     router.added(1, b"\x01")
-    crowd = [
+    multicast = [
         LinkState(psid=n, sn=1, zid=b"z" + n.to_bytes(3, "little") + b"\x01", links=())
         for n in range(MAX_NODES + 10)
     ]
-    router.received(1, states(*crowd))
+    router.received(1, states(*multicast))
     assert router.passed_over >= 10
     router.received(1, states(LinkState(psid=1 << 40, sn=1, links=())))
     assert router.passed_over >= 11

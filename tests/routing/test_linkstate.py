@@ -273,14 +273,14 @@ def test_a_neighbour_cannot_make_us_remember_without_end() -> None:
     me = table(b"\x01")
     me.added(1, b"\x02")
     for start in range(0, MAX_NODES + 500, 500):
-        crowd = [
+        multicast = [
             LinkState(psid=n, sn=1, zid=b"z" + n.to_bytes(3, "little") + b"\x01", links=())
             for n in range(start + 1, start + 501)
         ]
         all_of_them = tuple(range(1, start + 501))
         me.received(
             1,
-            states(LinkState(psid=0, sn=start + 1, zid=b"\x02", links=all_of_them), *crowd),
+            states(LinkState(psid=0, sn=start + 1, zid=b"\x02", links=all_of_them), *multicast),
         )
     assert len(me.nodes) <= MAX_NODES
     assert me.passed_over > 0

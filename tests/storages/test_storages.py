@@ -14,7 +14,7 @@ import zenlake
 from tests.api.sessions import config, connected, listening, where
 from tests.waiting import until
 from zenlake.errors import ConfigError, LocalError
-from zenlake.node import view
+from zenlake.node.inspection import view
 from zenlake.storages import Storages
 from zenlake.storages.service import checked_options
 from zenlake.volumes import VolumeError, volume_class

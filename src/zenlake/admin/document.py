@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from zenlake.node.metrics import METRICS, SESSION, Metric
+from zenlake.node.inspection.metrics import METRICS, SESSION, Metric
 
 __all__ = ["render", "write"]
 

@@ -19,10 +19,10 @@ from zenlake.config.load import all_keys
 from zenlake.config.problem import InvalidConfig
 from zenlake.keys import Parameters
 from zenlake.keys.matching import intersects
-from zenlake.node import view
-from zenlake.node.metrics import Wanted, openmetrics
+from zenlake.node.inspection import view
+from zenlake.node.inspection.metrics import Wanted, openmetrics
+from zenlake.node.inspection.why import why
 from zenlake.node.node import Node
-from zenlake.node.why import why
 
 JSON = "application/json"
 TEXT = "text/plain"

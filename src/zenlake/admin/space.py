@@ -18,8 +18,8 @@ from zenlake.admin.loopback import stays_within
 from zenlake.admin.reload import try_change
 from zenlake.api.options import encoding_parts
 from zenlake.errors import ZError
-from zenlake.node import view
-from zenlake.node.entities import Incoming, QuestionSink, SampleSink
+from zenlake.node.entities import IncomingQuery, QuerySink, SampleSink
+from zenlake.node.inspection import view
 from zenlake.node.node import Node
 from zenlake.node.sample import Sample
 from zenlake.routing.regions import LOCAL
@@ -59,7 +59,7 @@ class AdminSpace:
         """Declare it on a node that has just started."""
         self._runtime = runtime
         self._permissions = runtime.settings.adminspace.permissions
-        self._waiting: SimpleQueue[Incoming | Sample | None] = SimpleQueue()
+        self._waiting: SimpleQueue[IncomingQuery | Sample | None] = SimpleQueue()
         #: What was refused, by reason.
         self.refused: dict[str, int] = {}
         with runtime.lock:
@@ -73,7 +73,7 @@ class AdminSpace:
 
     # ---------------------------------------------------------- with the node's lock held
 
-    def asked(self, question: Incoming) -> None:
+    def asked(self, question: IncomingQuery) -> None:
         """Somebody wants to see something."""
         why = self._unwilling(question)
         if why:
@@ -97,7 +97,7 @@ class AdminSpace:
         """Count a refusal."""
         self.refused[why] = self.refused.get(why, 0) + 1
 
-    def _unwilling(self, question: Incoming) -> str:
+    def _unwilling(self, question: IncomingQuery) -> str:
         if not self._permissions.read:
             return "read"
         if self._waiting.qsize() >= WAITING:
@@ -116,7 +116,7 @@ class AdminSpace:
             if item is None:
                 return
             try:
-                if isinstance(item, Incoming):
+                if isinstance(item, IncomingQuery):
                     self._answer(item)
                 else:
                     self._change(item)
@@ -127,7 +127,7 @@ class AdminSpace:
             except Exception:
                 log.exception("admin space: %r", item)
 
-    def _answer(self, question: Incoming) -> None:
+    def _answer(self, question: IncomingQuery) -> None:
         runtime = self._runtime
         try:
             with runtime.locked() as node:
@@ -156,7 +156,7 @@ class AdminSpace:
                 with runtime.locked() as node:
                     node.local.answered(question)
 
-    def _reply(self, question: Incoming, document: Document) -> None:
+    def _reply(self, question: IncomingQuery, document: Document) -> None:
         id, schema = encoding_parts(document.encoding)
         body = Reply(body=Put(encoding=id, schema=schema, payload=document.payload))
         deadline = time.monotonic() + PATIENCE
@@ -191,7 +191,7 @@ def _bounded(found: Iterable[Document]) -> Iterable[Document]:
             return
 
 
-def came_from_within(node: Node, question: Incoming) -> bool:
+def came_from_within(node: Node, question: IncomingQuery) -> bool:
     """Whether a question came from this node itself, or over a link within this machine."""
     face = question.branch.question.source
     if face.role == LOCAL:
@@ -203,11 +203,11 @@ def came_from_within(node: Node, question: Incoming) -> bool:
     )
 
 
-class _Questions(QuestionSink):
+class _Questions(QuerySink):
     def __init__(self, space: AdminSpace) -> None:
         self._space = space
 
-    def push(self, question: Incoming) -> None:
+    def push(self, question: IncomingQuery) -> None:
         self._space.asked(question)
 
     def end(self) -> None:

@@ -25,7 +25,7 @@ from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 if TYPE_CHECKING:
     from zenlake.aio.publish import Sending
     from zenlake.engine.runtime import Runtime
-    from zenlake.node.entities import Incoming
+    from zenlake.node.entities import IncomingQuery
 
 __all__ = ["Query"]
 
@@ -39,7 +39,7 @@ class Query:
 
     __slots__ = ("__weakref__", "_inner", "_sending")
 
-    def __init__(self, runtime: Runtime, sending: Sending, incoming: Incoming) -> None:
+    def __init__(self, runtime: Runtime, sending: Sending, incoming: IncomingQuery) -> None:
         """Made for each question."""
         self._sending = sending
         self._inner = SyncQuery(runtime, incoming)

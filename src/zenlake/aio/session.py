@@ -26,7 +26,7 @@ from zenlake.config import Config
 from zenlake.engine.runtime import Runtime
 from zenlake.engine.tasks import join_tasks
 from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr
-from zenlake.node.entities import Incoming
+from zenlake.node.entities import IncomingQuery
 from zenlake.node.sample import Sample
 from zenlake.values import (
     CongestionControl,
@@ -351,7 +351,7 @@ class Session:
             runtime = self._inner._open()
             sending = self._sending
 
-            def query(incoming: Incoming) -> Query:
+            def query(incoming: IncomingQuery) -> Query:
                 return Query(runtime, sending, incoming)
 
             inner = self._inner._queryable(key_expr, given, query, complete, allowed_origin)

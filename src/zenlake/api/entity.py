@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from zenlake.api.session import Session
     from zenlake.engine.runtime import Runtime
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 __all__ = ["Declared", "Receiving"]
 

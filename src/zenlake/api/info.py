@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, overlo
 from zenlake.api.entity import Beside, Called, H, Queued, Receiving, forgotten, receiver_of
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import Receiver
-from zenlake.node.groups import Member
-from zenlake.node.neighbour import Neighbour
+from zenlake.node.sessions.multicast import Member
+from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.regions import PEER, ROUTER
 from zenlake.transport.multilink import Purpose
 from zenlake.values import Reliability, SampleKind, WhatAmI
@@ -223,7 +223,7 @@ def transport_of(neighbour: Neighbour) -> Transport | None:
 def link_of(neighbour: Neighbour) -> Link | None:
     """The link to a neighbour, once its session is open."""
     if isinstance(neighbour, Member):
-        place, mtu = neighbour.crowd.place, neighbour.crowd.group.terms.batch_size
+        place, mtu = neighbour.multicast.place, neighbour.multicast.group.terms.batch_size
         return Link(neighbour.zid, neighbour.src, neighbour.dst, mtu, False, neighbour.qos, place)
     face, unicast = neighbour.face, neighbour.unicast
     if face is None or unicast is None:

@@ -16,7 +16,7 @@ from zenlake.node.sample import Sample
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.engine.handlers import Handler
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 __all__ = ["Liveliness", "LivelinessToken"]
 

@@ -11,7 +11,7 @@ from zenlake.node.entities import LocalQuerier, Publication
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 __all__ = ["MatchingListener", "MatchingStatus"]
 

@@ -32,7 +32,7 @@ from zenlake.wire.codec_network import Push
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.engine.handlers import Handler
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 
 __all__ = ["Publisher", "PutOutcome"]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from zenlake.api.get_options import AskOptions
     from zenlake.api.session import Session
     from zenlake.engine.handlers import Handler
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 __all__ = ["CancellationToken", "Querier", "QueryConsolidation", "Reply", "ReplyError"]
 

@@ -18,8 +18,8 @@ from zenlake.errors import LocalError, ZError
 from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.keys.matching import check, intersects
 from zenlake.keys.parameters import ANY_KEY_EXPR
-from zenlake.node.answers import answer_value
-from zenlake.node.entities import Incoming
+from zenlake.node.entities import IncomingQuery
+from zenlake.node.queries.replies import reply_value
 from zenlake.node.sample import source_info_of, timestamp_stack_of, wire_timestamp
 from zenlake.transport.framing import vle
 from zenlake.values import (
@@ -59,10 +59,10 @@ class Query:
 
     __slots__ = ("__weakref__", "_incoming", "_runtime")
 
-    def __init__(self, runtime: Runtime, incoming: Incoming) -> None:
+    def __init__(self, runtime: Runtime, incoming: IncomingQuery) -> None:
         """Made by the queryable that is asked."""
         self._runtime: Runtime = runtime
-        self._incoming: Incoming = incoming
+        self._incoming: IncomingQuery = incoming
 
     @property
     def selector(self) -> Selector:
@@ -143,7 +143,7 @@ class Query:
             value = payload if isinstance(payload, bytes) else payload_bytes(payload)
             name = self._name(key_expr)
             self._check()
-            if answer_value(self._incoming, name, value):
+            if reply_value(self._incoming, name, value):
                 return
         id, schema = encoding_parts(encoding)
         body = Put(

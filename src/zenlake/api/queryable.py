@@ -16,7 +16,7 @@ from zenlake.values import (
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 __all__ = ["Queryable"]
 

@@ -33,7 +33,7 @@ from zenlake.engine.handlers import QueryQueue, SampleQueue
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LocalError
 from zenlake.keys import IntoKeyExpr, KeyExpr
-from zenlake.node.entities import Incoming
+from zenlake.node.entities import IncomingQuery
 from zenlake.node.sample import Sample
 from zenlake.values import (
     CongestionControl,
@@ -343,7 +343,7 @@ class Session(Getting):
         """
         runtime = self._open()
 
-        def query(incoming: Incoming) -> Query:
+        def query(incoming: IncomingQuery) -> Query:
             return Query(runtime, incoming)
 
         return self._queryable(key_expr, handler, query, complete, allowed_origin)
@@ -352,7 +352,7 @@ class Session(Getting):
         self,
         key_expr: IntoKeyExpr,
         handler: object,
-        query: Callable[[Incoming], object],
+        query: Callable[[IncomingQuery], object],
         complete: bool | None,
         allowed_origin: Locality | None,
     ) -> Queryable[Any]:

@@ -14,7 +14,7 @@ from zenlake.values import EntityGlobalId
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 __all__ = ["Hearing", "Subscriber"]
 

@@ -191,7 +191,7 @@ class Settings:
     namespace: Namespace | None = key(
         None,
         "A prefix put before every key that leaves and taken off every key that arrives.",
-        honoured_by="zenlake.node.local.Local",
+        honoured_by="zenlake.node.programs.local.Local",
     )
     downsampling: tuple[Downsampling, ...] = key(
         (),

@@ -23,19 +23,19 @@ class Retry:
         ByMode(1000, 1000, 1000),
         "The first pause.",
         null=True,
-        honoured_by="zenlake.node.connect.ConnectPlan",
+        honoured_by="zenlake.node.sessions.connect.ConnectPlan",
     )
     period_max_ms: Milliseconds = key(
         ByMode(4000, 4000, 4000),
         "The longest pause.",
         null=True,
-        honoured_by="zenlake.node.connect.ConnectPlan",
+        honoured_by="zenlake.node.sessions.connect.ConnectPlan",
     )
     period_increase_factor: Annotated[float, Real("", 0)] = key(
         ByMode(2.0, 2.0, 2.0),
         "Each pause is this many times the one before.",
         null=True,
-        honoured_by="zenlake.node.connect.ConnectPlan",
+        honoured_by="zenlake.node.sessions.connect.ConnectPlan",
     )
 
 

@@ -247,7 +247,7 @@ class Qos:
     publication: tuple[PublicationQos, ...] = key(
         (),
         "Options of publications of this session.",
-        honoured_by="zenlake.node.local.Local.publication",
+        honoured_by="zenlake.node.programs.local.Local.publication",
     )
     network: tuple[NetworkQos, ...] = key(
         (),

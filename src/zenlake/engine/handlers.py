@@ -17,7 +17,7 @@ from mypy_extensions import mypyc_attr
 from zenlake.engine.channel import END, Channel, live
 from zenlake.engine.item_queue import BYTES, ITEMS
 from zenlake.errors import ZError
-from zenlake.node.entities import AnswerSink, Incoming, QuestionSink, SampleSink, StatusSink
+from zenlake.node.entities import IncomingQuery, QuerySink, ReplySink, SampleSink, StatusSink
 from zenlake.node.sample import Sample
 from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put
@@ -317,15 +317,15 @@ class TokenQueue(SampleSink):
         self.channel.end()
 
 
-class QueryQueue(QuestionSink):
+class QueryQueue(QuerySink):
     """Queries into a channel, one wake for many: see `Runtime.take_marked`."""
 
-    def __init__(self, channel: Channel, make: Callable[[Incoming], object]) -> None:
+    def __init__(self, channel: Channel, make: Callable[[IncomingQuery], object]) -> None:
         """`make` turns a query into the object that programs get."""
         self.channel: Channel = channel
-        self.make: Callable[[Incoming], object] = make
+        self.make: Callable[[IncomingQuery], object] = make
 
-    def push(self, query: Incoming) -> None:
+    def push(self, query: IncomingQuery) -> None:
         """One query."""
         body = query.body.body
         self.channel.push(self.make(query), 0 if body is None else len(body.payload))
@@ -345,7 +345,7 @@ class Stampable:
         """Take the timestamps that were recorded along its route."""
 
 
-class ReplyQueue(AnswerSink):
+class ReplyQueue(ReplySink):
     """Replies into a channel, one wake for many: see `Runtime.take_marked`."""
 
     def __init__(

@@ -12,7 +12,7 @@ from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError, LocatorError
 from zenlake.links.multicast import Multicast
 from zenlake.links.options import IFACE, RETRY, Option, check_options
-from zenlake.node.groups import Crowd
+from zenlake.node.sessions.multicast import MulticastSession
 from zenlake.transport.multicast import MulticastTerms
 from zenlake.values.locator import EndPoint, split_host_port
 
@@ -72,7 +72,7 @@ class MulticastPump:
             max_message=settings.max_message,
             initial_sn=secrets.randbits(28),
         )
-        self._session: Crowd | None = None
+        self._session: MulticastSession | None = None
 
     def start(self) -> None:
         """Join the group."""

@@ -17,8 +17,8 @@ from zenlake.clock import ZenohId
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError
 from zenlake.links.link import Link
-from zenlake.node.guard import Papers
-from zenlake.node.neighbour import Neighbour
+from zenlake.node.sessions.admission import LinkIdentity
+from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.transport.handshake import UNRESPONSIVE
 from zenlake.transport.outbox import DATA, Outbox
 from zenlake.transport.transcript import IN, OUT, Transcript
@@ -46,7 +46,7 @@ class Pump:
         self.runtime = runtime
         self.link = link
         self.neighbour = neighbour
-        neighbour.papers = lambda: link_identity(link)
+        neighbour.link_identity = lambda: link_identity(link)
         assert neighbour.unicast is not None
         self.unicast = neighbour.unicast
         outbox = self.unicast.outbox
@@ -209,10 +209,10 @@ class Pump:
         self.runtime.arm()
 
 
-def link_identity(link: Link) -> Papers:
+def link_identity(link: Link) -> LinkIdentity:
     """What a link knows of the node at its other end."""
     name = link.auth_identifier
-    return Papers(tuple(link.interfaces), () if name is None else (name,))
+    return LinkIdentity(tuple(link.interfaces), () if name is None else (name,))
 
 
 class TranscribedLink:

@@ -51,10 +51,10 @@ from zenlake.errors import HandshakeError, LinkError, ZError
 from zenlake.links.link import Link
 from zenlake.links.options import shown
 from zenlake.links.registry import connect
-from zenlake.node.connect import Attempt
 from zenlake.node.entities import Publication
-from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
+from zenlake.node.sessions.connect import Attempt
+from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.node.stamps import Stamps
 from zenlake.routing.face import Face
 from zenlake.routing.regions import CLIENT
@@ -393,7 +393,9 @@ class Runtime:
         """The neighbours with an open session."""
         with self.lock:
             sessions = [n for n in self.node.neighbours if n.is_open()]
-            return sessions + [one for crowd in self.node.sessions.crowds for one in crowd.members]
+            return sessions + [
+                one for multicast in self.node.sessions.multicasts for one in multicast.members
+            ]
 
     def add_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
         """Call `listener` when sessions open and close, with the node's lock held."""

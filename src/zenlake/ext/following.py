@@ -14,15 +14,15 @@ from zenlake.engine.runtime import Runtime
 from zenlake.errors import ZError
 from zenlake.ext.config import Miss
 from zenlake.node.advanced import Ask, Missed, Sources
-from zenlake.node.entities import AnswerSink, SampleSink
-from zenlake.node.gets import NONE, Get
+from zenlake.node.entities import ReplySink, SampleSink
+from zenlake.node.queries.gets import NONE, Get
 from zenlake.node.sample import Sample
 from zenlake.routing.queries import ALL
 from zenlake.wire.codec_network import Responder
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
 if TYPE_CHECKING:
-    from zenlake.node.local import Local
+    from zenlake.node.programs.local import Local
 
 #: The loop is not woken for time more often than this, in seconds.
 FINEST: Final = 0.001
@@ -249,7 +249,7 @@ class Following(SampleSink):
 
 
 @final
-class Answers(AnswerSink):
+class Answers(ReplySink):
     """The answers to one question about the past."""
 
     def __init__(self, following: Following, ask: Ask) -> None:

@@ -24,8 +24,8 @@ from zenlake.ext.config import CacheConfig, MissDetectionConfig
 from zenlake.keys import IntoKeyExpr, KeyExpr
 from zenlake.node.advanced_cache import Cache
 from zenlake.node.advanced_keys import SERIALS, publisher_key
-from zenlake.node.entities import Incoming, LocalQueryable, Publication, QuestionSink, Token
-from zenlake.node.local import Local
+from zenlake.node.entities import IncomingQuery, LocalQueryable, Publication, QuerySink, Token
+from zenlake.node.programs.local import Local
 from zenlake.values import (
     CongestionControl,
     Encoding,
@@ -49,7 +49,7 @@ PATIENCE: Final = 1.0
 SHORTEST: Final = 0.001
 
 
-class Past(QuestionSink):
+class Past(QuerySink):
     """What a publisher published, answered to whoever asks."""
 
     def __init__(self, runtime: Runtime, key: str, max_samples: int) -> None:
@@ -64,7 +64,7 @@ class Past(QuestionSink):
         with self._guard:
             self._cache.add(push.body)
 
-    def push(self, question: Incoming) -> None:
+    def push(self, question: IncomingQuery) -> None:
         """Answer a question; the node's lock is held."""
         with self._guard:
             found = self._cache.select(question.body.parameters, time.time_ns())

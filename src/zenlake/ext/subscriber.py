@@ -25,7 +25,7 @@ from zenlake.keys import IntoKeyExpr, KeyExpr
 from zenlake.node.advanced import Sources
 from zenlake.node.advanced_keys import publishers_of, subscriber_key
 from zenlake.node.entities import LivelinessSubscriber, LocalSubscriber, Token
-from zenlake.node.local import Local
+from zenlake.node.programs.local import Local
 from zenlake.node.sample import Sample
 from zenlake.values import Locality
 

@@ -36,7 +36,7 @@ SOURCES: Final = 4096
 #: Samples that are held for all sources together, and their bytes.
 HELD: Final = 16_384
 HELD_BYTES: Final = 64 << 20
-#: Questions that are open at a time; others wait for their turn.
+#: Queries that are open at a time; others wait for their turn.
 ASKS: Final = 256
 #: Seconds after which a source that says nothing is forgotten.
 RETENTION: Final = 3600.0
@@ -86,7 +86,7 @@ class Source:
     last: int | None = None
     #: Samples that wait for others, by number or time.
     held: dict[int, Sample] = field(default_factory=dict)
-    #: Questions about it that are not answered to the end.
+    #: Queries about it that are not answered to the end.
     open: int = 0
     heard_at: float = 0.0
     #: When it is to be asked again without a cause.

@@ -18,7 +18,7 @@ from zenlake.routing.face import Face
 from zenlake.routing.home import Home
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.policy import Policy
-from zenlake.routing.queries import Questions
+from zenlake.routing.queries import Queries
 from zenlake.routing.regions import LOCAL, ROUTER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
@@ -56,16 +56,14 @@ class Core(Home):
         #: Tells the time to publications, which do not wait for `now`; None: it is `now`.
         self.clock: Callable[[], float] | None = None
         self.policy: Policy = settings.policy
-        #: Told of each message that the policy stops: (face, flow, reason, kind, key).
+        #: ReplyKey of each message that the policy stops: (face, flow, reason, kind, key).
         self.on_stopped: Callable[[Face | None, str, str, str, str], None] | None = None
         self.tables: Tables = Tables(settings.mode, self)
         self.tables.interest_timeout = settings.interest_timeout
         self.tables.brokering = settings.brokering and settings.mode == ROUTER
         meshes: dict[int, Mesh] = {}
         self.borders: Borders = Borders(settings.zid, meshes)
-        self.questions: Questions = Questions(
-            self.tables, self.borders, self, settings.query_timeout
-        )
+        self.queries: Queries = Queries(self.tables, self.borders, self, settings.query_timeout)
         #: The node's own programs, as the tables see them.
         self.face: Face = Face(0, settings.zid, LOCAL, None)
         self.tables.add(self.face, 0.0)

@@ -51,10 +51,10 @@ class SampleSink:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class QuestionSink:
+class QuerySink:
     """Where a queryable's questions go."""
 
-    def push(self, question: Incoming) -> None:
+    def push(self, question: IncomingQuery) -> None:
         """One question."""
 
     def end(self) -> None:
@@ -62,7 +62,7 @@ class QuestionSink:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class AnswerSink:
+class ReplySink:
     """Where the answers to a question go."""
 
     def stamp(self, stack: TimestampStack) -> None:
@@ -118,7 +118,7 @@ class LocalQueryable:
         self,
         eid: int,
         key: str,
-        sink: QuestionSink,
+        sink: QuerySink,
         complete: bool,
         origin: int,
         whole: bool = False,
@@ -130,7 +130,7 @@ class LocalQueryable:
         self.whole: bool = whole
         self.eid: int = eid
         self.key: str = key
-        self.sink: QuestionSink = sink
+        self.sink: QuerySink = sink
         self.complete: bool = complete
         self.origin: int = origin
 
@@ -152,22 +152,22 @@ class LivelinessSubscriber:
     __slots__ = ("eid", "key", "sink")
 
     def __init__(self, eid: int, key: str, sink: SampleSink) -> None:
-        """Told of tokens under `key`."""
+        """ReplyKey of tokens under `key`."""
         self.eid: int = eid
         self.key: str = key
         self.sink: SampleSink = sink
 
 
-class LivelinessGet:
+class LivelinessQuery:
     """A question who is alive now."""
 
     __slots__ = ("deadline", "eid", "key", "seen", "sink", "waiting")
 
-    def __init__(self, eid: int, key: str, sink: AnswerSink, deadline: float) -> None:
+    def __init__(self, eid: int, key: str, sink: ReplySink, deadline: float) -> None:
         """Answered by those we must ask, and from our own tables."""
         self.eid: int = eid
         self.key: str = key
-        self.sink: AnswerSink = sink
+        self.sink: ReplySink = sink
         self.deadline: float = deadline
         self.seen: set[str] = set()
         #: The interests that are not answered, as (face, id).
@@ -369,7 +369,7 @@ class LocalQuerier:
         self.status_sinks: list[StatusSink] = []
 
 
-class AnswerHead:
+class ReplyHead:
     """What is the same in all ordinary answers to one question, before and behind the key."""
 
     __slots__ = ("before", "behind", "hold", "outbox", "priority")
@@ -394,7 +394,7 @@ class Replying:
         self.namespace: Namespace | None = namespace
 
     def answer(
-        self, incoming: Incoming, key: str, body: Answer, express: bool | None = None
+        self, incoming: IncomingQuery, key: str, body: Answer, express: bool | None = None
     ) -> bool:
         """One of our queryables answers; False if there was no room for it.
 
@@ -402,12 +402,12 @@ class Replying:
         """
         raise NotImplementedError
 
-    def answered(self, incoming: Incoming) -> None:
+    def answered(self, incoming: IncomingQuery) -> None:
         """One of our queryables is done with a question."""
         raise NotImplementedError
 
 
-class Incoming:
+class IncomingQuery:
     """A question that one of our queryables is to answer."""
 
     __slots__ = ("body", "branch", "done", "eid", "head", "key", "replying", "stack", "whole")
@@ -435,4 +435,4 @@ class Incoming:
         self.stack: TimestampStack | None = stack
         self.done: bool = False
         #: How ordinary answers begin, once there was one.
-        self.head: AnswerHead | None = None
+        self.head: ReplyHead | None = None

@@ -16,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zenlake.errors import RemoteError
-from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.core import FOREVER, Core
-from zenlake.node.groups import Crowd
-from zenlake.node.local import Local
-from zenlake.node.neighbour import Neighbour, outbox_for
-from zenlake.node.sessions import Sessions, purpose_of
+from zenlake.node.programs.local import Local
+from zenlake.node.routes.routes import Routes
+from zenlake.node.sessions.connect import Attempt, ConnectPlan
+from zenlake.node.sessions.multicast import MulticastSession
+from zenlake.node.sessions.neighbour import Neighbour, outbox_for
+from zenlake.node.sessions.sessions import Sessions, purpose_of
+from zenlake.node.sessions.topology import Topology
 from zenlake.node.settings import NodeSettings
 from zenlake.node.stamps import Stamps
-from zenlake.node.surroundings import Surroundings
-from zenlake.node.ways import Routes
 from zenlake.routing.face import Branch, Face, InterestOut
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.policy import Policy
@@ -53,13 +53,13 @@ class Node(Core):
         self.local: Local = Local(self)
         self.routes: Routes = Routes(self, self.local)
         self.local.routes = self.routes
-        self.surroundings: Surroundings = Surroundings(
+        self.topology: Topology = Topology(
             settings, self.tables, self.borders.meshes, self.locators, self.time
         )
         self.sessions: Sessions = Sessions(
-            self, self.routes, self.local, self.surroundings, make_outbox
+            self, self.routes, self.local, self.topology, make_outbox
         )
-        self.mesh: Mesh | None = self.surroundings.mesh
+        self.mesh: Mesh | None = self.topology.mesh
         #: The same objects as those of `sessions`.
         self.plan: ConnectPlan = self.sessions.plan
         self.neighbours: list[Neighbour] = self.sessions.neighbours
@@ -88,20 +88,20 @@ class Node(Core):
                     unicast.fail(error, now)
                     continue
             deadline = min(deadline, unicast.deadline)
-        for crowd in self.sessions.crowds:
-            if crowd.group.deadline <= now:
-                crowd.group.tick(now)
-            deadline = min(deadline, crowd.group.deadline)
-        self.surroundings.tick(now)
+        for multicast in self.sessions.multicasts:
+            if multicast.group.deadline <= now:
+                multicast.group.tick(now)
+            deadline = min(deadline, multicast.group.deadline)
+        self.topology.tick(now)
         self.tables.expire(now)
-        self.questions.expire(now)
+        self.queries.expire(now)
         self.local.expire(now)
         self.deadline = min(
             deadline,
             self.sessions.connect_discovered(now),
-            self.surroundings.deadline(),
+            self.topology.deadline(),
             self.tables.deadline(),
-            self.questions.deadline(),
+            self.queries.deadline(),
             self.local.deadline(),
             self.plan.deadline,
         )
@@ -135,12 +135,12 @@ class Node(Core):
         """Behave otherwise from now on, where that can be changed: places, weights, policy."""
         before = self.settings
         self.settings = settings
-        self.surroundings.change(settings)
+        self.topology.change(settings)
         if settings.locators != before.locators:
-            self.surroundings.relocated()
+            self.topology.relocated()
         if settings.link_weights != before.link_weights:
-            self.surroundings.reweighed(dict(settings.link_weights))
-            self.wake_by(self.surroundings.deadline())
+            self.topology.reweighed(dict(settings.link_weights))
+            self.wake_by(self.topology.deadline())
         if settings.policy is not before.policy:
             self.obey(settings.policy)
 
@@ -205,19 +205,21 @@ class Node(Core):
             unicast = neighbour.unicast
             if unicast is not None:
                 unicast.close(now)
-        for crowd in self.sessions.crowds:
-            crowd.group.close(now)
+        for multicast in self.sessions.multicasts:
+            multicast.group.close(now)
         self.local.end()
 
     # ---------------------------------------------------------------------------------- groups
 
-    def join(self, place: str, terms: MulticastTerms, outbox: Outbox, now: float) -> Crowd:
+    def join(
+        self, place: str, terms: MulticastTerms, outbox: Outbox, now: float
+    ) -> MulticastSession:
         """Be a member of a multicast group from now on."""
         self.now = now
-        crowd = self.sessions.join(place, terms, outbox)
-        crowd.group.start(now)
-        self.wake_by(crowd.group.deadline)
-        return crowd
+        multicast = self.sessions.join(place, terms, outbox)
+        multicast.group.start(now)
+        self.wake_by(multicast.group.deadline)
+        return multicast
 
     # -------------------------------------------------------------------- told by neighbours
 
@@ -230,8 +232,8 @@ class Node(Core):
             unicast = neighbour.unicast
             if unicast is not None and unicast.terms is not None and neighbour.face is not None:
                 neighbour.obey(unicast.terms)
-        for crowd in self.sessions.crowds:
-            crowd.obey()
+        for multicast in self.sessions.multicasts:
+            multicast.obey()
         self.tables.version += 1
 
     # ------------------------------------------------------------------------------------ data

@@ -52,7 +52,7 @@ Answer = Reply | Err
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Asker:
+class ReplyReceiver:
     """One of our own programs that asked a question."""
 
     def stamp(self, stack: TimestampStack) -> None:
@@ -65,13 +65,13 @@ class Asker:
         """There will be no more."""
 
 
-class Question:
+class PendingQuery:
     """A question that is not finished."""
 
     __slots__ = ("asker", "branches", "id", "qos", "root", "source")
 
     def __init__(
-        self, source: Face, id: int, qos: int, asker: Asker | None, root: bytes = b""
+        self, source: Face, id: int, qos: int, asker: ReplyReceiver | None, root: bytes = b""
     ) -> None:
         """Asked by a face under its own id, or by one of our programs.
 
@@ -81,7 +81,7 @@ class Question:
         self.source: Face = source
         self.id: int = id
         self.qos: int = qos
-        self.asker: Asker | None = asker
+        self.asker: ReplyReceiver | None = asker
         self.branches: set[Branch] = set()
 
 
@@ -90,10 +90,10 @@ class Branch(Timed):
 
     __slots__ = ("face", "id", "question", "stack")
 
-    def __init__(self, question: Question, face: Face, id: int, deadline: float) -> None:
+    def __init__(self, question: PendingQuery, face: Face, id: int, deadline: float) -> None:
         """`id`: the question's number towards that face."""
         super().__init__(deadline)
-        self.question: Question = question
+        self.question: PendingQuery = question
         self.face: Face = face
         self.id: int = id
         #: The times that were taken on the way to our own programs.
@@ -176,7 +176,7 @@ class Face:
         self.declared: list[dict[int, str]] = [{}, {}, {}]
         #: What the keys of its entities and interests cost, and how many questions it has open.
         self.key_bytes: int = 0
-        self.questions: int = 0
+        self.queries: int = 0
         #: By kind: what it was told (key → our id, and the information told).
         self.told: list[dict[str, int]] = [{}, {}, {}]
         self.told_info: dict[str, int] = {}

@@ -23,7 +23,7 @@ class Home:
         """A token is alive now, says the answer to a question of our own programs."""
 
     def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
-        """A question for our own queryables; each answer goes to `Questions.answer`."""
+        """A question for our own queryables; each answer goes to `Queries.answer`."""
 
     def time(self) -> float:
         """What time it is, as far as the node was told."""

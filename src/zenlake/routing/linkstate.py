@@ -9,7 +9,7 @@ of link states (`Oam` messages with id 1):
     sn      how often the router has spoken; 0: nothing was heard from it yet
     P W L   its id, its role, its locators; each may be left out
     links   the psids of its neighbours
-    H       what it would have its links weigh, 0 for no wish
+    H       what it would have its links weigh, 0 for no interest
 
 On a new link everything known is said, with ids. On the others: who the newcomer is (with its
 id, nothing else) and the links of this router (without its id). Of what is heard, a router that

@@ -1,6 +1,6 @@
-"""Questions on their way: who is asked, who still owes an answer, and the one final at the end.
+"""Queries on their way: who is asked, who still owes an answer, and the one final at the end.
 
-A question from a face becomes a `Question` with a `Branch` for each face that it was sent to.
+A question from a face becomes a `PendingQuery` with a `Branch` for each face that it was sent to.
 Whatever happens to a branch (it ends, its neighbour dies, its time runs out), it is closed once;
 when the last one is closed the face that asked is told that there will be no more answers.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from zenlake.keys.matching import includes
 from zenlake.routing.borders import Borders
 from zenlake.routing.deadlines import Deadlines
-from zenlake.routing.face import Answer, Branch, Face, Question
+from zenlake.routing.face import Answer, Branch, Face, PendingQuery
 from zenlake.routing.home import Home
 from zenlake.routing.keyids import key_flaw
 from zenlake.routing.regions import LOCAL, PEER
@@ -32,7 +32,7 @@ BEST_MATCHING: Final = 0
 ALL: Final = 1
 ALL_COMPLETE: Final = 2
 
-#: Questions that one neighbour may have open.
+#: Queries that one neighbour may have open.
 QUESTIONS: Final = 1 << 16
 
 #: Where the times of a message are taken: its flags on the wire.
@@ -41,7 +41,7 @@ ROUTE: Final = 2
 RECEIVE: Final = 4
 
 
-class Questions:
+class Queries:
     """All questions that pass through the node."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Questions:
         self.home: Home = home
         self.default_timeout: float = default_timeout
         #: Open questions of neighbours, by (face, its id).
-        self.open: dict[tuple[int, int], Question] = {}
+        self.open: dict[tuple[int, int], PendingQuery] = {}
         #: Branches of such questions; our own programs keep the time of theirs themselves.
         self.unanswered: Deadlines = Deadlines()
 
@@ -139,7 +139,7 @@ class Questions:
             source.illegal_key(flaw)
             self.refuse(source, message)
             return
-        if source.questions >= QUESTIONS:
+        if source.queries >= QUESTIONS:
             source.ignored += 1
             self.refuse(source, message)
             return
@@ -150,9 +150,9 @@ class Questions:
             return
         if message.timestamp_stack is not None:
             message.timestamp_stack = self.home.stamped(message.timestamp_stack, ROUTE)
-        question = Question(source, message.id, message.qos, None, root)
+        question = PendingQuery(source, message.id, message.qos, None, root)
         self.open[(source.id, message.id)] = question
-        source.questions += 1
+        source.queries += 1
         targets = self.candidates(source, key, message.target, root)
         self.send(question, key, message, targets, now)
 
@@ -161,7 +161,7 @@ class Questions:
         self._final(source, message.id, message.qos)
 
     def send(
-        self, question: Question, key: str, message: Request, targets: list[Face], now: float
+        self, question: PendingQuery, key: str, message: Request, targets: list[Face], now: float
     ) -> None:
         """Send a question to everybody who is to be asked."""
         deadline = now + self.patience(message)
@@ -301,13 +301,13 @@ class Questions:
             if not question.branches:
                 self._finished(question)
 
-    def _finished(self, question: Question) -> None:
+    def _finished(self, question: PendingQuery) -> None:
         asker = question.asker
         if asker is not None:
             asker.final()
             return
         if self.open.pop((question.source.id, question.id), None) is not None:
-            question.source.questions -= 1
+            question.source.queries -= 1
         self._final(question.source, question.id, question.qos)
 
     def _final(self, face: Face, id: int, qos: int) -> None:
@@ -317,7 +317,7 @@ class Questions:
             final = ResponseFinal(id=id, qos=qos)
             outbox.send(final, qos & QOS_PRIORITY, True, force=True, awaited=True)
 
-    def cancel(self, question: Question) -> None:
+    def cancel(self, question: PendingQuery) -> None:
         """Whoever asked has lost interest: later answers are dropped."""
         for branch in list(question.branches):
             branch.face.requests.pop(branch.id, None)

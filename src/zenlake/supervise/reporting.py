@@ -14,9 +14,9 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.admin.space import version
-from zenlake.node.counts import SessionCounts, counts_of
-from zenlake.node.metrics import Wanted, openmetrics
-from zenlake.node.view import sessions
+from zenlake.node.inspection.metrics import Wanted, openmetrics
+from zenlake.node.inspection.view import sessions
+from zenlake.node.sessions.counts import SessionCounts, counts_of
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session

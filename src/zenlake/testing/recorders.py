@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from zenlake.node.entities import (
-    AnswerSink,
-    Incoming,
+    IncomingQuery,
     LivelinessSubscriber,
     LocalQueryable,
     LocalSubscriber,
-    QuestionSink,
+    QuerySink,
+    ReplySink,
     SampleSink,
     StatusSink,
 )
-from zenlake.node.gets import Get
 from zenlake.node.node import Node
+from zenlake.node.queries.gets import Get
 from zenlake.node.sample import Sample
 from zenlake.values.qos import SampleKind
 from zenlake.wire.codec_network import Responder
@@ -50,7 +50,7 @@ class Recorder(SampleSink):
         return [(names[sample.kind], str(sample.key_expr)) for sample in self.samples]
 
 
-class Answers(AnswerSink):
+class Answers(ReplySink):
     """Keeps the answers to a question."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Answers(AnswerSink):
         return [body.payload for _, body, _ in self.all if isinstance(body, Err)]
 
 
-class Replier(QuestionSink):
+class Replier(QuerySink):
     """Keeps the questions for a queryable, and answers them."""
 
     def __init__(self, node: Node, key: str, payload: bytes | None) -> None:
@@ -89,13 +89,13 @@ class Replier(QuestionSink):
         self.node = node
         self.key = key
         self.payload = payload
-        self.questions: list[Incoming] = []
+        self.queries: list[IncomingQuery] = []
         self.ended: bool = False
         self.queryable: LocalQueryable | None = None
 
-    def push(self, question: Incoming) -> None:
+    def push(self, question: IncomingQuery) -> None:
         """Keep a question, and answer it."""
-        self.questions.append(question)
+        self.queries.append(question)
         if self.payload is not None:
             self.reply(question, self.key, self.payload)
             self.finish(question)
@@ -104,15 +104,15 @@ class Replier(QuestionSink):
         """Note that there will be no more."""
         self.ended = True
 
-    def reply(self, question: Incoming, key: str, payload: bytes) -> bool:
+    def reply(self, question: IncomingQuery, key: str, payload: bytes) -> bool:
         """Answer with a value."""
         return self.node.local.answer(question, key, Reply(body=Put(payload=payload)))
 
-    def fail(self, question: Incoming, payload: bytes) -> bool:
+    def fail(self, question: IncomingQuery, payload: bytes) -> bool:
         """Answer with an error."""
         return self.node.local.answer(question, question.key, Err(payload=payload))
 
-    def finish(self, question: Incoming) -> None:
+    def finish(self, question: IncomingQuery) -> None:
         """Say that there are no more answers."""
         self.node.local.answered(question)
 

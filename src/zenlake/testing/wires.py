@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from zenlake.node.neighbour import Neighbour
+from zenlake.node.sessions.neighbour import Neighbour
 
 if TYPE_CHECKING:
     from zenlake.testing.network import Network

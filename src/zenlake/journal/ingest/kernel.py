@@ -17,7 +17,7 @@ from zenlake.clock.hlc import Hlc, word_of
 from zenlake.engine.channel import Channel
 from zenlake.journal.ingest.table import DELETED, RELIABLE, ROW, UNSTAMPED, Table
 from zenlake.journal.ingest.walk import RowLane
-from zenlake.node.forward import FrameSink, Lane, Relay
+from zenlake.node.routes.forward import FrameSink, Lane, Relay
 from zenlake.node.sample import Sample
 from zenlake.node.stamps import Stamps
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from zenlake.node.forward import Inbound, Way
+from zenlake.node.routes.forward import Inbound, Way
 
 
 class Seen:

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from zenlake.journal.ingest.names import Name, Seen
 from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, Table, write_view
-from zenlake.node.forward import Fan, Inbound, Lane, Relay, Way
+from zenlake.node.routes.forward import Fan, Inbound, Lane, Relay, Way
 from zenlake.node.stamps import Stamps
 from zenlake.values.qos import QOS_DEFAULT
 from zenlake.wire.cursor import Reader, Writer

@@ -36,7 +36,7 @@ from zenlake.journal.serving.latest import COLUMNS, Value
 from zenlake.journal.serving.parts import ARROW, chunks, stream_of
 from zenlake.journal.serving.request import RowRequest
 from zenlake.keys import ResolvedRange, intersects, is_wild
-from zenlake.node import view
+from zenlake.node.inspection import view
 from zenlake.values import Encoding
 
 if TYPE_CHECKING:

@@ -141,7 +141,7 @@ class Gate:
         self._rulings: list[dict[str, Ruling]] = [{} for _ in KINDS]
         self._cost: int = 0
         self.counters: Counters = Counters()
-        #: Told of each message that is stopped: its reason, kind and key.
+        #: ReplyKey of each message that is stopped: its reason, kind and key.
         self.stopped: Callable[[str, int, str], None] | None = None
         kinds = low_pass.kinds | (_ALL if access is not None else 0)
         for downsampler in downsamplers:

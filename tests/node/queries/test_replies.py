@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zenlake.node.answers import answer_value
+from zenlake.node.queries.replies import reply_value
 from zenlake.testing import spec
 from zenlake.testing.network import Host, Network, Stranger
 from zenlake.testing.strategies import messages
@@ -77,11 +77,11 @@ def test_an_answer_is_written_alike(key: str, value: bytes) -> None:
     replier = line.peer.queryable("**")
     for qos, id in ((5, 1), (13, 300)):
         line.say(Request(id=id, scope=0, suffix="**", qos=qos, body=Query()))
-        question = replier.questions[-1]
+        question = replier.queries[-1]
         line.heard()
         assert replier.reply(question, key, value)
         raw = key.encode()
-        assert answer_value(question, vle(len(raw)) + raw, value)
+        assert reply_value(question, vle(len(raw)) + raw, value)
         replier.finish(question)
         long, short, final = line.heard()
         assert isinstance(long, Response)
@@ -93,10 +93,10 @@ def test_nothing_is_written_to_a_question_that_is_over() -> None:
     line = Line()
     replier = line.peer.queryable("**")
     line.say(Request(id=1, scope=0, suffix="**", body=Query()))
-    [question] = replier.questions
+    [question] = replier.queries
     replier.finish(question)
     line.heard()
-    assert answer_value(question, b"\x01k", b"late")
+    assert reply_value(question, b"\x01k", b"late")
     assert line.heard() == []
 
 
@@ -105,8 +105,8 @@ def test_our_own_questions_are_answered_on_the_long_way() -> None:
     peer = network.node("peer")
     replier = peer.queryable("**")
     answers = peer.get("k")
-    [question] = replier.questions
-    assert not answer_value(question, b"\x01k", b"v")
+    [question] = replier.queries
+    assert not reply_value(question, b"\x01k", b"v")
     assert replier.reply(question, "k", b"v")
     replier.finish(question)
     assert answers.values() == [("k", b"v")]

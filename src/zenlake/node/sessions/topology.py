@@ -32,7 +32,7 @@ class Found:
         self.locators: list[str] = locators
 
 
-class Surroundings:
+class Topology:
     """What one node knows of others beyond its neighbours."""
 
     def __init__(

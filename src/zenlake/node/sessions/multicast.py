@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from zenlake.clock import ZenohId
 from zenlake.node.core import Core
-from zenlake.node.forward import Relay
-from zenlake.node.neighbour import Neighbour, SessionOwner
-from zenlake.node.ways import Routes
+from zenlake.node.routes.forward import Relay
+from zenlake.node.routes.routes import Routes
+from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
 from zenlake.routing.face import Face
 from zenlake.routing.policy.subject import Subject
 from zenlake.routing.regions import CLIENT, PEER
@@ -28,26 +28,35 @@ from zenlake.wire.message import Message
 class Member(Neighbour):
     """Somebody in a group: only its publications mean anything."""
 
-    def __init__(self, crowd: Crowd, zid: bytes, whatami: int, source: str) -> None:
+    def __init__(self, multicast: MulticastSession, zid: bytes, whatami: int, source: str) -> None:
         """`source`: where its datagrams come from."""
         super().__init__(
-            crowd.node, crowd.routes, crowd.owner, crowd.place, f"udp/{source}", False, 0, 0
+            multicast.node,
+            multicast.routes,
+            multicast.owner,
+            multicast.place,
+            f"udp/{source}",
+            False,
+            0,
+            0,
         )
-        self.crowd: Crowd = crowd
+        self.multicast: MulticastSession = multicast
         self.zid: ZenohId = ZenohId(zid)
         self.whatami: WhatAmI = WhatAmI(1 << whatami)
         self.terms: Terms | None = None
         # A group cannot be asked to wait.
         self.relay = Relay(False)
         # Routers tell each other everything by sessions: in a group one is a peer like others.
-        self.face = Face(crowd.node.fresh_face(), zid, CLIENT if whatami == CLIENT else PEER, None)
-        crowd.node.tables.situate(self.face)
+        self.face = Face(
+            multicast.node.fresh_face(), zid, CLIENT if whatami == CLIENT else PEER, None
+        )
+        multicast.node.tables.situate(self.face)
 
     def opened(self, terms: Terms, now: float) -> None:
         """It joined."""
         self.terms = terms
         self.obey(terms)
-        self.crowd.members.append(self)
+        self.multicast.members.append(self)
         self.owner.member_changed(self, True)
 
     def closed(self, error: Exception | None, now: float) -> None:
@@ -57,7 +66,7 @@ class Member(Neighbour):
         if face is not None:
             face.closed = True
         self.fold()
-        self.crowd.members.remove(self)
+        self.multicast.members.remove(self)
         self.owner.member_changed(self, False)
 
     @property
@@ -77,7 +86,7 @@ class Member(Neighbour):
         body = message.body
         if isinstance(body, Put) and body.shm:
             # Members with shared memory use it towards everybody: there is no value in this.
-            self.crowd.unreadable += 1
+            self.multicast.unreadable += 1
             return
         super().heard(message, priority, reliable)
 
@@ -89,7 +98,7 @@ class Member(Neighbour):
         return super().heard_push(r, reliable)
 
 
-class Crowd:
+class MulticastSession:
     """A group that the node is in."""
 
     def __init__(

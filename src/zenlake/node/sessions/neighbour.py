@@ -7,13 +7,19 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from zenlake.node.answers import Listening
 from zenlake.node.core import Core
 from zenlake.node.entities import SAMPLES
-from zenlake.node.forward import FrameSink, Inbound, Lane, Relay, Way
-from zenlake.node.guard import NO_PAPERS, Papers, admitted, reporter, subject_of
+from zenlake.node.queries.replies import ReplyReader
+from zenlake.node.routes.forward import FrameSink, Inbound, Lane, Relay, Way
+from zenlake.node.routes.routes import Routes
 from zenlake.node.sample import Sample, sample_of
-from zenlake.node.ways import Routes
+from zenlake.node.sessions.admission import (
+    NO_IDENTITY,
+    LinkIdentity,
+    admitted,
+    reporter,
+    subject_of,
+)
 from zenlake.routing.face import Face
 from zenlake.routing.keyids import UNDECLARED, key_flaw
 from zenlake.routing.policy.gate import Counters, Gate, Interceptors
@@ -113,7 +119,7 @@ class Neighbour(Listener):
         self.mtu: int = mtu
         self.attempt: int = attempt
         #: Tells what its link knows of it; asked only if there are rules.
-        self.papers: Callable[[], Papers] | None = None
+        self.link_identity: Callable[[], LinkIdentity] | None = None
         #: What the policy does to what is said in both directions; None: nothing.
         self.interceptors: Interceptors | None = None
         self.ingress: Gate | None = None
@@ -127,7 +133,7 @@ class Neighbour(Listener):
         #: All links of its session, this one among them; each is a neighbour by itself.
         self.links: list[Neighbour] = []
         self.error: Exception | None = None
-        #: Told when the conversation is over, so that the link can be closed.
+        #: ReplyKey when the conversation is over, so that the link can be closed.
         self.finished: Callable[[], None] | None = None
         #: Keys by name, and ways by the very bytes of heads: up to the header of the value.
         self._by_key: dict[str, Inbound] = {}
@@ -144,7 +150,7 @@ class Neighbour(Listener):
         #: Where the messages go that one sink alone hears, and those sinks.
         self._lanes: list[Lane] = []
         self._lane_sinks: list[FrameSink] = []
-        self._listening: Listening = Listening()
+        self._listening: ReplyReader = ReplyReader()
 
     # ------------------------------------------------------------------------------- life
 
@@ -164,10 +170,10 @@ class Neighbour(Listener):
         if finished is not None:
             finished()
 
-    def identity(self) -> Papers:
+    def identity(self) -> LinkIdentity:
         """What its link knows of it."""
-        ask = self.papers
-        return NO_PAPERS if ask is None else ask()
+        ask = self.link_identity
+        return NO_IDENTITY if ask is None else ask()
 
     def obey(self, terms: Terms) -> None:
         """Have the node's policy look at what it sends and is sent."""
@@ -232,12 +238,12 @@ class Neighbour(Listener):
             return
         node = self.node
         if isinstance(message, Response):
-            node.questions.response(face, message)
+            node.queries.response(face, message)
         elif isinstance(message, ResponseFinal):
-            node.questions.response_final(face, message.id)
+            node.queries.response_final(face, message.id)
         elif isinstance(message, Request):
-            node.questions.request(face, message, node.now)
-            node.wake_by(node.now + node.questions.patience(message))
+            node.queries.request(face, message, node.now)
+            node.wake_by(node.now + node.queries.patience(message))
         elif isinstance(message, Declare):
             self._forget_names()
             for link in self.links:

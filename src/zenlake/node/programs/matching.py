@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from zenlake.keys.matching import includes, intersects
 from zenlake.node.core import Core
-from zenlake.node.declared import Declared
 from zenlake.node.entities import REMOTE, SESSION_LOCAL, LocalQuerier, Publication, StatusSink
+from zenlake.node.programs.declared import Declared
 from zenlake.routing.resources import QUERYABLE
 
 

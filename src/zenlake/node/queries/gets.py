@@ -1,4 +1,4 @@
-"""Questions of this node's own programs: what becomes of several answers for one key."""
+"""Queries of this node's own programs: what becomes of several answers for one key."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mypy_extensions import mypyc_attr
 
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.keys.matching import intersects
-from zenlake.node.entities import AnswerSink
+from zenlake.node.entities import ReplySink
 from zenlake.node.sample import Sample
-from zenlake.routing.face import Answer, Asker, Question
+from zenlake.routing.face import Answer, PendingQuery, ReplyReceiver
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Timestamp
@@ -34,7 +34,7 @@ def newer(a: Timestamp | None, b: Timestamp | None) -> bool:
     return a.id > b.id
 
 
-class Told:
+class ReplyKey:
     """A key that answers are about."""
 
     __slots__ = ("asked", "key", "key_expr")
@@ -78,11 +78,11 @@ class Kept:
         return Timestamp(seconds=sample._seconds, fraction=sample._fraction, id=sample._stamp_id)
 
 
-class Get(Asker):
+class Get(ReplyReceiver):
     """A question that one of our programs asked."""
 
     def __init__(
-        self, key: str, consolidation: int, any_key: bool, sink: AnswerSink, qos: int,
+        self, key: str, consolidation: int, any_key: bool, sink: ReplySink, qos: int,
         deadline: float, namespace: Namespace | None = None,
     ) -> None:  # fmt: skip
         """`any_key`: answers about other keys are welcome.
@@ -94,10 +94,10 @@ class Get(Asker):
         self.key: str = key
         self.consolidation: int = consolidation
         self.any_key: bool = any_key
-        self.sink: AnswerSink = sink
+        self.sink: ReplySink = sink
         self.qos: int = qos
         self.deadline: float = deadline
-        self.question: Question | None = None
+        self.question: PendingQuery | None = None
         #: All the questions of our programs that are not over.
         self.asking: set[Get] = set()
         self.kept: dict[str, Kept] = {}
@@ -135,7 +135,7 @@ class Get(Asker):
 
     def value(
         self,
-        told: Told,
+        told: ReplyKey,
         payload: bytes,
         encoding: int,
         seconds: int,

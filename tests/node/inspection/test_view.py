@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from zenlake.keys.matching import intersects
-from zenlake.node import view
-from zenlake.node.groups import Member
-from zenlake.node.metrics import METRICS, Wanted, openmetrics
-from zenlake.node.neighbour import outbox_for
+from zenlake.node.inspection import view
+from zenlake.node.inspection.metrics import METRICS, Wanted, openmetrics
+from zenlake.node.inspection.why import why
 from zenlake.node.node import Node
-from zenlake.node.why import why
+from zenlake.node.sessions.multicast import Member
+from zenlake.node.sessions.neighbour import outbox_for
 from zenlake.testing.network import Host, Network
 from zenlake.transport.multicast import MulticastTerms
 
@@ -317,9 +317,9 @@ def test_members_of_a_group_are_sessions_with_a_group() -> None:
     network = Network()
     node = network.node("n").node
     terms = MulticastTerms(node.zid, 1, 0x0A, 8192, 10_000, False, 2.5, 100, 1 << 20, 0)
-    crowd = node.join("udp/224.0.0.224:7446", terms, outbox_for(False, 2), 0.0)
-    member = Member(crowd, b"\xbb", 1, "192.0.2.1:5000")
-    crowd.members.append(member)
+    multicast = node.join("udp/224.0.0.224:7446", terms, outbox_for(False, 2), 0.0)
+    member = Member(multicast, b"\xbb", 1, "192.0.2.1:5000")
+    multicast.members.append(member)
     member.ways()
     assert view.summary(node, "v", None)["sessions"] == [
         {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.node.clients import Client
 from zenlake.clock import Hlc, ZenohId
-from zenlake.node.forward import RUN
+from zenlake.node.routes.forward import RUN
 from zenlake.node.stamps import Stamps
 from zenlake.testing import spec
 from zenlake.testing.network import Network

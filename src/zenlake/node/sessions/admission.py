@@ -28,7 +28,7 @@ from zenlake.wire.message import Message
 PROTOCOLS: Final[dict[str, str]] = {"wss": "ws"}
 
 
-class Papers:
+class LinkIdentity:
     """What a link knows of a neighbour."""
 
     __slots__ = ("certificates", "interfaces")
@@ -40,15 +40,15 @@ class Papers:
 
 
 #: Of a link that knows nothing.
-NO_PAPERS: Final = Papers((), ())
+NO_IDENTITY: Final = LinkIdentity((), ())
 
 
-def subject_of(src: str, papers: Papers, terms: Terms) -> Subject:
+def subject_of(src: str, identity: LinkIdentity, terms: Terms) -> Subject:
     """The neighbour at the other end of a link from `src`, as far as rules can tell."""
     protocol = src.partition("/")[0]
     return Subject(
-        interfaces=papers.interfaces,
-        cert_common_names=papers.certificates,
+        interfaces=identity.interfaces,
+        cert_common_names=identity.certificates,
         username=terms.user or None,
         link_protocol=PROTOCOLS.get(protocol, protocol),
         zid=ZenohId(terms.zid),
@@ -79,7 +79,7 @@ def admitted(node: Core, face: Face | None, gate: Gate, message: Message, reliab
             message.qos = gate.qos(message, key, reliable)
         return True
     if isinstance(message, Request):
-        node.questions.refuse(face, message)
+        node.queries.refuse(face, message)
     elif isinstance(message, Interest):
         final = DeclareFinal()
         face.send(Declare(interest_id=message.id, qos=CONTROL_QOS, body=final))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.node.connect import ConnectPlan
+from zenlake.node.sessions.connect import ConnectPlan
 
 
 def test_a_peer_keeps_all_its_endpoints() -> None:

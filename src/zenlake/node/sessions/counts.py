@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zenlake.node.neighbour import Neighbour
+from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.regions import ROLE_NAMES
 
 #: The lanes by their number on the wire.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.node.gets import LATEST, MONOTONIC, NONE, Get, newer
+from zenlake.node.queries.gets import LATEST, MONOTONIC, NONE, Get, newer
 from zenlake.testing.recorders import Answers
 from zenlake.wire.codec_zenoh import Del, Err, Put, Reply, Timestamp
 

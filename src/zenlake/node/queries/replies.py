@@ -1,8 +1,8 @@
 """Answers on the short way: written without a message, and read without one.
 
 Most answers are a value on a key and nothing else. To one question they differ only in the two,
-so everything around them is written once (`AnswerHead`); and whoever asked has heard most keys
-before, so that a key is made once from its bytes (`Told`) and a `Sample` from the rest.
+so everything around them is written once (`ReplyHead`); and whoever asked has heard most keys
+before, so that a key is made once from its bytes (`ReplyKey`) and a `Sample` from the rest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.keys.keyexpr import KeyExpr
-from zenlake.node.entities import AnswerHead, Incoming
-from zenlake.node.gets import Get, Told
+from zenlake.node.entities import IncomingQuery, ReplyHead
+from zenlake.node.queries.gets import Get, ReplyKey
 from zenlake.routing.face import Face
 from zenlake.transport.framing import vle
 from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
@@ -35,10 +35,10 @@ from zenlake.wire.numbers import (
 TOLD: Final = 1 << 14
 
 
-LONG_WAY: Final = AnswerHead(None, b"", b"", 0, False)
+LONG_WAY: Final = ReplyHead(None, b"", b"", 0, False)
 
 
-def answer_head(incoming: Incoming) -> AnswerHead:
+def reply_head(incoming: IncomingQuery) -> ReplyHead:
     """How to answer a question on the short way, if that is possible."""
     question = incoming.branch.question
     source = question.source
@@ -61,17 +61,17 @@ def answer_head(incoming: Incoming) -> AnswerHead:
     border = 2 + len(vle(question.id))  # header, id, scope; then the key, behind its length
     behind = head[border + 2 :] + bytes((REPLY,)) + put_head()
     priority = question.qos & QOS_PRIORITY
-    return AnswerHead(outbox, head[:border], behind, priority, bool(question.qos & QOS_BLOCK))
+    return ReplyHead(outbox, head[:border], behind, priority, bool(question.qos & QOS_BLOCK))
 
 
-def answer_value(incoming: Incoming, name: bytes, value: bytes) -> bool:
+def reply_value(incoming: IncomingQuery, name: bytes, value: bytes) -> bool:
     """Answer with a value, `name` being its key behind a length; False: go the long way.
 
     Needs no lock of the node: everything is settled when the first answer is written.
     """
     head = incoming.head
     if head is None:
-        head = answer_head(incoming)
+        head = reply_head(incoming)
         incoming.head = head
     outbox = head.outbox
     if outbox is None:
@@ -82,14 +82,14 @@ def answer_value(incoming: Incoming, name: bytes, value: bytes) -> bool:
     return True
 
 
-class Listening:
+class ReplyReader:
     """Reads the answers of one neighbour."""
 
     __slots__ = ("_raw", "_responder", "_told")
 
     def __init__(self) -> None:
         """Nothing was told yet."""
-        self._told: dict[bytes, Told] = {}
+        self._told: dict[bytes, ReplyKey] = {}
         #: Who answered last, and the bytes that said so.
         self._raw: bytes = b""
         self._responder: Responder | None = None
@@ -161,11 +161,11 @@ class Listening:
         self._responder = responder
         return True
 
-    def _learn(self, name: bytes) -> Told:
+    def _learn(self, name: bytes) -> ReplyKey:
         """A key that was not heard of before."""
         if len(self._told) >= TOLD:
             self._told = {}
         key = Reader(name).text(len(name))
-        told = Told(key, KeyExpr.trusted(key))
+        told = ReplyKey(key, KeyExpr.trusted(key))
         self._told[name] = told
         return told

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from zenlake.node.counts import PRIORITIES, SessionCounts, counts_of
-from zenlake.node.neighbour import Neighbour
+from zenlake.node.inspection.view import DECLARED, sessions, zid_text
 from zenlake.node.node import Node
+from zenlake.node.sessions.counts import PRIORITIES, SessionCounts, counts_of
+from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.node.traffic import OTHER, Prefixes
-from zenlake.node.view import DECLARED, sessions, zid_text
 from zenlake.routing.regions import LOCAL, ROLE_NAMES
 
 Kind = Literal["counter", "gauge", "info"]
@@ -225,7 +225,7 @@ def _node(node: Node) -> Iterator[Row]:
                 held[name, "local" if face.role == LOCAL else "remote"] += 1
     for (name, where), many in held.items():
         yield RESOURCES, {"resource": name, "locality": where}, many
-    yield QUERIES, {}, len(node.questions.open)
+    yield QUERIES, {}, len(node.queries.open)
 
 
 def _sessions(node: Node, wanted: Wanted) -> Iterator[tuple[dict[str, str], SessionCounts]]:
@@ -283,8 +283,8 @@ def _session(labels: dict[str, str], counts: SessionCounts) -> Iterator[Row]:
 def _keys(node: Node) -> Iterator[Row]:
     heard = node.traffic.heard.copy()
     speakers: list[Neighbour] = list(node.neighbours)
-    for crowd in node.sessions.crowds:
-        speakers.extend(crowd.members)
+    for multicast in node.sessions.multicasts:
+        speakers.extend(multicast.members)
     for neighbour in speakers:
         for way in neighbour.ways():
             heard.add(way.key, way.samples, way.size)

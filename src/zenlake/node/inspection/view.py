@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from zenlake.clock import ZenohId
 from zenlake.keys.matching import intersects
-from zenlake.node.counts import SessionCounts, counts_of
-from zenlake.node.groups import Member
-from zenlake.node.neighbour import Neighbour
 from zenlake.node.node import Node
+from zenlake.node.sessions.counts import SessionCounts, counts_of
+from zenlake.node.sessions.multicast import Member
+from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.face import Face
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.regions import (
@@ -65,7 +65,11 @@ def summary(node: Node, version: str, metadata: object, stats: bool = False) -> 
         "plugins": None,
         "sessions": [
             *(session(node, neighbour, stats) for neighbour in sessions(node)),
-            *(member_of(member) for crowd in node.sessions.crowds for member in crowd.members),
+            *(
+                member_of(member)
+                for multicast in node.sessions.multicasts
+                for member in multicast.members
+            ),
         ],
         "version": version,
         "zid": zid_text(node.zid),
@@ -112,7 +116,7 @@ def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
 def member_of(member: Member) -> Plain:
     """Somebody in the same multicast group."""
     return {
-        "group": member.crowd.place,
+        "group": member.multicast.place,
         "links": [{"dst": member.dst, "src": member.src}],
         "peer": str(member.zid),
         "whatami": str(member.whatami),
@@ -237,15 +241,15 @@ def _place(entity: Entity, face: Face) -> None:
 
 def graphs(node: Node) -> dict[str, str]:
     """The networks that it is part of, by region, as Graphviz draws them."""
-    surroundings = node.surroundings
+    topology = node.topology
     found: dict[str, str] = {}
     if node.mode == PEER:
-        found[region_name(NORTH)] = dot([(0, node.zid), *surroundings.gossip.known()], [])
-    for region, mesh in surroundings.meshes.items():
+        found[region_name(NORTH)] = dot([(0, node.zid), *topology.gossip.known()], [])
+    for region, mesh in topology.meshes.items():
         found[region_name(region)] = _map(mesh)
     for index in range(len(node.settings.south or ()) if node.mode == ROUTER else 0):
         found.setdefault(region_name(south(index, ROUTER)), dot([(0, node.zid)], []))
-    for region, introductions in surroundings.introductions.items():
+    for region, introductions in topology.introductions.items():
         found[region_name(region)] = dot([(0, node.zid), *introductions.known()], [])
     return found
 
@@ -307,8 +311,8 @@ def traffic(node: Node, wanted: Callable[[str], bool], limit: int) -> Plain:
     """What passed on each key, the most first; `limit` bounds the rows."""
     rows: list[tuple[int, str, str, str, int]] = []
     speakers = [neighbour for neighbour in node.neighbours if neighbour.face is not None]
-    for crowd in node.sessions.crowds:
-        speakers.extend(crowd.members)
+    for multicast in node.sessions.multicasts:
+        speakers.extend(multicast.members)
     for neighbour in speakers:
         face = neighbour.face
         assert face is not None

@@ -5,26 +5,31 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.node.core import Core
-from zenlake.node.declared import Declared
 from zenlake.node.entities import (
     ANY,
     REMOTE,
     SESSION_LOCAL,
-    AnswerSink,
-    Incoming,
+    IncomingQuery,
     LocalQuerier,
     LocalQueryable,
     LocalSubscriber,
     Publication,
     PublicationRoutes,
-    QuestionSink,
+    QuerySink,
+    ReplySink,
     SampleSink,
 )
-from zenlake.node.gets import AUTO, LATEST, NONE, Get
-from zenlake.node.liveliness import Liveliness
-from zenlake.node.matching import Matching
-from zenlake.node.wishes import QUERYABLES, SUBSCRIBERS, Wish, Wishes
-from zenlake.routing.face import BOTH, Answer, Branch, Face, Question
+from zenlake.node.programs.declared import Declared
+from zenlake.node.programs.interests import (
+    QUERYABLES,
+    SUBSCRIBERS,
+    ProgramInterest,
+    ProgramInterests,
+)
+from zenlake.node.programs.liveliness import Liveliness
+from zenlake.node.programs.matching import Matching
+from zenlake.node.queries.gets import AUTO, LATEST, NONE, Get
+from zenlake.routing.face import BOTH, Answer, Branch, Face, PendingQuery
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
 from zenlake.wire.codec_network import Request, Responder, TimestampStack
@@ -55,9 +60,9 @@ class Local(Declared):
         self.keys: set[str] = set()
         #: Our queryables that still work on a branch.
         self._working: dict[Branch, int] = {}
-        self.wishes: Wishes = Wishes(node, self)
+        self.interests: ProgramInterests = ProgramInterests(node, self)
         self.matching: Matching = Matching(node, self)
-        self.liveliness: Liveliness = Liveliness(node, self, self.wishes)
+        self.liveliness: Liveliness = Liveliness(node, self, self.interests)
 
     # ------------------------------------------------------------------------------ subscribers
 
@@ -111,10 +116,10 @@ class Local(Declared):
         self.node.tables.version += 1  # publications learn of the number
 
     def greet(self, face: Face, now: float) -> None:
-        """Tell a new neighbour our short names for keys, and show it what we wish."""
+        """Tell a new neighbour our short names for keys, and show it what we interest."""
         for key in self.keys:
             face.wire_key(key, True)
-        self.wishes.greet(face, now)
+        self.interests.greet(face, now)
 
     def undeclare_key(self, key: str) -> None:
         """Tell new neighbours no number for it; those of now keep theirs, which may be in use."""
@@ -131,7 +136,7 @@ class Local(Declared):
         )
         self.publications[publication.eid] = publication
         if publication.destination != SESSION_LOCAL:
-            self.wishes.add(publication.eid, Wish(SUBSCRIBERS, key, BOTH))
+            self.interests.add(publication.eid, ProgramInterest(SUBSCRIBERS, key, BOTH))
         publication.matching = self.matching.of_publisher(publication)
         return publication
 
@@ -163,7 +168,7 @@ class Local(Declared):
         """Undeclare a publisher."""
         if self.publications.pop(publication.eid, None) is None:
             return
-        self.wishes.remove(publication.eid)
+        self.interests.remove(publication.eid)
         for sink in publication.status_sinks:
             sink.end()
 
@@ -172,7 +177,7 @@ class Local(Declared):
     def queryable(
         self,
         key: str,
-        sink: QuestionSink,
+        sink: QuerySink,
         complete: bool,
         origin: int = ANY,
         whole: bool = False,
@@ -200,7 +205,7 @@ class Local(Declared):
         local = branch.question.source is self.node.face
         asked = self.asked(key, target, local)
         if not asked:
-            self.node.questions.close(branch)
+            self.node.queries.close(branch)
             return
         self._working[branch] = len(asked)
         stack = branch.stack
@@ -210,11 +215,11 @@ class Local(Declared):
         for queryable in asked:
             called = key if queryable.whole or name is None else name
             queryable.sink.push(
-                Incoming(self, branch, queryable.eid, called, body, stack, queryable.whole)
+                IncomingQuery(self, branch, queryable.eid, called, body, stack, queryable.whole)
             )
 
     def answer(
-        self, incoming: Incoming, key: str, body: Answer, express: bool | None = None
+        self, incoming: IncomingQuery, key: str, body: Answer, express: bool | None = None
     ) -> bool:
         """One of our queryables answers; False if there was no room for it.
 
@@ -229,9 +234,9 @@ class Local(Declared):
             if branch.question.asker is None:
                 stack = self.node.stamped(stack, ROUTE)
         whole = key if incoming.whole else self.outside(key)
-        return self.node.questions.answer(branch, whole, body, responder, stack, express)
+        return self.node.queries.answer(branch, whole, body, responder, stack, express)
 
-    def answered(self, incoming: Incoming) -> None:
+    def answered(self, incoming: IncomingQuery) -> None:
         """One of our queryables is done with a question."""
         if incoming.done:
             return
@@ -242,7 +247,7 @@ class Local(Declared):
             self._working[branch] = left
         else:
             self._working.pop(branch, None)
-            self.node.questions.close(branch)
+            self.node.queries.close(branch)
 
     # --------------------------------------------------------------------------------- asking
 
@@ -251,7 +256,7 @@ class Local(Declared):
         querier = LocalQuerier(self.eid(), key, target, destination)
         self.queriers[querier.eid] = querier
         if destination != SESSION_LOCAL:
-            self.wishes.add(querier.eid, Wish(QUERYABLES, key, BOTH))
+            self.interests.add(querier.eid, ProgramInterest(QUERYABLES, key, BOTH))
         querier.matching = self.matching.of_querier(querier)
         return querier
 
@@ -259,7 +264,7 @@ class Local(Declared):
         """Undeclare a querier."""
         if self.queriers.pop(querier.eid, None) is None:
             return
-        self.wishes.remove(querier.eid)
+        self.interests.remove(querier.eid)
         for sink in querier.status_sinks:
             sink.end()
 
@@ -267,7 +272,7 @@ class Local(Declared):
         self,
         key: str,
         parameters: str,
-        sink: AnswerSink,
+        sink: ReplySink,
         *,
         target: int = 0,
         consolidation: int = AUTO,
@@ -287,7 +292,7 @@ class Local(Declared):
             consolidation = NONE if timed else LATEST
         get = Get(key, consolidation, any_key, sink, qos, node.now + timeout, self.namespace)
         whole = self.outside(key)
-        question = Question(node.face, 0, qos, get)
+        question = PendingQuery(node.face, 0, qos, get)
         get.question = question
         get.asking = self.gets
         request = Request(
@@ -313,7 +318,7 @@ class Local(Declared):
             targets.append(node.face)
         self.gets.add(get)
         node.wake_by(get.deadline)
-        node.questions.send(question, whole, request, targets, node.now)
+        node.queries.send(question, whole, request, targets, node.now)
         if get.over:
             self.gets.discard(get)
         return get
@@ -327,7 +332,7 @@ class Local(Declared):
         name = (key, target)
         found = self._candidates_of.get(name)
         if found is None:
-            found = node.questions.candidates(node.face, key, target, node.zid)
+            found = node.queries.candidates(node.face, key, target, node.zid)
             self._candidates_of[name] = found
         return found
 
@@ -335,7 +340,7 @@ class Local(Declared):
         """Ask no more."""
         self.gets.discard(get)
         if get.question is not None:
-            self.node.questions.cancel(get.question)
+            self.node.queries.cancel(get.question)
         if not get.over:
             get.over = True
             get.sink.end()
@@ -364,7 +369,7 @@ class Local(Declared):
         for get in [get for get in self.gets if get.deadline <= now]:
             self.gets.discard(get)
             if get.question is not None:
-                self.node.questions.cancel(get.question)
+                self.node.queries.cancel(get.question)
             get.finish(True)
         self.liveliness.expire(now)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.node.core import Core
-from zenlake.node.declared import Declared
+from zenlake.node.programs.declared import Declared
 from zenlake.routing.face import BOTH, CURRENT, Face, InterestOut
 
 #: Of what: flags, as interests have them.
@@ -14,7 +14,7 @@ QUERYABLES: Final = 2
 TOKENS: Final = 4
 
 
-class Wish:
+class ProgramInterest:
     """What one of our programs wants neighbours to tell."""
 
     __slots__ = ("key", "kinds", "mode")
@@ -26,24 +26,24 @@ class Wish:
         self.mode: int = mode
 
 
-class Wishes:
-    """All that is wished, by the entity that wishes it."""
+class ProgramInterests:
+    """All that is wished, by the entity that interests it."""
 
     def __init__(self, node: Core, declared: Declared) -> None:
         """Nothing yet."""
         self.node: Core = node
         self.declared: Declared = declared
-        self.open: dict[int, Wish] = {}
+        self.open: dict[int, ProgramInterest] = {}
 
-    def add(self, eid: int, wish: Wish) -> list[tuple[Face, InterestOut]]:
+    def add(self, eid: int, interest: ProgramInterest) -> list[tuple[Face, InterestOut]]:
         """Show interest to those who tell only when asked."""
-        self.open[eid] = wish
+        self.open[eid] = interest
         tables = self.node.tables
         asked: list[tuple[Face, InterestOut]] = []
         for face in list(tables.faces.values()):
             if tables.asks(face):
-                key = self.declared.outside(wish.key)
-                out = tables.ask(face, wish.kinds, key, wish.mode, None, eid, self.node.now)
+                key = self.declared.outside(interest.key)
+                out = tables.ask(face, interest.kinds, key, interest.mode, None, eid, self.node.now)
                 asked.append((face, out))
         if asked:
             self.node.wake_by(self.node.now + tables.interest_timeout)
@@ -63,12 +63,18 @@ class Wishes:
         """Show a new neighbour all that is wished."""
         tables = self.node.tables
         if tables.asks(face):
-            for eid, wish in list(self.open.items()):
-                if wish.mode != CURRENT:
+            for eid, interest in list(self.open.items()):
+                if interest.mode != CURRENT:
                     # After a reconnection the tokens of before are news again only if they are
                     # new: the tables know which.
                     tables.ask(
-                        face, wish.kinds, self.declared.outside(wish.key), BOTH, None, eid, now
+                        face,
+                        interest.kinds,
+                        self.declared.outside(interest.key),
+                        BOTH,
+                        None,
+                        eid,
+                        now,
                     )
 
     def forget(self, eid: int) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zenlake.errors import ClosedError, HandshakeError, RemoteError
-from zenlake.node.connect import Attempt, ConnectPlan
 from zenlake.node.core import Core
-from zenlake.node.counts import Past
-from zenlake.node.groups import Crowd
-from zenlake.node.local import Local
-from zenlake.node.neighbour import Neighbour, SessionOwner
+from zenlake.node.programs.local import Local
 from zenlake.node.rejections import KEY, PENDING, PROTOCOL, UNDECODABLE
-from zenlake.node.surroundings import Surroundings
-from zenlake.node.ways import Routes
+from zenlake.node.routes.routes import Routes
+from zenlake.node.sessions.connect import Attempt, ConnectPlan
+from zenlake.node.sessions.counts import Past
+from zenlake.node.sessions.multicast import MulticastSession
+from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
+from zenlake.node.sessions.topology import Topology
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Counters
 from zenlake.routing.policy.messages import FLOWS
@@ -60,7 +60,7 @@ class Sessions(SessionOwner):
         node: Core,
         routes: Routes,
         local: Local,
-        surroundings: Surroundings,
+        topology: Topology,
         make_outbox: Callable[[bool, int], Outbox],
     ) -> None:
         """`make_outbox` makes one for a link: (stream, depth of its queues)."""
@@ -69,12 +69,12 @@ class Sessions(SessionOwner):
         self.node: Core = node
         self.routes: Routes = routes
         self.local: Local = local
-        self.surroundings: Surroundings = surroundings
+        self.topology: Topology = topology
         self.make_outbox: Callable[[bool, int], Outbox] = make_outbox
         #: A neighbour for each link.
         self.neighbours: list[Neighbour] = []
         #: The multicast groups that the node is in.
-        self.crowds: list[Crowd] = []
+        self.multicasts: list[MulticastSession] = []
         self.past: Past = Past()
         #: What the policy stopped and changed of neighbours that have gone.
         self.stopped_in: Counters = Counters()
@@ -96,7 +96,7 @@ class Sessions(SessionOwner):
         self.discovered: list[tuple[float, tuple[str, ...], bytes]] = []
         #: Connections to discovered nodes that the edge should make now.
         self.started: list[Attempt] = []
-        #: Told when sessions open and close: (neighbour, opened).
+        #: ReplyKey when sessions open and close: (neighbour, opened).
         self.on_session: Callable[[Neighbour, bool], None] | None = None
 
     # ------------------------------------------------------------------------------------ links
@@ -245,8 +245,8 @@ class Sessions(SessionOwner):
         face.on_illegal_key = _reporter(neighbour)
         self.plan.opened(neighbour.attempt)
         node.wake_by(unicast.deadline)
-        self.surroundings.greet(face)
-        node.wake_by(self.surroundings.deadline())
+        self.topology.greet(face)
+        node.wake_by(self.topology.deadline())
         node.tables.add(face, now)
         self.local.greet(face, now)
         if mutual:
@@ -314,10 +314,10 @@ class Sessions(SessionOwner):
                 del self.by_zid[face.zid]
                 self.plan.released(face.zid, now)
             face.closed = True
-            node.questions.remove(face)
+            node.queries.remove(face)
             node.tables.remove(face)
-            self.surroundings.part(face)
-            node.wake_by(self.surroundings.deadline())
+            self.topology.part(face)
+            node.wake_by(self.topology.deadline())
             if self.on_session is not None:
                 self.on_session(neighbour, False)
         if neighbour.attempt:
@@ -360,10 +360,10 @@ class Sessions(SessionOwner):
         face = neighbour.face
         if face is None:
             return
-        for known in self.surroundings.heard(face, message):
+        for known in self.topology.heard(face, message):
             delay = gossip_delay(self.node.random())
             self.discover(known.zid, known.role, known.locators, self.gossip_connect, delay)
-        self.node.wake_by(self.surroundings.deadline())
+        self.node.wake_by(self.topology.deadline())
 
     def discover(
         self, zid: bytes, role: int, locators: list[str], autoconnect: Autoconnect, delay: float
@@ -390,14 +390,14 @@ class Sessions(SessionOwner):
                     self.started.append(attempt)
         return min([item[0] for item in self.discovered], default=float("inf"))
 
-    def join(self, place: str, terms: MulticastTerms, outbox: Outbox) -> Crowd:
+    def join(self, place: str, terms: MulticastTerms, outbox: Outbox) -> MulticastSession:
         """Be a member of a multicast group from now on."""
         node = self.node
-        crowd = Crowd(node, self.routes, self, place, terms, outbox)
-        self.crowds.append(crowd)
-        node.group_faces.append(crowd.face)
+        multicast = MulticastSession(node, self.routes, self, place, terms, outbox)
+        self.multicasts.append(multicast)
+        node.group_faces.append(multicast.face)
         node.tables.version += 1  # every publication finds its route anew
-        return crowd
+        return multicast
 
     def member_changed(self, neighbour: Neighbour, joined: bool) -> None:
         """A member of a multicast group joined it, or left it."""

@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 from zenlake.keys.matching import intersects
-from zenlake.node.counts import counts_of
-from zenlake.node.neighbour import Neighbour
-from zenlake.node.node import Node
-from zenlake.node.view import (
+from zenlake.node.inspection.view import (
     ENTITIES,
     Entity,
     Plain,
@@ -19,6 +16,9 @@ from zenlake.node.view import (
     whatami,
     zid_text,
 )
+from zenlake.node.node import Node
+from zenlake.node.sessions.counts import counts_of
+from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.face import Face
 from zenlake.routing.policy import KINDS
 from zenlake.routing.policy.gate import Gate
@@ -72,7 +72,7 @@ def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
         "link": neighbour.dst,
         "carried": face.carried,
         # Whom it speaks with directly, as far as it has told.
-        "links": sorted(map(zid_text, node.surroundings.links_of(face))),
+        "links": sorted(map(zid_text, node.topology.links_of(face))),
         # What comes from it: by itself, not from beyond it.
         "goes_to": _names(
             destinations(node.tables, node.borders, face, key, node.borders.root_of(face, 0))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.keys.matching import intersects
 from zenlake.node.core import Core
-from zenlake.node.declared import Declared
 from zenlake.node.entities import (
-    AnswerSink,
-    LivelinessGet,
+    LivelinessQuery,
     LivelinessSubscriber,
+    ReplySink,
     SampleSink,
     Token,
 )
+from zenlake.node.programs.declared import Declared
+from zenlake.node.programs.interests import TOKENS, ProgramInterest, ProgramInterests
 from zenlake.node.sample import Sample, sample_of
-from zenlake.node.wishes import TOKENS, Wish, Wishes
 from zenlake.routing.face import BOTH, CURRENT, FUTURE, Face, InterestOut
 from zenlake.routing.resources import TOKEN
 from zenlake.wire.codec_network import Push
@@ -24,14 +24,14 @@ from zenlake.wire.codec_zenoh import Del, Err, Put
 class Liveliness:
     """The tokens of our programs, and what they want to know of tokens."""
 
-    def __init__(self, node: Core, declared: Declared, wishes: Wishes) -> None:
+    def __init__(self, node: Core, declared: Declared, interests: ProgramInterests) -> None:
         """Nobody yet."""
         self.node: Core = node
         self.declared: Declared = declared
-        self.wishes: Wishes = wishes
+        self.interests: ProgramInterests = interests
         self.tokens: dict[int, Token] = {}
         self.watchers: dict[int, LivelinessSubscriber] = {}
-        self.gets: dict[int, LivelinessGet] = {}
+        self.gets: dict[int, LivelinessQuery] = {}
 
     def token(self, key: str) -> Token:
         """Be alive under a key."""
@@ -52,13 +52,15 @@ class Liveliness:
         if history:
             for alive in self.alive(key):
                 sink.push(token_sample(alive, True))
-        self.wishes.add(subscriber.eid, Wish(TOKENS, key, BOTH if history else FUTURE))
+        self.interests.add(
+            subscriber.eid, ProgramInterest(TOKENS, key, BOTH if history else FUTURE)
+        )
         return subscriber
 
     def unwatch(self, subscriber: LivelinessSubscriber) -> None:
         """Be told no more."""
         if self.watchers.pop(subscriber.eid, None) is not None:
-            self.wishes.remove(subscriber.eid)
+            self.interests.remove(subscriber.eid)
             subscriber.sink.end()
 
     def alive(self, key: str) -> list[str]:
@@ -71,14 +73,14 @@ class Liveliness:
                     found.append(name)
         return found
 
-    def get(self, key: str, sink: AnswerSink, timeout: float) -> LivelinessGet:
+    def get(self, key: str, sink: ReplySink, timeout: float) -> LivelinessQuery:
         """Ask who is alive now."""
-        get = LivelinessGet(self.declared.eid(), key, sink, self.node.now + timeout)
+        get = LivelinessQuery(self.declared.eid(), key, sink, self.node.now + timeout)
         for alive in self.alive(key):
             get.seen.add(alive)
             sink.push(alive, Put(), None, 5)
         self.gets[get.eid] = get
-        for face, out in self.wishes.add(get.eid, Wish(TOKENS, key, CURRENT)):
+        for face, out in self.interests.add(get.eid, ProgramInterest(TOKENS, key, CURRENT)):
             if not out.final:
                 get.waiting.add((face.id, out.id))
         self.node.wake_by(get.deadline)
@@ -86,14 +88,14 @@ class Liveliness:
             self._over(get)
         return get
 
-    def cancel(self, get: LivelinessGet) -> None:
+    def cancel(self, get: LivelinessQuery) -> None:
         """Ask no more."""
         if get.eid in self.gets:
             self._over(get)
 
-    def _over(self, get: LivelinessGet) -> None:
+    def _over(self, get: LivelinessQuery) -> None:
         self.gets.pop(get.eid, None)
-        self.wishes.forget(get.eid)
+        self.interests.forget(get.eid)
         get.sink.end()
 
     def changed(self, key: str, name: str, face: Face, added: bool) -> None:
@@ -126,7 +128,7 @@ class Liveliness:
         if not self._still_waiting(get):
             self._over(get)
 
-    def _still_waiting(self, get: LivelinessGet) -> bool:
+    def _still_waiting(self, get: LivelinessQuery) -> bool:
         faces = self.node.tables.faces
         for face_id, id in get.waiting:
             face = faces.get(face_id)

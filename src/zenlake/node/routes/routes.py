@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.core import Core
-from zenlake.node.declared import Declared
 from zenlake.node.entities import Publication, PublicationRoutes, Remote
-from zenlake.node.forward import FrameSink, Inbound, Relay
+from zenlake.node.programs.declared import Declared
+from zenlake.node.routes.forward import FrameSink, Inbound, Relay
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Gate
 from zenlake.routing.policy.messages import PUT

@@ -1,0 +1,1 @@
+"""What the programs of a node have declared and asked."""

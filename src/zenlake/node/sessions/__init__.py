@@ -1,0 +1,1 @@
+"""Links, neighbours and sessions of a node, and the network beyond them."""
