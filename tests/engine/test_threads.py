@@ -360,7 +360,8 @@ def test_sessions_are_opened_and_closed_by_many_threads_at_once() -> None:
         events = middle.info.declare_transport_events_listener()
 
         # Made beforehand: what is said of warnings holds for all threads.
-        settings = config(connect__endpoints=f'["{where(middle)}"]')
+        # A peer is open after this many milliseconds, even without the session that is asked for.
+        settings = config(connect__endpoints=f'["{where(middle)}"]', scouting__delay="10000")
 
         def live(number: int) -> None:
             for _ in range(4):
