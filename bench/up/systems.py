@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import queue
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,21 +29,30 @@ def free_port() -> int:
 
 
 class Program:
-    """A process that says in JSON that it is ready."""
+    """A process that says in JSON that it is ready, and maybe more; all of it is read."""
 
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+    def __init__(self, arguments: Sequence[str], log: Path, ready: str = "") -> None:
+        """`ready`: what it calls ready; without, the first thing that it says will do."""
         self.log = log
+        self._said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         with log.open("ab") as file:
             self.process = subprocess.Popen(
                 [sys.executable, *arguments],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
             )  # fmt: skip
-        self.told()
+        threading.Thread(target=self._hear, daemon=True).start()
+        while self.told().get("ready") != ready and ready:
+            pass
+
+    def _hear(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._said.put(line)
+        self._said.put(None)
 
     def told(self) -> dict[str, Any]:
         """The next thing that it says."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        while (line := self._said.get(timeout=600)) is not None:
             if line.startswith("{"):
                 found: dict[str, Any] = json.loads(line)
                 return found
@@ -104,9 +115,10 @@ class System:
         self.endpoint = f"tcp/127.0.0.1:{free_port()}"
         self.programs: list[Program] = []
 
-    def start(self, arguments: Sequence[str]) -> None:
+    def start(self, arguments: Sequence[str], ready: str = "") -> None:
         """Run one more program of it, and wait until it is ready."""
-        self.programs.append(Program(arguments, self.folder / f"{len(self.programs)}.log"))
+        log = self.folder / f"{len(self.programs)}.log"
+        self.programs.append(Program(arguments, log, ready))
 
     def stop(self) -> None:
         """Stop all of it, the last first."""
@@ -160,7 +172,7 @@ class Up(System):
         super().__init__(folder, lake)
         given = ["--data", str(folder / "data"), "-l", self.endpoint, "--no-multicast-scouting"]
         given += ["--json", "--lake" if lake else "--no-lake"]
-        self.start(["-m", "zenlake", "up", *given])
+        self.start(["-m", "zenlake", "up", *given], "all")
 
 
 class Record(System):
