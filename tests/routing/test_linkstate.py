@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from zenlake.clock import ZenohId
 from zenlake.errors import DecodeError
-from zenlake.routing.linkstate import LATEST_SN, MAX_NODES, LinkStateTable, Outgoing
+from zenlake.linkstate import Outgoing
+from zenlake.routing.linkstate import LATEST_SN, MAX_NODES, LinkStateTable
 from zenlake.wire import (
     Frame,
     LinkState,

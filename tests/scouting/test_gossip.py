@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.errors import DecodeError
-from zenlake.scouting import Gossip, Known
+from zenlake.linkstate import KnownNode
+from zenlake.scouting import Gossip
 from zenlake.scouting import gossip as gossip_module
 from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, read_network, write
 
@@ -92,7 +93,7 @@ def test_a_peer_learns_from_what_a_real_peer_said() -> None:
     gossip = peer(C, 31022)
     assert said(gossip.added(9, A, PEER)) == [(9, HEARD["from C"])]
     known, out = gossip.received(9, heard("to C when it came"))
-    assert known == [Known(B, PEER, ("tcp/127.0.0.1:31012",))]
+    assert known == [KnownNode(B, PEER, ("tcp/127.0.0.1:31012",))]
     assert out == []
 
 
@@ -170,7 +171,7 @@ def test_what_a_neighbour_says_of_others_stays_here() -> None:
     gossip.added(1, B, PEER)
     gossip.added(2, C, PEER)
     known, out = gossip.received(1, states(word(b"\x07", 9, "tcp/far:1", psid=3, role=ROUTER)))
-    assert known == [Known(b"\x07", ROUTER, ("tcp/far:1",))]
+    assert known == [KnownNode(b"\x07", ROUTER, ("tcp/far:1",))]
     assert out == []
 
 
@@ -201,8 +202,8 @@ def test_an_entry_without_an_id_is_about_the_node_of_that_number() -> None:
     gossip.received(1, states(word(b"\x07", 1, "tcp/x:1", psid=5)))
     gossip.received(2, states(word(b"\x08", 1, "tcp/y:1", psid=5)))
     update = LinkState(psid=5, sn=2, whatami=PEER, locators=("tcp/z:1",), links=())
-    assert gossip.received(1, states(update))[0] == [Known(b"\x07", PEER, ("tcp/z:1",))]
-    assert gossip.received(2, states(update))[0] == [Known(b"\x08", PEER, ("tcp/z:1",))]
+    assert gossip.received(1, states(update))[0] == [KnownNode(b"\x07", PEER, ("tcp/z:1",))]
+    assert gossip.received(2, states(update))[0] == [KnownNode(b"\x08", PEER, ("tcp/z:1",))]
     unknown = LinkState(psid=6, sn=2, whatami=PEER, locators=("tcp/z:1",), links=())
     assert gossip.received(1, states(unknown)) == ([], [])
     assert gossip.passed_over == 1

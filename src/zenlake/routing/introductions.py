@@ -10,7 +10,7 @@ that can reach each other only one carries what a peer says, the one with the gr
 peer should hear it hears from the gateway where it comes from, if that is one of its own, or else
 from that same one.
 
-The words are those of link states (see `linkstate`), in a numbering of their own.
+The words are those of link states (`zenlake.linkstate`), in a numbering of their own.
 """
 
 from __future__ import annotations
@@ -18,10 +18,18 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final, final
 
-from zenlake.routing.linkstate import LINK_STATE, MAX_LOCATORS, MAX_NODES, Known, Outgoing
-from zenlake.values.qos import QOS_CONTROL
+from zenlake.linkstate import (
+    MAX_LOCATORS,
+    KnownNode,
+    NodeNames,
+    NodeNumbers,
+    Outgoing,
+    read_entries,
+    write_entries,
+)
+from zenlake.routing.linkstate import MAX_NODES
 from zenlake.values.whatami import WhatAmI
-from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
+from zenlake.wire import LinkState, Oam
 
 __all__ = ["Introductions"]
 
@@ -43,7 +51,7 @@ class _Peer:
         self.sn: int = 0
         self.locators: tuple[str, ...] | None = None
         self.links: set[bytes] = set()
-        self.names: dict[int, bytes] = {}
+        self.names: NodeNames = NodeNames(MAX_NODES)
         #: Those whom it calls routers of its own.
         self.gateways: set[bytes] = set()
 
@@ -58,7 +66,7 @@ class Introductions:
         targets: the roles of those who are told where others listen.
     """
 
-    __slots__ = ("_free", "_peers", "_zid", "gossip", "passed_over", "targets")
+    __slots__ = ("_numbers", "_peers", "_zid", "gossip", "passed_over", "targets")
 
     def __init__(self, zid: bytes, gossip: bool = True, targets: int = 0b011) -> None:
         self.gossip: bool = gossip
@@ -67,14 +75,13 @@ class Introductions:
         """How many entries were about nobody known, or beyond what is remembered."""
         self._zid: bytes = zid
         self._peers: dict[int, _Peer] = {}
-        self._free: list[int] = []
+        self._numbers: NodeNumbers = NodeNumbers()
 
     def added(self, link: int, zid: bytes) -> Outgoing:
         """A session with a peer is open, known as `link` until it is removed."""
         heard = [self._entry(peer) for peer in self._peers.values() if peer.sn > 0]
-        psid = self._free.pop() if self._free else len(self._peers) + 1
-        self._peers[link] = _Peer(psid, zid)
-        return [(link, _message(heard))]
+        self._peers[link] = _Peer(self._numbers.take(), zid)
+        return [(link, write_entries(heard))]
 
     def known(self) -> list[tuple[int, bytes]]:
         """The peers it serves, with its number for each."""
@@ -84,31 +91,31 @@ class Introductions:
         """The session with a peer is over."""
         peer = self._peers.pop(link, None)
         if peer is not None:
-            self._free.append(peer.psid)
+            self._numbers.give_back(peer.psid)
 
-    def received(self, link: int, message: Oam) -> tuple[list[Known], Outgoing]:
+    def received(self, link: int, message: Oam) -> tuple[list[KnownNode], Outgoing]:
         """Take what a peer tells: the nodes it made known, and what to tell the others.
 
         Raises `DecodeError` when the body is not made of link states.
         """
         peer = self._peers.get(link)
-        if peer is None or message.id != LINK_STATE or not isinstance(message.body, bytes):
+        if peer is None:
             return [], []
-        entries = read_link_states(message.body)
+        entries = read_entries(message)
         for entry in entries:
             self._name(peer, entry)
         near = {each.zid for each in self._peers.values()}
-        known: dict[bytes, Known] = {}
+        known: dict[bytes, KnownNode] = {}
         news = False
         for entry in entries:
-            zid = entry.zid or peer.names.get(entry.psid, b"")
+            zid = entry.zid or peer.names.get(entry.psid)
             if not zid:
                 self.passed_over += 1
             elif zid == peer.zid:
                 news = self._take(peer, entry) or news
             elif entry.locators and zid not in near and zid != self._zid:
                 locators = entry.locators[:MAX_LOCATORS]
-                known[zid] = Known(zid, entry.whatami or _ROUTER, locators)
+                known[zid] = KnownNode(zid, entry.whatami or _ROUTER, locators)
         return list(known.values()), self._introduced(link, peer) if news else []
 
     def links(self, link: int) -> frozenset[bytes]:
@@ -134,10 +141,9 @@ class Introductions:
     def _name(self, peer: _Peer, entry: LinkState) -> None:
         if not entry.zid:
             return
-        if len(peer.names) >= MAX_NODES and entry.psid not in peer.names:
+        if not peer.names.learn(entry.psid, entry.zid):
             self.passed_over += 1
             return
-        peer.names[entry.psid] = entry.zid
         if entry.gateway:
             peer.gateways.add(entry.zid)
         else:
@@ -149,7 +155,7 @@ class Introductions:
             return False
         peer.sn = entry.sn
         peer.role = entry.whatami or peer.role
-        peer.links = {peer.names[psid] for psid in entry.links if psid in peer.names}
+        peer.links = {zid for zid in map(peer.names.get, entry.links) if zid}
         if entry.locators is None:
             return False
         locators = entry.locators[:MAX_LOCATORS]
@@ -161,7 +167,7 @@ class Introductions:
     def _introduced(self, link: int, peer: _Peer) -> Outgoing:
         if not self.gossip:
             return []
-        message = _message([self._entry(peer)])
+        message = write_entries([self._entry(peer)])
         return [(number, message) for number in self._peers if number != link]
 
     def _entry(self, peer: _Peer) -> LinkState:
@@ -174,7 +180,3 @@ class Introductions:
             locators=peer.locators if told else None,
             links=(),
         )
-
-
-def _message(entries: list[LinkState]) -> Oam:
-    return Oam(id=LINK_STATE, qos=QOS_CONTROL, body=write(LinkStates(entries=tuple(entries))))

@@ -3,13 +3,7 @@
 Each router speaks for itself alone: "these are my links, and this is the n-th time I say so".
 What it says is passed on from router to router until all know it; a greater number wins. So all
 routers come to hold the same states, and compute the same trees from them. The words are entries
-of link states (`Oam` messages with id 1):
-
-    psid    the number that the *sender* of the message gave to the router; 0 is the sender
-    sn      how often the router has spoken; 0: nothing was heard from it yet
-    P W L   its id, its role, its locators; each may be left out
-    links   the psids of its neighbours
-    H       what it would have its links weigh, 0 for no interest
+of link states (`zenlake.linkstate`); a router that has not been heard yet has the version 0.
 
 On a new link everything known is said, with ids. On the others: who the newcomer is (with its
 id, nothing else) and the links of this router (without its id). Of what is heard, a router that
@@ -30,35 +24,30 @@ continues from there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
-from zenlake.values.qos import QOS_CONTROL
+from zenlake.linkstate import (
+    LINK_STATE,
+    MAX_LOCATORS,
+    KnownNode,
+    NodeNames,
+    NodeNumbers,
+    Outgoing,
+    read_entries,
+    write_entries,
+)
 from zenlake.values.whatami import WhatAmI
-from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
+from zenlake.wire import LinkState, Oam
 
-__all__ = ["LINK_STATE", "MAX_NODES", "Known", "LinkStateTable", "Outgoing", "RouterNode"]
+__all__ = ["MAX_NODES", "LinkStateTable", "RouterNode"]
 
-LINK_STATE: Final = 1
-"""The id of `Oam` messages that carry link states."""
 MAX_NODES: Final = 1024
 """The routers that are remembered, and the numbers that one neighbour may use."""
-MAX_LOCATORS: Final = 64
-"""The locators that are kept of one router."""
 LATEST_SN: Final = 1 << 62
 """Beyond this no router can have spoken in earnest."""
 
 #: As nodes name it on the wire; `regions.ROUTER` counts otherwise.
 _ROUTER: Final[int] = WhatAmI.ROUTER.value
-
-Outgoing = list[tuple[int, Oam]]
-
-
-class Known(NamedTuple):
-    """A router that somebody told of, and where it listens."""
-
-    zid: bytes
-    role: int
-    locators: tuple[str, ...]
 
 
 @final
@@ -90,7 +79,7 @@ class _Link:
         #: Whether it has said all it knew when the link came up, as we have.
         self.greeted: bool = False
         self.role: int = role
-        self.names: dict[int, bytes] = {}
+        self.names: NodeNames = NodeNames(MAX_NODES)
 
 
 @final
@@ -107,7 +96,7 @@ class LinkStateTable:
     """
 
     __slots__ = (
-        "_free", "_links", "_locators", "gossip", "introduced", "me", "multihop", "nodes",
+        "_links", "_locators", "_numbers", "gossip", "introduced", "me", "multihop", "nodes",
         "passed_over", "targets", "version", "weights",
     )  # fmt: skip
 
@@ -136,15 +125,14 @@ class LinkStateTable:
         """All routers, this one first."""
         self._locators: Callable[[], list[str]] = locators
         self._links: dict[int, _Link] = {}
-        # Numbers are used again: they travel in 16 bits, and others keep them in arrays.
-        self._free: list[int] = []
+        self._numbers: NodeNumbers = NodeNumbers()
 
     # ------------------------------------------------------------------------------ questions
 
     def named(self, link: int, psid: int) -> bytes:
         """The router that a neighbour calls by a number; empty if it has not said so."""
         found = self._links.get(link)
-        return b"" if found is None else found.names.get(psid, b"")
+        return b"" if found is None else found.names.get(psid)
 
     def psid(self, zid: bytes) -> int:
         """The number this router uses for another; -1 if it does not know it."""
@@ -176,14 +164,14 @@ class LinkStateTable:
             if newcomer:
                 entries.append(self._entry(node, other, introduce=True, linked=False))
             entries.append(self._entry(self.me, other, introduce=False, linked=True))
-            out.append((number, _message(entries)))
+            out.append((number, write_entries(entries)))
         self._links[link] = _Link(zid, role)
         everything = sorted(self.nodes.values(), key=_psid)
         here = self._links[link]
         out.append(
             (
                 link,
-                _message(
+                write_entries(
                     [self._entry(each, here, introduce=True, linked=True) for each in everything]
                 ),
             )
@@ -218,7 +206,7 @@ class LinkStateTable:
         self._spoken()
         return self._to_all(self.me, False)
 
-    def received(self, link: int, message: Oam) -> tuple[list[Known], Outgoing]:
+    def received(self, link: int, message: Oam) -> tuple[list[KnownNode], Outgoing]:
         """Take what a neighbour tells: the routers it made known, and what to pass on.
 
         Raises `DecodeError` when the body is not made of link states.
@@ -226,7 +214,7 @@ class LinkStateTable:
         source = self._links.get(link)
         if source is None or message.id != LINK_STATE or not isinstance(message.body, bytes):
             return [], []
-        states = self._translated(source, message.body)
+        states = self._translated(source, read_entries(message))
         greeted = source.greeted
         source.greeted = True
         fresh: dict[bytes, RouterNode] = {}
@@ -266,7 +254,7 @@ class LinkStateTable:
             entries = [
                 self._entry(node, source, introduce=True, linked=True) for node in outdated.values()
             ]
-            out.append((link, _message(entries)))
+            out.append((link, write_entries(entries)))
         if self.me.sn < quoted:
             self.me.sn = quoted
             out += self.relocated()
@@ -275,20 +263,17 @@ class LinkStateTable:
     # ----------------------------------------------------------------------------- what is told
 
     def _translated(
-        self, source: _Link, body: bytes
+        self, source: _Link, entries: tuple[LinkState, ...]
     ) -> list[tuple[bytes, LinkState, dict[bytes, int]]]:
         """Entries with the ids of whom they are about and of those they list."""
         about: list[tuple[bytes, LinkState]] = []
         self.introduced = []
         # Numbers are learnt first: an entry may list routers that come later.
-        for entry in read_link_states(body):
+        for entry in entries:
             zid = entry.zid
             if not zid:
-                zid = source.names.get(entry.psid, b"")
-            elif source.names.get(entry.psid) != zid and (
-                len(source.names) < MAX_NODES or entry.psid in source.names
-            ):
-                source.names[entry.psid] = zid
+                zid = source.names.get(entry.psid)
+            elif source.names.learn(entry.psid, zid) and source.names.changed:
                 self.version += 1
             if zid and entry.sn < LATEST_SN:
                 about.append((zid, entry))
@@ -300,7 +285,7 @@ class LinkStateTable:
         for zid, entry in about:
             links: dict[bytes, int] = {}
             for at, psid in enumerate(entry.links[:MAX_NODES]):
-                other = source.names.get(psid, b"")
+                other = source.names.get(psid)
                 if other and other != zid:
                     links[other] = entry.weights[at] if entry.weights else 0
             found.append((zid, entry, links))
@@ -329,11 +314,11 @@ class LinkStateTable:
                 fresh[zid] = other
             node.links[zid] = weight
 
-    def _known(self, nodes: list[RouterNode]) -> list[Known]:
+    def _known(self, nodes: list[RouterNode]) -> list[KnownNode]:
         """Those of some routers that say where they listen and are no neighbours."""
         near = {link.zid for link in self._links.values()}
         return [
-            Known(node.zid, node.role or _ROUTER, node.locators)
+            KnownNode(node.zid, node.role or _ROUTER, node.locators)
             for node in nodes
             if node.locators and node.zid not in near
         ]
@@ -353,8 +338,7 @@ class LinkStateTable:
         return self._add(zid, role)
 
     def _add(self, zid: bytes, role: int) -> RouterNode:
-        psid = self._free.pop() if self._free else len(self.nodes)
-        node = RouterNode(psid, zid, role)
+        node = RouterNode(self._numbers.take(), zid, role)
         self.nodes[zid] = node
         return node
 
@@ -371,7 +355,7 @@ class LinkStateTable:
                     seen.add(zid)
                     stack.append(zid)
         for zid in [zid for zid in self.nodes if zid not in seen]:
-            self._free.append(self.nodes.pop(zid).psid)
+            self._numbers.give_back(self.nodes.pop(zid).psid)
 
     # -------------------------------------------------------------------------- what is said
 
@@ -389,12 +373,12 @@ class LinkStateTable:
                     if node.zid != other.zid
                 ]
             if entries:
-                out.append((number, _message(entries)))
+                out.append((number, write_entries(entries)))
         return out
 
     def _to_all(self, node: RouterNode, introduce: bool) -> Outgoing:
         return [
-            (number, _message([self._entry(node, other, introduce=introduce, linked=True)]))
+            (number, write_entries([self._entry(node, other, introduce=introduce, linked=True)]))
             for number, other in self._links.items()
         ]
 
@@ -432,7 +416,3 @@ class LinkStateTable:
 
 def _psid(node: RouterNode) -> int:
     return node.psid
-
-
-def _message(entries: list[LinkState]) -> Oam:
-    return Oam(id=LINK_STATE, qos=QOS_CONTROL, body=write(LinkStates(entries=tuple(entries))))

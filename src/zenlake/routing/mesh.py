@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.linkstate import KnownNode, Outgoing
 from zenlake.routing.announce import RouterRegion
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.keyids import key_flaw
-from zenlake.routing.linkstate import Known, LinkStateTable, Outgoing
+from zenlake.routing.linkstate import LinkStateTable
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
 from zenlake.routing.regions import NORTH, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
@@ -119,7 +120,7 @@ class Mesh(RouterRegion):
             below.discard(face.id)
         return self._changed(self.state.removed(face.id))
 
-    def received(self, face: Face, message: Oam) -> tuple[list[Known], Outgoing]:
+    def received(self, face: Face, message: Oam) -> tuple[list[KnownNode], Outgoing]:
         """A router speaks of the network."""
         version = self.state.version
         known, out = self.state.received(face.id, message)

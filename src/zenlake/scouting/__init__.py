@@ -7,17 +7,15 @@ arguments. A role is its flag, as in a matcher: router 1, peer 2, client 4.
 from __future__ import annotations
 
 from zenlake.scouting.autoconnect import DEFAULT_ROLES, Autoconnect, gossip_delay
-from zenlake.scouting.gossip import LINK_STATE, Gossip, Known
+from zenlake.scouting.gossip import Gossip
 from zenlake.scouting.scout import Answering, Found, Scouting, is_loopback
 
 __all__ = [
     "DEFAULT_ROLES",
-    "LINK_STATE",
     "Answering",
     "Autoconnect",
     "Found",
     "Gossip",
-    "Known",
     "Scouting",
     "gossip_delay",
     "is_loopback",

@@ -2,15 +2,8 @@
 
 A peer says to each new neighbour who it is and where it listens, and of its other neighbours the
 same. When a neighbour's own word arrives, it is passed on to the others: that is how peers find
-each other without multicast. Words are entries of link states (`Oam` messages with id 1):
-
-    psid   the number that the *sender* gave to the node; 0 is the sender itself
-    sn     the version of what is said; a greater one wins
-    P W L  the node's id, its role, its locators; each may be left out
-    links  the psids of the node's neighbours; a peer tells them to routers alone
-
-An entry without an id is about the node that the sender called by that psid before, so every
-link has a table of its own. A peer tells a router of each change of its links as well: the
+each other without multicast. Words are entries of link states (`zenlake.linkstate`), whose links a
+peer tells to routers alone. A peer tells a router of each change of its links as well: the
 router needs them to choose which of several routers serves the peer.
 
 A client takes no part: it neither tells nor is told. The trees of routers are another matter.
@@ -19,36 +12,30 @@ A client takes no part: it neither tells nor is told. The trees of routers are a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
-from zenlake.values.qos import QOS_CONTROL
+from zenlake.linkstate import (
+    MAX_LOCATORS,
+    KnownNode,
+    NodeNames,
+    NodeNumbers,
+    Outgoing,
+    read_entries,
+    write_entries,
+)
 from zenlake.values.whatami import WhatAmI
-from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, write
+from zenlake.wire import LinkState, Oam
 
-__all__ = ["LINK_STATE", "MAX_NODES", "MAX_PSIDS", "Gossip", "Known"]
+__all__ = ["MAX_NODES", "MAX_PSIDS", "Gossip"]
 
-LINK_STATE: Final = 1
-"""The id of `Oam` messages that carry link states."""
 MAX_PSIDS: Final = 4096
 """The numbers that are remembered for one neighbour; entries with more are passed over."""
 MAX_NODES: Final = 4096
 """The nodes beyond the neighbours that are remembered, with multihop."""
-MAX_LOCATORS: Final = 64
-"""The locators that are kept of one node."""
 
 _ROUTER: Final = WhatAmI.ROUTER.value
 _PEER: Final = WhatAmI.PEER.value
 _CLIENT: Final = WhatAmI.CLIENT.value
-
-Outgoing = list[tuple[int, Oam]]
-
-
-class Known(NamedTuple):
-    """A node that a neighbour told of."""
-
-    zid: bytes
-    role: int
-    locators: tuple[str, ...]
 
 
 @final
@@ -78,7 +65,7 @@ class _Neighbour:
         self.zid = zid
         self.gateway = gateway
         self.role = role
-        self.names: dict[int, bytes] = {}
+        self.names = NodeNames(MAX_PSIDS)
 
 
 @final
@@ -94,10 +81,10 @@ class Gossip:
     """
 
     __slots__ = (
-        "_free",
         "_locators",
         "_neighbours",
         "_nodes",
+        "_numbers",
         "_role",
         "_sn",
         "_zid",
@@ -125,8 +112,7 @@ class Gossip:
         self._neighbours: dict[int, _Neighbour] = {}
         # In the order of arrival, which is the order in which they are told.
         self._nodes: dict[bytes, _Node] = {}
-        # Numbers are used again: others may keep them in arrays, so they have to stay small.
-        self._free: list[int] = []
+        self._numbers = NodeNumbers()
 
     def added(self, neighbour: int, zid: bytes, role: int, gateway: bool | None = None) -> Outgoing:
         """A session with a node is open, known as `neighbour` until it is removed.
@@ -156,29 +142,29 @@ class Gossip:
                 self._entry(each, told=True)
                 for each in sorted(self._nodes.values(), key=lambda known: known.psid)
             ]
-            out.append((neighbour, _message(everything)))
+            out.append((neighbour, write_entries(everything)))
         return out
 
-    def received(self, neighbour: int, oam: Oam) -> tuple[list[Known], Outgoing]:
+    def received(self, neighbour: int, oam: Oam) -> tuple[list[KnownNode], Outgoing]:
         """Take what a neighbour tells: the nodes it made known, and what to pass on.
 
         Nodes that are neighbours themselves are not made known again. Raises `DecodeError` when
         the body is not made of link states.
         """
         source = self._neighbours.get(neighbour)
-        if source is None or oam.id != LINK_STATE or not isinstance(oam.body, bytes):
+        if source is None:
             return [], []
-        known: dict[bytes, Known] = {}
+        known: dict[bytes, KnownNode] = {}
         news: dict[bytes, _Node] = {}
         connected = {each.zid for each in self._neighbours.values()}
-        for entry in read_link_states(oam.body):
+        for entry in read_entries(oam):
             zid = self._named(source, entry)
             if not zid or zid == self._zid:
                 continue
             locators = None if entry.locators is None else entry.locators[:MAX_LOCATORS]
             role = entry.whatami or _ROUTER
             if locators and zid not in connected:
-                known[zid] = Known(zid, role, locators)
+                known[zid] = KnownNode(zid, role, locators)
             if zid != source.zid and (not self.multihop or zid in connected):
                 continue
             node = self._heard(neighbour, zid, role, entry.sn, locators)
@@ -199,7 +185,7 @@ class Gossip:
             other = self._neighbour_of(node.zid)
             if other is None:
                 del self._nodes[node.zid]
-                self._free.append(node.psid)
+                self._numbers.give_back(node.psid)
             else:
                 node.via = other
         # With a greater number than before: else the gateways would take it for old news.
@@ -212,7 +198,7 @@ class Gossip:
         return [
             (
                 number,
-                _message([self._self_entry(introduce=True, links=other.gateway)]),
+                write_entries([self._self_entry(introduce=True, links=other.gateway)]),
             )
             for number, other in self._neighbours.items()
             if other.role & self.targets
@@ -226,7 +212,7 @@ class Gossip:
                 continue
             entries = [self._entry(node, told=True) for node in news if node.zid != other.zid]
             if entries:
-                out.append((number, _message(entries)))
+                out.append((number, write_entries(entries)))
         return out
 
     def _neighbour_of(self, zid: bytes) -> int | None:
@@ -238,12 +224,10 @@ class Gossip:
     def _named(self, source: _Neighbour, entry: LinkState) -> bytes:
         """The id of the node that an entry is about; empty if nobody knows."""
         if entry.zid:
-            if len(source.names) < MAX_PSIDS or entry.psid in source.names:
-                source.names[entry.psid] = entry.zid
-            else:
+            if not source.names.learn(entry.psid, entry.zid):
                 self.passed_over += 1
             return entry.zid
-        zid = source.names.get(entry.psid, b"")
+        zid = source.names.get(entry.psid)
         if not zid:
             self.passed_over += 1
         return zid
@@ -267,13 +251,12 @@ class Gossip:
         return node
 
     def _add_node(self, zid: bytes, role: int, via: int) -> _Node:
-        psid = self._free.pop() if self._free else len(self._nodes) + 1
-        node = _Node(psid, zid, role, via)
+        node = _Node(self._numbers.take(), zid, role, via)
         self._nodes[zid] = node
         return node
 
     def _to_gateways(self, entries: list[LinkState], but: int) -> Outgoing:
-        message = _message(entries)
+        message = write_entries(entries)
         return [
             (number, message)
             for number, other in self._neighbours.items()
@@ -304,8 +287,3 @@ class Gossip:
             links=(),
             gateway=node.gateway,
         )
-
-
-def _message(entries: list[LinkState]) -> Oam:
-    body = write(LinkStates(entries=tuple(entries)))
-    return Oam(id=LINK_STATE, qos=QOS_CONTROL, body=body)

@@ -362,7 +362,7 @@ class Sessions(SessionOwner):
             return
         for known in self.topology.heard(face, message):
             delay = gossip_delay(self.node.random())
-            self.discover(known.zid, known.role, known.locators, self.gossip_connect, delay)
+            self.discover(known.zid, known.role, list(known.locators), self.gossip_connect, delay)
         self.node.wake_by(self.topology.deadline())
 
     def discover(

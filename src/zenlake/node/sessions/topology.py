@@ -9,27 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from zenlake.linkstate import LINK_STATE, KnownNode
 from zenlake.node.settings import NodeSettings
 from zenlake.routing.face import Face
 from zenlake.routing.introductions import Introductions
-from zenlake.routing.linkstate import LINK_STATE, LinkStateTable
+from zenlake.routing.linkstate import LinkStateTable
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.regions import CLIENT, NORTH, PEER, ROUTER, south
 from zenlake.routing.tables import Tables
 from zenlake.scouting.gossip import Gossip
 from zenlake.wire.codec_network import Oam
-
-
-class Found:
-    """A node that a neighbour told of (`role` as a flag)."""
-
-    __slots__ = ("locators", "role", "zid")
-
-    def __init__(self, zid: bytes, role: int, locators: list[str]) -> None:
-        """It listens at `locators`."""
-        self.zid: bytes = zid
-        self.role: int = role
-        self.locators: list[str] = locators
 
 
 class Topology:
@@ -127,27 +116,24 @@ class Topology:
             self._say(self.gossip.removed(face.id))
         self._share()
 
-    def heard(self, face: Face, message: Oam) -> list[Found]:
+    def heard(self, face: Face, message: Oam) -> list[KnownNode]:
         """A neighbour speaks of others: those that it made known."""
         if message.id != LINK_STATE:
             return []
         if face.kind == ROUTER:
-            routers, passed_on = self.meshes[face.region].received(face, message)
-            found = [Found(node.zid, node.role, list(node.locators)) for node in routers]
+            known, passed_on = self.meshes[face.region].received(face, message)
         elif face.south:
             introductions = self.introductions.get(face.region)
             if introductions is None:
                 return []
-            peers, passed_on = introductions.received(face.id, message)
-            found = [Found(node.zid, node.role, list(node.locators)) for node in peers]
+            known, passed_on = introductions.received(face.id, message)
         else:
             if not self.gossips:
                 return []
             known, passed_on = self.gossip.received(face.id, message)
-            found = [Found(node.zid, node.role, list(node.locators)) for node in known]
         self._say(passed_on)
         self._share()
-        return found if self.gossips else []
+        return known if self.gossips else []
 
     def _share(self) -> None:
         """Share the work with other gateways of the same peers."""
