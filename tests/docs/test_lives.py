@@ -1,0 +1,37 @@
+"""The lives in docs/architecture.md lead through functions that are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+LIVES = re.findall(r"^\*\*(A \w+)\*\*[^\n]*\n\n((?:\d+\. [^\n]*\n)+)", PAGE, re.MULTILINE)
+HOP = re.compile(r"`([\w/]+\.py):(\w+)`")
+
+
+def functions(file: Path) -> set[str]:
+    return {
+        node.name
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def test_a_sample_a_query_and_a_declaration_have_a_life() -> None:
+    assert [name for name, _ in LIVES] == ["A sample", "A query", "A declaration"]
+
+
+@pytest.mark.parametrize(("name", "life"), LIVES)
+def test_every_hop_of_a_life_is_a_function(name: str, life: str) -> None:
+    lines = life.splitlines()
+    assert 2 < len(lines) <= 12, "a life has at most twelve hops"
+    for line in lines:
+        hops = HOP.findall(line)
+        assert hops, f"no hop in: {line}"
+        for file, function in hops:
+            assert function in functions(ROOT / "src" / "zenlake" / file), f"{file}:{function}"
