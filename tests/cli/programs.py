@@ -89,9 +89,9 @@ class Program:
             self.lines.append(line)
         return line
 
-    def ends(self) -> int:
+    def ends(self, silence: float = SECONDS) -> int:
         """Its exit code; waits for it, and hears the rest of what it says."""
-        while self._next() is not None:
+        while self._next(silence) is not None:
             pass
         return self.process.wait(SECONDS)
 

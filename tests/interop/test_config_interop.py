@@ -73,7 +73,7 @@ REFUSED = [
 ]
 
 
-OURS = ("adminspace/permissions/links", "journals", "stats/prefixes")
+OURS = ("adminspace/permissions/links", "journals", "stats/prefixes", "xrce")
 """Keys that Eclipse does not know: not shown until they are set, so that our files are its too."""
 
 
