@@ -135,7 +135,8 @@ def test_what_2018_says_to_zenlake_up_is_found_with_sql(tmp_path: Path) -> None:
             eclipse.says("heard 0")
         query = "SELECT cast(value AS string) AS v FROM samples WHERE key = 'house/2018' ORDER BY v"
         lake = tmp_path / "data" / "lake"
-        until(
+        samples = lake / "samples"
+        until(lambda: _committed(samples, "house/2018") == 5, "the rows are in the table", 120)
             lambda: _committed(lake / "samples", "house/2018") == 5,
             "the rows are in the table",
             120,
