@@ -130,4 +130,4 @@ def test_a_java_of_the_machine_runs_spark_quietly_and_leaves_no_process(
         env=machine | {"PYTHONPATH": os.pathsep.join(worker_path())},
         check=False,
     )
-    assert (told.stdout.split(), told.stderr) == ([java.origin, "4", "3", "True"], "")
+    assert (told.stdout.split(), told.stderr) == ([java.origin, "4", "2", "True"], "")

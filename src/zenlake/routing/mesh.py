@@ -98,8 +98,9 @@ class Mesh(RouterRegion):
         self._below: dict[bytes, set[int]] = {}
         #: For each router, what it declares no more, and since when.
         self._withdrawn: dict[bytes, dict[tuple[int, str], float]] = {}
-        #: Since when each router has been on the map.
+        #: Since when each router has been known, and when it was last on the map.
         self._since: dict[bytes, float] = {}
+        self._last: dict[bytes, float] = {}
         #: Declarations that are believed if they prove to come from the right side:
         #: (router, kind, key, link) → (link, information, since when).
         self._doubted: dict[tuple[bytes, int, str, int], tuple[Face, int, float]] = {}
@@ -147,7 +148,12 @@ class Mesh(RouterRegion):
         nodes = self.state.nodes
         for zid in [zid for zid in self.routers if zid not in nodes]:
             self._purge(self.routers.pop(zid))
-        self._since = {zid: self._since.get(zid, now) for zid in nodes}
+        # One that is back from behind a cut may have kept what it knew: it has not come anew.
+        for zid in nodes:
+            self._since.setdefault(zid, now)
+            self._last[zid] = now
+        for zid in [zid for zid, last in self._last.items() if last < now - REMEMBERED]:
+            del self._last[zid], self._since[zid]
         if self.region != NORTH:
             gateways = frozenset([zid for zid in nodes if nodes[zid].gateway])
             if gateways != self.gateways:
