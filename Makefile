@@ -67,7 +67,7 @@ compiled: $(READY) build/compiled ## the suite on the compiled wheel, with inter
 	$(COMPILED) $(PYTEST) $(ARGS)
 
 newest: ## what a new Python breaks first, on the newest one of this machine
-	$(PYTHON) tools/matrix.py --newest tests/aio tests/api tests/docs
+	$(PYTHON) tools/matrix.py --newest tests/aio tests/api tests/docs/test_prose.py
 
 matrix: ## the whole suite on every Python of this machine from 3.11 on, both builds
 	$(PYTHON) tools/matrix.py $(ARGS)
