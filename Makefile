@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
 .PHONY: help up style format types layers fresh test interpreted compiled newest matrix cover wire fuzz \
-	bench bench-full docs wheels soak clean
+	bench bench-full storm docs wheels soak clean
 
 help: ## this page
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -94,6 +94,9 @@ bench-full: $(READY) build/compiled ## everything beside Eclipse and Spark, and 
 	$(BIN)/python -m bench.macro --json build/macro.json
 	PYTHONPATH=build/compiled $(BIN)/python -m bench.lake all --sizes 1000000,10000000,50000000 \
 		--json build/lake.json
+
+storm: $(READY) build/compiled ## one bad neighbour against a router, ours beside Eclipse
+	PYTHONPATH=build/compiled $(BIN)/python -m bench.storm --json build/storm.json $(ARGS)
 
 docs: wire ## generate the reference pages and run the examples in the prose
 	$(INTERPRETED) $(PYTEST) tests/docs $(ARGS)

@@ -1,0 +1,1 @@
+"""One bad neighbour against a router."""
