@@ -147,8 +147,8 @@ def test_options_of_publications_are_what_the_configuration_says() -> None:
 def test_what_is_of_the_node_itself_is_in_no_namespace() -> None:
     network, within, without = pair("peer")
     heard, replier = Recorder(), Replier(within.node, "@/node/x", b"answer")
-    within.node.local.queryable("@/node/**", replier, False, whole=True)
-    subscriber = within.node.local.subscribe("@/node/config/**", heard, whole=True)
+    within.node.local.queryable("@/node/**", replier, False, no_namespace=True)
+    subscriber = within.node.local.subscribe("@/node/config/**", heard, no_namespace=True)
     network.settle()
     without.put("@/node/config/k", b"1")
     answers = without.get("@/*/x"), without.get("@/node/x", target=2), within.get("@/node/x")

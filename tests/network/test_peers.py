@@ -254,5 +254,5 @@ def test_after_any_weather_every_pair_delivers_exactly_once(seed: int, storms: l
     for host in hosts:
         assert len(host.node.tables.tree) == 0  # no ghosts
         for face in host.node.tables.faces.values():
-            assert face.told == [{}, {}, {}]
+            assert face.announced == [{}, {}, {}]
             assert face.key_bytes == 0

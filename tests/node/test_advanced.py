@@ -47,9 +47,9 @@ def hear(sources: Sources, samples: list[Sample], now: float = 0.0) -> None:
 
 def answer(sources: Sources, samples: list[Sample], now: float = 0.0) -> None:
     """Answer the oldest open question."""
-    ask = sources.asked.pop(0)
+    ask = sources.requests.pop(0)
     for one in samples:
-        sources.answered(one, now)
+        sources.replied(one, now)
     sources.over(ask, now)
 
 
@@ -58,14 +58,14 @@ def said(sources: Sources) -> list[str]:
 
 
 def asked(sources: Sources) -> list[str]:
-    return [f"{ask.key}?{ask.parameters}" for ask in sources.asked]
+    return [f"{ask.key}?{ask.parameters}" for ask in sources.requests]
 
 
 def test_samples_in_order_are_delivered_at_once() -> None:
     sources = Sources(KEY, recovery=True)
     hear(sources, numbered(5, 6, 7))
     assert said(sources) == ["5", "6", "7"]
-    assert not sources.asked
+    assert not sources.requests
     assert not sources.missed
 
 
@@ -103,7 +103,7 @@ def test_what_nobody_remembers_is_missed() -> None:
 def test_one_question_is_asked_for_a_gap_however_much_comes_behind_it() -> None:
     sources = Sources(KEY, recovery=True)
     hear(sources, numbered(5, 8, 9, 12))
-    assert len(sources.asked) == 1
+    assert len(sources.requests) == 1
     answer(sources, [])
     assert said(sources) == ["5", "8", "9", "12"]
     assert sources.missed == [Missed(SOURCE, 2), Missed(SOURCE, 2)]
@@ -193,7 +193,7 @@ def test_heartbeats_of_nobody_are_ignored() -> None:
         sources.beat(key, 2, 0.0)
     sources.beat(NAME, SERIALS, 0.0)
     sources.beat(publisher_key("demo/a", ZID, SERIALS), 1, 0.0)
-    assert sources.asked == []
+    assert sources.requests == []
     assert len(sources) == 0
 
 
@@ -227,12 +227,12 @@ def test_sources_are_asked_every_period() -> None:
     hear(sources, numbered(5), now=1.0)
     assert sources.deadline() == 3.0
     sources.tick(2.9)
-    assert sources.asked == []
+    assert sources.requests == []
     sources.tick(3.0)
     assert asked(sources) == ["demo/*/@adv/*/201/7/**?_sn=6.."]
     assert sources.deadline() == 5.0
     sources.tick(5.0)
-    assert len(sources.asked) == 1
+    assert len(sources.requests) == 1
     answer(sources, numbered(6))
     assert said(sources) == ["5", "6"]
 
@@ -257,17 +257,17 @@ def test_too_many_sources_push_out_the_one_silent_for_longest() -> None:
         sources.appeared(publisher_key("demo/a", ZID, eid), float(eid))
     sources.appeared(publisher_key("demo/a", ZID, None), 1e6)
     assert len(sources) == advanced.SOURCES
-    assert len(sources.asked) == advanced.ASKS
+    assert len(sources.requests) == advanced.CONCURRENT_QUERIES
 
 
 def test_questions_beyond_the_bound_wait_for_their_turn() -> None:
     sources = Sources(KEY, History())
-    for eid in range(advanced.ASKS + 1):
+    for eid in range(advanced.CONCURRENT_QUERIES + 1):
         sources.appeared(publisher_key("demo/a", ZID, eid), 0.0)
-    last = publisher_key("demo/a", ZID, advanced.ASKS)
-    assert last not in [ask.key for ask in sources.asked]
+    last = publisher_key("demo/a", ZID, advanced.CONCURRENT_QUERIES)
+    assert last not in [ask.key for ask in sources.requests]
     answer(sources, [])
-    assert last in [ask.key for ask in sources.asked]
+    assert last in [ask.key for ask in sources.requests]
 
 
 def test_what_is_held_has_a_bound() -> None:
@@ -310,15 +310,15 @@ def test_everything_is_delivered_once_in_order_or_missed(
             published += 1
         hear(sources, numbered((start + n) % SERIALS))
         if step % patience == 0:
-            while sources.asked:
-                parameters = sources.asked[0].parameters
+            while sources.requests:
+                parameters = sources.requests[0].parameters
                 answer(sources, [sample(one) for one in cache.select(parameters, 0)])
     while published < sent:
         cache.add(put((start + published) % SERIALS))
         published += 1
     sources.beat(NAME, (start + sent - 1) % SERIALS, 0.0)
-    while sources.asked:
-        parameters = sources.asked[0].parameters
+    while sources.requests:
+        parameters = sources.requests[0].parameters
         answer(sources, [sample(one) for one in cache.select(parameters, 0)])
     delivered = [(int(text) - start) % SERIALS for text in said(sources)]
     assert delivered == sorted(set(delivered))

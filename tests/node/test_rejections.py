@@ -14,13 +14,13 @@ from zenlake.wire.codec_zenoh import Query
 
 def listened(host: Host) -> list[str]:
     lines: list[str] = []
-    host.node.rejections.tell = lines.append
+    host.node.rejections.warn = lines.append
     return lines
 
 
 def test_a_line_names_the_peer_and_the_reason_and_the_next_one_counts_the_silence() -> None:
     rejections, lines = Rejections(), list[str]()
-    rejections.tell = lines.append
+    rejections.warn = lines.append
     for port in range(5):
         rejections.add(KEY, f"tcp/10.0.0.1:{port}", "no", 0.0)
     rejections.add(KEY, "tcp/10.0.0.2:1", "no", 0.0)
@@ -45,7 +45,7 @@ def test_no_crowd_of_hosts_gets_more_lines_than_a_period_has(
     events: list[tuple[float, int, str]],
 ) -> None:
     now, rejections, told = 0.0, Rejections(), list[float]()
-    rejections.tell = lambda _: told.append(now)
+    rejections.warn = lambda _: told.append(now)
     for step, host, reason in events:
         now += step
         rejections.add(reason, f"udp/[fd::{host}]:7447", "no", now)

@@ -230,7 +230,7 @@ class Balance(RuleBasedStateMachine):
             assert finals == []  # not even a final for what is no interest
             return number, 0
         waiting = south(self.mode, seen.role) and any(
-            self.tables.asks(other) for other in self.real.values()
+            self.tables.needs_interest(other) for other in self.real.values()
         )
         assert finals == ([] if waiting and self.mode != ROUTER else [id])
         aggregated = aggregate and bool(key) and not kinds & 4 and seen.role != PEER
@@ -295,12 +295,12 @@ class Balance(RuleBasedStateMachine):
                 for w in others
                 if w.key == key
                 and w.kinds >> kind & 1
-                and id in [i.told[kind] for i in self.real[number].interests_in.values()]
+                and id in [i.announced[kind] for i in self.real[number].interests_in.values()]
             )
             if (
                 same > due + due_aggregates
-                and self.real[number].told[kind].get(key) != id
-                and id not in [i.told[kind] for i in self.real[number].interests_in.values()]
+                and self.real[number].announced[kind].get(key) != id
+                and id not in [i.announced[kind] for i in self.real[number].interests_in.values()]
             ):
                 del ear.known[kind, id]
 
@@ -337,7 +337,7 @@ class Balance(RuleBasedStateMachine):
                     wish = self.world.faces[number].wishes.get(interest.id)
                     if wish is None or not wish.aggregate or not wish.kinds >> kind & 1:
                         continue
-                    if interest.told[kind]:
+                    if interest.announced[kind]:
                         info = self.world.aggregate(number, kind, wish)
                         assert info is not None  # no ghosts
                         expected.append((kind, wish.key, info))

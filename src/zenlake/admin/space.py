@@ -65,22 +65,22 @@ class AdminSpace:
         with runtime.lock:
             node = runtime.node
             self._above = view.root(node)
-            node.local.queryable(f"{self._above}/**", _Questions(self), False, whole=True)
+            node.local.queryable(f"{self._above}/**", _Queries(self), False, no_namespace=True)
             if self._permissions.write:
-                node.local.subscribe(f"{self._above}/config/**", _Changes(self), whole=True)
+                node.local.subscribe(f"{self._above}/config/**", _Changes(self), no_namespace=True)
         self._thread = threading.Thread(target=self._work, name="zenlake admin", daemon=True)
         self._thread.start()
 
     # ---------------------------------------------------------- with the node's lock held
 
-    def asked(self, question: IncomingQuery) -> None:
+    def received(self, query: IncomingQuery) -> None:
         """Somebody wants to see something."""
-        why = self._unwilling(question)
+        why = self._unwilling(query)
         if why:
             self.refuse(why)
-            question.replying.answered(question)
+            query.replying.finish_query(query)
         else:
-            self._waiting.put(question)
+            self._waiting.put(query)
 
     def changed(self, sample: Sample) -> None:
         """Somebody wants something changed."""
@@ -97,13 +97,13 @@ class AdminSpace:
         """Count a refusal."""
         self.refused[why] = self.refused.get(why, 0) + 1
 
-    def _unwilling(self, question: IncomingQuery) -> str:
+    def _unwilling(self, query: IncomingQuery) -> str:
         if not self._permissions.read:
             return "read"
         if self._waiting.qsize() >= WAITING:
             return "busy"
         if self._permissions.links == "loopback" and not came_from_within(
-            self._runtime.node, question
+            self._runtime.node, query
         ):
             return "link"
         return ""
@@ -117,7 +117,7 @@ class AdminSpace:
                 return
             try:
                 if isinstance(item, IncomingQuery):
-                    self._answer(item)
+                    self._reply_all(item)
                 else:
                     self._change(item)
             except ZError as error:
@@ -127,42 +127,40 @@ class AdminSpace:
             except Exception:
                 log.exception("admin space: %r", item)
 
-    def _answer(self, question: IncomingQuery) -> None:
+    def _reply_all(self, query: IncomingQuery) -> None:
         runtime = self._runtime
         try:
             with runtime.locked() as node:
                 facts = Facts(
                     version(), runtime.config, node.now - runtime.started, dict(self.refused)
                 )
-                found = list(
-                    _bounded(documents(node, question.key, question.body.parameters, facts))
-                )
+                found = list(_bounded(documents(node, query.key, query.body.parameters, facts)))
             if len(found) > RECORDS:
                 found.pop()
                 self.refuse("records")
                 log.warning(
                     "admin space: '%s' has more than %d records: the rest is left out",
-                    question.key,
+                    query.key,
                     RECORDS,
                 )
             # Services have locks of their own, and are asked without the node's.
             for service in list(runtime.services.values()):
-                for key, content in service.documents(self._above, question.key):
+                for key, content in service.documents(self._above, query.key):
                     found.append(json_document(key, content))
             for document in found:
-                self._reply(question, document)
+                self._reply(query, document)
         finally:
             if not runtime.closed:
                 with runtime.locked() as node:
-                    node.local.answered(question)
+                    node.local.finish_query(query)
 
-    def _reply(self, question: IncomingQuery, document: Document) -> None:
+    def _reply(self, query: IncomingQuery, document: Document) -> None:
         id, schema = encoding_parts(document.encoding)
         body = Reply(body=Put(encoding=id, schema=schema, payload=document.payload))
         deadline = time.monotonic() + PATIENCE
         while True:
             with self._runtime.locked() as node:
-                if node.local.answer(question, document.key, body):
+                if node.local.reply(query, document.key, body):
                     return
             if time.monotonic() >= deadline:
                 self.refuse("congestion")
@@ -191,9 +189,9 @@ def _bounded(found: Iterable[Document]) -> Iterable[Document]:
             return
 
 
-def came_from_within(node: Node, question: IncomingQuery) -> bool:
+def came_from_within(node: Node, query: IncomingQuery) -> bool:
     """Whether a question came from this node itself, or over a link within this machine."""
-    face = question.branch.question.source
+    face = query.branch.query.source
     if face.role == LOCAL:
         return True
     neighbour = node.by_zid.get(face.zid)
@@ -203,12 +201,12 @@ def came_from_within(node: Node, question: IncomingQuery) -> bool:
     )
 
 
-class _Questions(QuerySink):
+class _Queries(QuerySink):
     def __init__(self, space: AdminSpace) -> None:
         self._space = space
 
-    def push(self, question: IncomingQuery) -> None:
-        self._space.asked(question)
+    def push(self, query: IncomingQuery) -> None:
+        self._space.received(query)
 
     def end(self) -> None:
         self._space.ended()

@@ -41,7 +41,7 @@ class Sending:
 
     async def send(self, publication: Publication, push: Push) -> None:
         """Publish anything."""
-        await self.give_way()
+        await self.yield_to_loop()
         if would_block(publication):
             await publish(publication, push)
         else:
@@ -49,7 +49,7 @@ class Sending:
         if publication.locals:
             await wait_for_local_room(publication)
 
-    async def give_way(self) -> None:
+    async def yield_to_loop(self) -> None:
         """Let others have their turn, if they have waited long."""
         share = self.share
         share.left -= 1

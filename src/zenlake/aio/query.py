@@ -90,13 +90,13 @@ class Query:
 
     async def _room(self) -> bool:
         """Wait while the queue towards whoever asked is full; False if the answer is dropped."""
-        await self._sending.give_way()
-        question = self._inner._incoming.branch.question
-        outbox = question.source.way(question.qos & QOS_PRIORITY, True)
+        await self._sending.yield_to_loop()
+        query = self._inner._incoming.branch.query
+        outbox = query.source.outbox_for(query.qos & QOS_PRIORITY, True)
         if outbox is None or self._inner._incoming.done:
             return True
-        blocking = 1 if question.qos & QOS_BLOCK else 0
-        return await wait_for_room(outbox, question.qos & QOS_PRIORITY, True, blocking)
+        blocking = 1 if query.qos & QOS_BLOCK else 0
+        return await wait_for_room(outbox, query.qos & QOS_PRIORITY, True, blocking)
 
     async def reply(
         self,

@@ -153,7 +153,7 @@ class Query:
             attachment=optional_bytes(attachment),
             payload=payload_bytes(payload),
         )
-        self._answer(self._matching(key_expr), WireReply(body=body), express)
+        self._send_reply(self._matching(key_expr), WireReply(body=body), express)
 
     def reply_del(
         self,
@@ -181,7 +181,7 @@ class Query:
             timestamp=None if timestamp is None else wire_timestamp(timestamp),
             attachment=optional_bytes(attachment),
         )
-        self._answer(self._matching(key_expr), WireReply(body=body), express)
+        self._send_reply(self._matching(key_expr), WireReply(body=body), express)
 
     def reply_err(self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
         """Answer with an error.
@@ -192,7 +192,7 @@ class Query:
         """
         id, schema = encoding_parts(encoding)
         body = Err(encoding=id, schema=schema, payload=payload_bytes(payload))
-        self._answer(self._incoming.key, body, None)
+        self._send_reply(self._incoming.key, body, None)
 
     def _refuse_qos(
         self, congestion_control: CongestionControl | None, priority: Priority | None
@@ -203,7 +203,7 @@ class Query:
         """
         if congestion_control is None and priority is None:
             return
-        own = QoS.from_byte(self._incoming.branch.question.qos)
+        own = QoS.from_byte(self._incoming.branch.query.qos)
         if priority is not None and priority is not own.priority:
             raise LocalError(
                 f"a reply has the priority of its query, {own.priority.name}, and cannot have "
@@ -250,10 +250,10 @@ class Query:
         if self._runtime.closed:
             raise closed_error()
 
-    def _answer(self, key: str, body: WireReply | Err, express: bool | None) -> None:
+    def _send_reply(self, key: str, body: WireReply | Err, express: bool | None) -> None:
         self._check()
         with self._runtime.locked() as node:
-            node.local.answer(self._incoming, key, body, express)
+            node.local.reply(self._incoming, key, body, express)
 
     def drop(self, /) -> None:
         """Finalise it: there will be no more answers from here."""
@@ -262,7 +262,7 @@ class Query:
             return
         try:
             with runtime.locked() as node:
-                node.local.answered(self._incoming)
+                node.local.finish_query(self._incoming)
         except ZError:
             if not runtime.closed:
                 raise

@@ -167,7 +167,7 @@ class Runtime:
         )
         node.clock = time.monotonic
         node.on_stopped = self._stopped_by_policy
-        node.rejections.tell = log.warning
+        node.rejections.warn = log.warning
         node.sessions.on_session = self._session_changed
         node.routes.guard = self._renew_route
         return node

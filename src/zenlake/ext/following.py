@@ -113,10 +113,10 @@ class Following(SampleSink):
             self._collect()
         self._move()
 
-    def answered(self, sample: Sample) -> None:
+    def replied(self, sample: Sample) -> None:
         """A sample came as an answer."""
         with self._guard:
-            self._sources.answered(sample, time.monotonic())
+            self._sources.replied(sample, time.monotonic())
             self._collect()
         self._move()
         self._channel.commit()
@@ -145,7 +145,11 @@ class Following(SampleSink):
             self._leaving.extend(sources.missed)
             sources.missed.clear()
         # The time is looked at again when there is somebody new whose time it keeps.
-        if not self._acting and not self._ended and (sources.asked or len(sources) != self._kept):
+        if (
+            not self._acting
+            and not self._ended
+            and (sources.requests or len(sources) != self._kept)
+        ):
             self._acting = True
             self._runtime.loop.soon(self.act)
 
@@ -178,8 +182,8 @@ class Following(SampleSink):
         """Ask what is to be asked, and have the next deadline kept."""
         with self._guard:
             self._acting = False
-            asked = list(self._sources.asked)
-            self._sources.asked.clear()
+            asked = list(self._sources.requests)
+            self._sources.requests.clear()
             if self._ended:
                 return
         for ask in asked:
@@ -263,7 +267,7 @@ class Answers(ReplySink):
         if not isinstance(body, Err):
             sample = Reply(key, body, responder, qos).ok
             if sample is not None:
-                self._following.answered(sample)
+                self._following.replied(sample)
 
     def end(self) -> None:
         """There will be no more."""

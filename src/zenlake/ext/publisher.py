@@ -64,14 +64,14 @@ class Past(QuerySink):
         with self._guard:
             self._cache.add(push.body)
 
-    def push(self, question: IncomingQuery) -> None:
+    def push(self, query: IncomingQuery) -> None:
         """Answer a question; the node's lock is held."""
         with self._guard:
-            found = self._cache.select(question.body.parameters, time.time_ns())
-        replying = question.replying
-        for body in found:
-            replying.answer(question, self._key, Reply(body=body))
-        replying.answered(question)
+            bodies = self._cache.select(query.body.parameters, time.time_ns())
+        replying = query.replying
+        for body in bodies:
+            replying.reply(query, self._key, Reply(body=body))
+        replying.finish_query(query)
 
 
 class Heart:

@@ -7,9 +7,9 @@ Samples of a source that numbers them are delivered in the order of their number
     a number too far ahead    held, and the missing ones asked for; what does not come is missed
 
 Samples of a source that only stamps them are delivered if they are newer than the last one. While
-an answer about a source's past is awaited its samples are held, and put in order with the answer.
+a reply about a source's past is awaited its samples are held, and put in order with the reply.
 
-Nothing here waits or sends: `delivered`, `missed` and `asked` are for the owner to take.
+Nothing here waits or sends: `delivered`, `missed` and `requests` are for the owner to take.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SOURCES: Final = 4096
 HELD: Final = 16_384
 HELD_BYTES: Final = 64 << 20
 #: Queries that are open at a time; others wait for their turn.
-ASKS: Final = 256
+CONCURRENT_QUERIES: Final = 256
 #: Seconds after which a source that says nothing is forgotten.
 RETENTION: Final = 3600.0
 
@@ -52,13 +52,13 @@ class History:
 
     def parameters(self) -> list[str]:
         """The parameters that ask for it."""
-        found: list[str] = []
+        parameters: list[str] = []
         if self.max_samples is not None:
-            found.append(f"_max={self.max_samples}")
+            parameters.append(f"_max={self.max_samples}")
         if self.max_age is not None:
             offset = Now(-round(self.max_age * 1_000_000_000))
-            found.append(f"_time={TimeRange(TimeBound(offset), None)}")
-        return found
+            parameters.append(f"_time={TimeRange(TimeBound(offset), None)}")
+        return parameters
 
 
 class Missed(NamedTuple):
@@ -70,7 +70,7 @@ class Missed(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Ask:
-    """A question about the past: of one source, or of all of them."""
+    """A query about the past: of one source, or of all of them."""
 
     key: str
     parameters: str
@@ -117,10 +117,10 @@ class Sources:
         self.retention: float = retention
         self.delivered: list[Sample] = []
         self.missed: list[Missed] = []
-        self.asked: list[Ask] = []
+        self.requests: list[Ask] = []
         self._numbered: dict[SourceId, Source] = {}
         self._stamped: dict[bytes, Source] = {}
-        #: The first question, about everybody's past.
+        #: The first query, about everybody's past.
         self._first: Ask | None = None
         self._open: int = 0
         self._queue: deque[Ask] = deque()
@@ -141,8 +141,8 @@ class Sources:
         if source is not None and self.recovery and source.held and not source.open:
             self._recover(source)
 
-    def answered(self, sample: Sample, now: float) -> None:
-        """A sample came as an answer."""
+    def replied(self, sample: Sample, now: float) -> None:
+        """A sample came as a reply."""
         if intersects(self.key, str(sample.key_expr)):
             self._take(sample, now)
 
@@ -152,7 +152,7 @@ class Sources:
         if not isinstance(id, SourceId) or not 0 <= sn < SERIALS:
             return
         if id not in self._numbered and self._first is not None:
-            return  # the first question covers it
+            return  # the first query covers it
         source = self._source(id, now)
         last = source.last
         if source.open or (last is not None and ahead(sn, last) <= 0):
@@ -178,15 +178,15 @@ class Sources:
     def disappeared(self, key: str, now: float) -> None:
         """A publisher is alive no more."""
         id = publisher_named(key)
-        found = self._stamped.get(id) if isinstance(id, bytes) else None
+        source = self._stamped.get(id) if isinstance(id, bytes) else None
         if isinstance(id, SourceId):
-            found = self._numbered.get(id)
-        if found is not None:
-            found.alive = False
-            found.heard_at = now
+            source = self._numbered.get(id)
+        if source is not None:
+            source.alive = False
+            source.heard_at = now
 
     def over(self, ask: Ask, now: float) -> None:
-        """A question will not be answered any more."""
+        """A query will not be answered any more."""
         self._open -= 1
         source = ask.source
         if ask is self._first:
@@ -196,9 +196,9 @@ class Sources:
         elif source is not None:
             source.open -= 1
             self._settle(source)
-        while self._queue and self._open < ASKS:
+        while self._queue and self._open < CONCURRENT_QUERIES:
             self._open += 1
-            self.asked.append(self._queue.popleft())
+            self.requests.append(self._queue.popleft())
 
     # ---------------------------------------------------------------------------------- time
 
@@ -217,13 +217,13 @@ class Sources:
 
     def deadline(self) -> float:
         """When `tick` has something to do."""
-        found = float("inf")
+        earliest = float("inf")
         for source in self._numbered.values():
-            found = min(found, source.ask_at)
+            earliest = min(earliest, source.ask_at)
         for source in [*self._numbered.values(), *self._stamped.values()]:
             if not source.alive and not source.open:
-                found = min(found, source.heard_at + self.retention)
-        return found
+                earliest = min(earliest, source.heard_at + self.retention)
+        return earliest
 
     def end(self) -> None:
         """Nothing more will come: let go of what is held."""
@@ -237,18 +237,18 @@ class Sources:
     # ------------------------------------------------------------------------------- sources
 
     def _source(self, id: SourceId | bytes, now: float) -> Source:
-        found = self._numbered.get(id) if isinstance(id, SourceId) else self._stamped.get(id)
-        if found is None:
+        source = self._numbered.get(id) if isinstance(id, SourceId) else self._stamped.get(id)
+        if source is None:
             if len(self) >= SOURCES:
                 self._forget_one()
             if isinstance(id, SourceId):
-                found = self._numbered[id] = Source(id)
+                source = self._numbered[id] = Source(id)
                 if self.period is not None:
-                    found.ask_at = now + self.period
+                    source.ask_at = now + self.period
             else:
-                found = self._stamped[id] = Source(None)
-        found.heard_at = now
-        return found
+                source = self._stamped[id] = Source(None)
+        source.heard_at = now
+        return source
 
     def _forget_one(self) -> None:
         """Make room: the source that is silent for longest goes."""
@@ -380,9 +380,9 @@ class Sources:
             self._ask(Ask(key, parameters, source))
 
     def _ask(self, ask: Ask) -> None:
-        if self._open < ASKS:
+        if self._open < CONCURRENT_QUERIES:
             self._open += 1
-            self.asked.append(ask)
+            self.requests.append(ask)
         else:
             self._queue.append(ask)
 

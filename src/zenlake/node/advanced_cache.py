@@ -1,4 +1,4 @@
-"""The past of an advanced publisher, and which part of it a question is about.
+"""The past of an advanced publisher, and which part of it a query is about.
 
 _sn=3..7     the samples with these numbers, both included; `3..`, `..7` and `3` as well
 _time=[..]   the samples with times in a range; those without a time too
@@ -35,18 +35,18 @@ class Cache:
         return len(self._kept)
 
     def select(self, parameters: str, now_ns: int) -> list[Kept]:
-        """The samples that a question is about, the oldest first."""
-        asked = Parameters(parameters)
-        numbers = _numbers(asked.get("_sn"))
-        times = _times(asked, now_ns)
-        found = [
+        """The samples that a query is about, the oldest first."""
+        wanted = Parameters(parameters)
+        numbers = _numbers(wanted.get("_sn"))
+        times = _times(wanted, now_ns)
+        selected = [
             body
             for body in self._kept
             if (numbers is None or _has_number(body, numbers))
             and (times is None or _has_time(body, times))
         ]
-        most = _number(asked.get("_max") or "")
-        return found if most is None else found[max(0, len(found) - most) :]
+        most = _number(wanted.get("_max") or "")
+        return selected if most is None else selected[max(0, len(selected) - most) :]
 
 
 def _number(text: str) -> int | None:
@@ -80,7 +80,7 @@ def _times(parameters: Parameters, now_ns: int) -> ResolvedRange | None:
     try:
         times = parameters.time_range()
     except ZError:
-        return None  # whoever asks in words that mean nothing gets all there is
+        return None  # a range that cannot be read excludes no sample
     return None if times is None else times.resolve(now_ns)
 
 

@@ -54,8 +54,8 @@ def past_of_source(key: str, source: SourceId) -> str:
 
 def publisher_named(key: str) -> SourceId | bytes | None:
     """Who is found under a key: a source of numbers, the node of one of stamps, or nobody."""
-    _, _, found = key.rpartition("/@adv/pub/")
-    parts = found.split("/")
+    _, _, named = key.rpartition("/@adv/pub/")
+    parts = named.split("/")
     if len(parts) < 3:
         return None
     try:

@@ -50,13 +50,13 @@ class Core(Home):
         self.cookie: Callable[[], bytes] = cookie
         self.random: Callable[[], float] = random
         self.stamps: Stamps | None = stamps
-        #: Takes the time at a point of a message's way; None: no program here does.
+        #: Takes the time at a point of a message's route; None: no program here does.
         self.take_time: Callable[[int], TimestampRecord | None] | None = None
         self.now: float = 0.0
         #: Tells the time to publications, which do not wait for `now`; None: it is `now`.
         self.clock: Callable[[], float] | None = None
         self.policy: Policy = settings.policy
-        #: ReplyKey of each message that the policy stops: (face, flow, reason, kind, key).
+        #: Called with each message that the policy stops: (face, flow, reason, kind, key).
         self.on_stopped: Callable[[Face | None, str, str, str, str], None] | None = None
         self.tables: Tables = Tables(settings.mode, self)
         self.tables.interest_timeout = settings.interest_timeout

@@ -10,7 +10,7 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.core import Core
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.traffic import Tally
-from zenlake.routing.face import Answer, Branch, Face
+from zenlake.routing.face import Branch, Face, ReplyBody
 from zenlake.routing.policy.messages import DELETE, PUT
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE
@@ -23,7 +23,7 @@ SESSION_LOCAL: Final = 0
 REMOTE: Final = 1
 ANY: Final = 2
 
-#: Of publications that have not found their way yet.
+#: The version of publications that have no route yet.
 NOWHERE: Final = Tally()
 
 
@@ -52,10 +52,10 @@ class SampleSink:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class QuerySink:
-    """Where a queryable's questions go."""
+    """Where a queryable's queries go."""
 
-    def push(self, question: IncomingQuery) -> None:
-        """One question."""
+    def push(self, query: IncomingQuery) -> None:
+        """One query."""
 
     def end(self) -> None:
         """There will be no more."""
@@ -63,16 +63,16 @@ class QuerySink:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReplySink:
-    """Where the answers to a question go."""
+    """Where the replies to a query go."""
 
     def stamp(self, stack: TimestampStack) -> None:
-        """The times of the answer that is pushed next, if any were taken."""
+        """The times of the reply that is pushed next, if any were taken."""
 
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
-        """One answer."""
+        """One reply."""
 
     def value(self, sample: Sample, responder: Responder | None) -> None:
-        """One answer that is an ordinary value."""
+        """One reply that is an ordinary value."""
         stamp: Timestamp | None = None
         if sample._stamp_id:
             stamp = Timestamp(
@@ -87,7 +87,7 @@ class ReplySink:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class StatusSink:
-    """Who is told whether anybody matches."""
+    """Receives the matching status of a publisher or querier."""
 
     def push(self, matching: bool) -> None:
         """The status has changed."""
@@ -112,7 +112,7 @@ class LocalSubscriber:
 class LocalQueryable:
     """A queryable of this node's programs."""
 
-    __slots__ = ("complete", "eid", "key", "origin", "sink", "whole")
+    __slots__ = ("complete", "eid", "key", "no_namespace", "origin", "sink")
 
     def __init__(
         self,
@@ -121,13 +121,13 @@ class LocalQueryable:
         sink: QuerySink,
         complete: bool,
         origin: int,
-        whole: bool = False,
+        no_namespace: bool = False,
     ) -> None:
         """`complete`: it knows all that there is to know about its key expression.
 
-        `whole`: it is the node's own, in no namespace.
+        `no_namespace`: it is the node's own, in no namespace.
         """
-        self.whole: bool = whole
+        self.no_namespace: bool = no_namespace
         self.eid: int = eid
         self.key: str = key
         self.sink: QuerySink = sink
@@ -147,24 +147,24 @@ class Token:
 
 
 class LivelinessSubscriber:
-    """Somebody who wants to know who is alive."""
+    """A subscriber to liveliness tokens."""
 
     __slots__ = ("eid", "key", "sink")
 
     def __init__(self, eid: int, key: str, sink: SampleSink) -> None:
-        """ReplyKey of tokens under `key`."""
+        """Receives the tokens under `key` that appear and disappear."""
         self.eid: int = eid
         self.key: str = key
         self.sink: SampleSink = sink
 
 
 class LivelinessQuery:
-    """A question who is alive now."""
+    """A query for the liveliness tokens that are alive now."""
 
     __slots__ = ("deadline", "eid", "key", "seen", "sink", "waiting")
 
     def __init__(self, eid: int, key: str, sink: ReplySink, deadline: float) -> None:
-        """Answered by those we must ask, and from our own tables."""
+        """Answered by the neighbours that declare only on interest, and from our own tables."""
         self.eid: int = eid
         self.key: str = key
         self.sink: ReplySink = sink
@@ -203,9 +203,9 @@ class PublicationRoutes:
 
 
 class Publication:
-    """A key that is published on, with its way to whoever listens.
+    """A key that is published on, with its route to subscribers.
 
-    The way is a snapshot: it is renewed when the tables have changed, and read without a lock.
+    The route is a snapshot: it is renewed when the tables have changed, and read without a lock.
     """
 
     __slots__ = (
@@ -251,7 +251,7 @@ class Publication:
         self.status_sinks: list[StatusSink] = []
         self.sent: int = 0
         self.dropped: int = 0
-        #: Where it is counted with others on the same key; found with the way.
+        #: Where it is counted with others on the same key; found with the route.
         self.tally: Tally = NOWHERE
 
     def put(self, payload: bytes) -> bool:
@@ -355,7 +355,7 @@ class Publication:
 
 
 class LocalQuerier:
-    """A declared question of this node's programs."""
+    """A querier of this node's programs."""
 
     __slots__ = ("destination", "eid", "key", "matching", "status_sinks", "target")
 
@@ -370,14 +370,14 @@ class LocalQuerier:
 
 
 class ReplyHead:
-    """What is the same in all ordinary answers to one question, before and behind the key."""
+    """What is the same in all ordinary replies to one query, before and behind the key."""
 
     __slots__ = ("before", "behind", "hold", "outbox", "priority")
 
     def __init__(
         self, outbox: Outbox | None, before: bytes, behind: bytes, priority: int, hold: bool
     ) -> None:
-        """`outbox`: of whoever asked; None: answers to this question go the long way."""
+        """`outbox`: of the node that asked; None: replies are sent as Response messages."""
         self.outbox: Outbox | None = outbox
         self.before: bytes = before
         self.behind: bytes = behind
@@ -393,24 +393,34 @@ class Replying:
         self.zid: bytes = zid
         self.namespace: Namespace | None = namespace
 
-    def answer(
-        self, incoming: IncomingQuery, key: str, body: Answer, express: bool | None = None
+    def reply(
+        self, incoming: IncomingQuery, key: str, body: ReplyBody, express: bool | None = None
     ) -> bool:
-        """One of our queryables answers; False if there was no room for it.
+        """One of our queryables replies; False if there was no room for it.
 
         `express`: whether the reply leaves at once; as the query did, if None.
         """
         raise NotImplementedError
 
-    def answered(self, incoming: IncomingQuery) -> None:
-        """One of our queryables is done with a question."""
+    def finish_query(self, incoming: IncomingQuery) -> None:
+        """One of our queryables is done with a query."""
         raise NotImplementedError
 
 
 class IncomingQuery:
-    """A question that one of our queryables is to answer."""
+    """A query that one of our queryables is to reply to."""
 
-    __slots__ = ("body", "branch", "done", "eid", "head", "key", "replying", "stack", "whole")
+    __slots__ = (
+        "body",
+        "branch",
+        "done",
+        "eid",
+        "head",
+        "key",
+        "no_namespace",
+        "replying",
+        "stack",
+    )
 
     def __init__(
         self,
@@ -420,13 +430,13 @@ class IncomingQuery:
         key: str,
         body: Query,
         stack: TimestampStack | None = None,
-        whole: bool = False,
+        no_namespace: bool = False,
     ) -> None:
-        """Asked through `branch`; `stack`: the times that were taken on the way.
+        """Asked through `branch`; `stack`: the times that were taken on its route.
 
-        `whole`: its key and those of its answers are in no namespace.
+        `no_namespace`: its key and those of its replies are in no namespace.
         """
-        self.whole: bool = whole
+        self.no_namespace: bool = no_namespace
         self.replying: Replying = replying
         self.branch: Branch = branch
         self.eid: int = eid
@@ -434,5 +444,5 @@ class IncomingQuery:
         self.body: Query = body
         self.stack: TimestampStack | None = stack
         self.done: bool = False
-        #: How ordinary answers begin, once there was one.
+        #: How ordinary replies begin, once there was one.
         self.head: ReplyHead | None = None

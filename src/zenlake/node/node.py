@@ -165,7 +165,7 @@ class Node(Core):
         return neighbour
 
     def accepted(self, src: str, dst: str, stream: bool, mtu: int, now: float) -> Neighbour:
-        """Somebody connected to us."""
+        """A link was accepted: wait for the InitSyn of the node at its other end."""
         neighbour = self.sessions.meet(src, dst, stream, mtu, 0, self.settings.accept_timeout)
         self.now = now
         unicast = neighbour.unicast
@@ -241,7 +241,7 @@ class Node(Core):
     # ------------------------------------------------------------------------ told by the tables
 
     def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
-        """Somebody declared or undeclared something."""
+        """An entity was declared or undeclared: matching and liveliness may have changed."""
         self.local.changed(kind, key, face, added)
 
     def interest_final(self, interest: InterestOut) -> None:
@@ -252,6 +252,6 @@ class Node(Core):
         """A token is alive now."""
         self.local.liveliness.token_present(interest, key)
 
-    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
-        """A question for our own queryables."""
-        self.local.ask(branch, key, body, target)
+    def deliver_query(self, branch: Branch, key: str, body: Query, target: int) -> None:
+        """A query for our own queryables."""
+        self.local.deliver_query(branch, key, body, target)

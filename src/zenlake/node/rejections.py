@@ -11,7 +11,7 @@ from typing import Final
 
 #: How many seconds pass between two lines of one reason about one host.
 PERIOD: Final = 60.0
-#: The most lines of one period, whoever they are about; and the hosts and reasons remembered.
+#: The most lines of one period, of all hosts together; and the hosts and reasons remembered.
 LINES: Final = 20
 
 #: The reasons, as metrics name them.
@@ -47,16 +47,16 @@ class Rejections:
         #: How many there were, by reason.
         self.counts: dict[str, int] = dict.fromkeys(REASONS, 0)
         #: Takes each line that is told.
-        self.tell: Callable[[str], None] | None = None
+        self.warn: Callable[[str], None] | None = None
         self._lines: dict[tuple[str, str], _Line] = {}
-        self._told: int = 0
+        self._lines_logged: int = 0
         self._since: float = -PERIOD
 
     def add(self, reason: str, peer: str, what: str, now: float) -> None:
         """Something of `peer`, a locator, was rejected; `what` says what and why."""
         self.counts[reason] += 1
-        tell = self.tell
-        if tell is None:
+        warn = self.warn
+        if warn is None:
             return
         at = (reason, host_of(peer))
         line = self._lines.get(at)
@@ -65,24 +65,24 @@ class Rejections:
             return
         if now - self._since >= PERIOD:
             self._since = now
-            self._told = 0
+            self._lines_logged = 0
             self._lines = {
                 each: known
                 for each, known in self._lines.items()
                 if known.more or now - known.when < PERIOD
             }
-        if self._told >= LINES:
+        if self._lines_logged >= LINES:
             return
-        self._told += 1
+        self._lines_logged += 1
         text = f"{peer}: {what}"
         if line is not None and line.more:
             text += f" ({line.more} more like this since the last such line)"
-        if self._told == LINES:
+        if self._lines_logged == LINES:
             text += f"; no more such lines for {PERIOD:g} s, but they are counted"
         while len(self._lines) >= 2 * LINES:
             del self._lines[next(iter(self._lines))]
         self._lines[at] = _Line(now)
-        tell(text)
+        warn(text)
 
 
 def host_of(peer: str) -> str:

@@ -1,7 +1,7 @@
 """A sample as programs see it.
 
 Its parts are made when they are asked for: a subscriber that only counts pays for one object. So
-is a payload of some size: until somebody looks at it, it stays in the bytes that were read from
+is a payload of some size: until the program looks at it, it stays in the bytes that were read from
 the link, and the sample keeps those.
 """
 
@@ -134,14 +134,14 @@ class Sample:
 
     @property
     def timestamp(self) -> Timestamp | None:
-        """When it was published, if its publisher or a router on the way said so."""
+        """When it was published, if its publisher or a router on its route gave it a timestamp."""
         if not self._stamp_id:
             return None
         return Timestamp(self._seconds, self._stamp_id, self._fraction)
 
     @property
     def qos(self) -> QoS:
-        """How it was treated on the way."""
+        """How it was transported: priority, congestion control, express, reliability."""
         return QoS.from_byte(self._qos)
 
     @property
@@ -179,7 +179,7 @@ class Sample:
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
-        """Times taken along its way, if the publisher asked for them."""
+        """Times taken along its route, if the publisher asked for them."""
         push = self._push
         return None if push is None else timestamp_stack_of(push.timestamp_stack)
 
@@ -271,11 +271,11 @@ def sample_of(key_expr: KeyExpr, push: Push, reliable: bool) -> Sample:
     )
 
 
-def timestamp_of(found: WireTimestamp | None) -> Timestamp | None:
+def timestamp_of(wire: WireTimestamp | None) -> Timestamp | None:
     """A timestamp for programs."""
-    if found is None:
+    if wire is None:
         return None
-    return Timestamp(found.seconds, found.id, found.fraction)
+    return Timestamp(wire.seconds, wire.id, wire.fraction)
 
 
 def wire_timestamp(timestamp: Timestamp) -> WireTimestamp:
@@ -285,19 +285,19 @@ def wire_timestamp(timestamp: Timestamp) -> WireTimestamp:
     )
 
 
-def source_info_of(found: WireSourceInfo | None) -> SourceInfo | None:
+def source_info_of(wire: WireSourceInfo | None) -> SourceInfo | None:
     """Source information for programs."""
-    if found is None:
+    if wire is None:
         return None
-    return SourceInfo(EntityGlobalId(ZenohId(found.zid), found.eid), found.sn)
+    return SourceInfo(EntityGlobalId(ZenohId(wire.zid), wire.eid), wire.sn)
 
 
-def timestamp_stack_of(found: WireTimestampStack | None) -> TimestampStack | None:
+def timestamp_stack_of(wire: WireTimestampStack | None) -> TimestampStack | None:
     """The stamps of a message for programs; a stamp that does not parse is given as bytes."""
-    if found is None or not found.points & 0b111:
+    if wire is None or not wire.points & 0b111:
         return None
     records: list[TimestampStackRecord] = []
-    for record in found.records:
+    for record in wire.records:
         point = record.point & 0b111
         if point not in (1, 2, 4):
             continue
@@ -311,4 +311,4 @@ def timestamp_stack_of(found: WireTimestampStack | None) -> TimestampStack | Non
             except DecodeError:
                 pass
         records.append(TimestampStackRecord(InterceptionPoint(point), stamp))
-    return TimestampStack(TimestampInstrumentation(found.points), tuple(records))
+    return TimestampStack(TimestampInstrumentation(wire.points), tuple(records))

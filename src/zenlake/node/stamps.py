@@ -1,4 +1,4 @@
-"""The times that a node gives to values on their way, and checks on those that have one."""
+"""Timestamps that a node gives to samples it routes, and checks of those that they have."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Stamps:
 
     def stamp(self, body: Put) -> bool:
         """Give a value its time, or check it; False: the value is to be dropped."""
-        found = body.timestamp
-        if found is None:
+        timestamp = body.timestamp
+        if timestamp is None:
             body.timestamp = self.new()
             return True
-        if self.hlc.follow(found.seconds, found.fraction, self.wall()):
+        if self.hlc.follow(timestamp.seconds, timestamp.fraction, self.wall()):
             return True
         if self.drop_future:
             self.dropped += 1
@@ -81,9 +81,9 @@ class Stamps:
             w.ntp64(seconds, fraction)
             w.vle(len(self.id), 16)
             w.zid(self.id)
-            whole = b"".join(w.parts)
-            self.first = whole[:1]
-            self.rest = whole[1:]
+            encoded = b"".join(w.parts)
+            self.first = encoded[:1]
+            self.rest = encoded[1:]
         else:
             self.first = _FIRST[fraction & 0x7F]
         self.seconds = seconds

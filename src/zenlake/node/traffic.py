@@ -1,7 +1,7 @@
 """How much passes, by key: exact for the keys of now, by prefix for all that ever passed.
 
-Whoever counts adds to a row of its own: a `Tally` for each key that this node's programs speak
-on, the ways of a neighbour (`Inbound`) for what that one says. Rows are bounded in number. Those
+Each counter adds to a row of its own: a `Tally` for each key that this node's programs speak
+on, the routes of a neighbour (`Inbound`) for what that one says. Rows are bounded in number. Those
 that must go are folded into the total of their prefix, the first chunks of the key; and when there
 are too many prefixes, into one total for all others. So totals never shrink.
 """
@@ -65,15 +65,15 @@ class Prefixes:
 
     def total(self, prefix: str) -> Tally:
         """The total of a prefix."""
-        found = self.totals.get(prefix)
-        if found is None:
+        tally = self.totals.get(prefix)
+        if tally is None:
             if len(self.totals) >= self.limit:
                 prefix = OTHER
-                found = self.totals.get(prefix)
-            if found is None:
-                found = Tally()
-                self.totals[prefix] = found
-        return found
+                tally = self.totals.get(prefix)
+            if tally is None:
+                tally = Tally()
+                self.totals[prefix] = tally
+        return tally
 
     def copy(self) -> Prefixes:
         """The same totals, to be added to."""
@@ -93,23 +93,24 @@ class Traffic:
 
         `filters`: expressions whose keys are counted besides, when they are heard.
         """
-        #: What neighbours said and is not counted in their ways any more.
+        #: What neighbours sent and is not counted in their routes any more.
         self.heard: Prefixes = Prefixes(depth, limit, filters)
         #: What this node's programs said on keys that are not counted one by one any more.
         self.said: Prefixes = Prefixes(depth, limit)
         self.own: dict[str, Tally] = {}
-        #: Whether rows were folded since somebody last asked: who holds one must get another.
+        #: Whether rows were folded since the routes were last found: who holds one must get
+        #: another.
         self.folded: bool = False
 
     def tally(self, key: str) -> Tally:
         """Where what our programs say on a key is counted."""
-        found = self.own.get(key)
-        if found is None:
+        tally = self.own.get(key)
+        if tally is None:
             if len(self.own) >= KEYS:
                 self._fold()
-            found = Tally()
-            self.own[key] = found
-        return found
+            tally = Tally()
+            self.own[key] = tally
+        return tally
 
     def _fold(self) -> None:
         for key, tally in self.own.items():

@@ -1,8 +1,8 @@
 """What each neighbour should know of the keys that there are, and telling it.
 
-One rule is kept: a neighbour has been told of a key if and only if somebody whose things may flow
-to it holds that key, and it is either told everything or has shown interest. Announcements are one
-a key, however many hold it.
+One rule is kept: a neighbour has been told of a key if and only if a face whose declarations may
+flow to it holds that key, and it is either told everything or has shown interest. Announcements are
+one a key, however many hold it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Announcements:
         self.mode: int = mode
         self.tree: KeyTree[Resource] = KeyTree()
         self.faces: dict[int, Face] = {}
-        #: Those who are told of declarations: unasked, or since they first showed interest. Most
-        #: clients of a router never do, and cost a declaration nothing.
+        #: The faces that declarations are sent to: unasked, or since they first showed interest.
+        #: Most clients of a router never do, and cost a declaration nothing.
         self.listeners: dict[int, Face] = {}
         #: Grows with every change that may alter a route.
         self.version: int = 0
@@ -57,12 +57,12 @@ class Announcements:
 
     def holders(self, kind: int, key: str, target: Face) -> list[Face]:
         """The faces whose entities of this kind meet `key` and may be known to `target`."""
-        found: list[Face] = []
+        holders: list[Face] = []
         for entry in self.tree.intersecting(key):
             for face in entry.value.holders[kind]:
-                if face is not target and face not in found and self.flows(face, target):
-                    found.append(face)
-        return found
+                if face is not target and face not in holders and self.flows(face, target):
+                    holders.append(face)
+        return holders
 
     def flows(self, source: Face, target: Face) -> bool:
         """Whether what `source` has or says is passed on to `target`."""
@@ -79,7 +79,7 @@ class Announcements:
         )
 
     def is_visible(self, face: Face, kind: int, resource: Resource) -> bool:
-        """Whether `face` should know that somebody has something under a key."""
+        """Whether `face` should know that an entity of this kind is declared on a key."""
         return any(self.flows(holder, face) for holder in resource.holders[kind])
 
     def info(self, face: Face, resource: Resource) -> int:
@@ -91,7 +91,7 @@ class Announcements:
         return merged(infos) if infos else 0
 
     def spread(self, kind: int, resource: Resource, added: bool) -> None:
-        """Tell every face what it should know of a key now; `added`: somebody declared it."""
+        """Tell every face what it should know of a key now; `added`: it was declared just now."""
         for mesh in self.routers.values():
             mesh.spread(kind, resource)
         for face in list(self.listeners.values()):
@@ -107,22 +107,22 @@ class Announcements:
 
     def _update(self, face: Face, kind: int, resource: Resource, added: bool) -> None:
         key = resource.key
-        told = face.told[kind]
+        announced = face.announced[kind]
         visible = self.is_visible(face, kind, resource)
-        if key in told:
+        if key in announced:
             if not visible:
-                id = told.pop(key)
-                face.told_info.pop(key, None) if kind == QUERYABLE else None
+                id = announced.pop(key)
+                face.announced_info.pop(key, None) if kind == QUERYABLE else None
                 retract(face, kind, id, key)
             elif kind == QUERYABLE:
                 info = self.info(face, resource)
-                if face.told_info.get(key, 0) != info:
-                    face.told_info[key] = info
-                    announce(face, kind, told[key], key, info, None)
+                if face.announced_info.get(key, 0) != info:
+                    face.announced_info[key] = info
+                    announce(face, kind, announced[key], key, info, None)
         elif (
             added  # an interest in the future alone is not told of a key by its loss
             and visible
-            and (not face.south or face.wants_told(kind, key))
+            and (not face.south or face.has_interest(kind, key))
         ):
             self.tell(face, kind, resource, None)
         if face.interests_in:
@@ -132,13 +132,13 @@ class Announcements:
         """Announce a key that the face will be kept informed about."""
         key = resource.key
         info = self.info(face, resource) if kind == QUERYABLE else 0
-        told = face.told[kind]
-        id = told.get(key, 0)
+        announced = face.announced[kind]
+        id = announced.get(key, 0)
         if not id:
             id = face.fresh_id()
-            told[key] = id
+            announced[key] = id
         if kind == QUERYABLE:
-            face.told_info[key] = info
+            face.announced_info[key] = info
         announce(face, kind, id, key, info, interest)
 
     def aggregates(self, face: Face, kind: int, key: str) -> None:
@@ -148,7 +148,9 @@ class Announcements:
                 if interest.aggregate:
                     self._aggregate(face, kind, interest, None)
 
-    def _aggregate(self, face: Face, kind: int, interest: InterestIn, answer: int | None) -> None:
+    def _aggregate(
+        self, face: Face, kind: int, interest: InterestIn, interest_id: int | None
+    ) -> None:
         """One announcement, under the interest's own key, for all that matches it."""
         matching = False
         complete = 0
@@ -158,22 +160,22 @@ class Announcements:
                 matching = True
                 if kind == QUERYABLE and includes(resource.key, interest.key):
                     complete |= self.info(face, resource) & 1
-        id = interest.told[kind]
+        id = interest.announced[kind]
         if matching and not id:
             id = face.fresh_id()
-            interest.told[kind] = id
-            interest.told_info = complete
-            announce(face, kind, id, interest.key, complete, answer)
+            interest.announced[kind] = id
+            interest.announced_info = complete
+            announce(face, kind, id, interest.key, complete, interest_id)
         elif id and not matching:
-            interest.told[kind] = 0
+            interest.announced[kind] = 0
             retract(face, kind, id, interest.key)
-        elif id and kind == QUERYABLE and interest.told_info != complete:
-            interest.told_info = complete
+        elif id and kind == QUERYABLE and interest.announced_info != complete:
+            interest.announced_info = complete
             announce(face, kind, id, interest.key, complete, None)
 
 
 def announce(face: Face, kind: int, id: int, key: str, info: int, interest: int | None) -> None:
-    """Tell a neighbour of a key, in answer to an interest of its or on our own account."""
+    """Tell a neighbour of a key, in reply to an interest of its or on our own account."""
     # The policy counts the kinds of declarations in the same order.
     if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
         return

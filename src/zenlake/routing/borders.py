@@ -1,4 +1,4 @@
-"""What crosses from one region to another through this node, and the way among routers.
+"""What crosses from one region to another through this node, and the route among routers.
 
 A region may have several gateways; each message crosses by one of them.
 """
@@ -48,12 +48,12 @@ class Borders:
 
     def hops(self, source: Face, root: bytes, routers: list[Face]) -> list[Face]:
         """The neighbours that lead to some routers, each once."""
-        found: list[Face] = []
+        hops: list[Face] = []
         for region, mesh in self.meshes.items():
             there = [router for router in routers if router.region == region]
             if there and self.crosses(source, root, there[0]):
-                found += mesh.hops(root if source.region == region else mesh.me, source, there)
-        return found
+                hops += mesh.hops(root if source.region == region else mesh.me, source, there)
+        return hops
 
     def hop(self, source: Face, root: bytes, router: Face) -> Face | None:
         """The neighbour that leads to a router, if it is for this node to send there."""

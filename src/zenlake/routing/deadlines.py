@@ -69,10 +69,10 @@ class Deadlines:
 
     def due(self, now: float) -> list[Timed]:
         """All whose time has come; they are waited for no more."""
-        found: list[Timed] = []
+        due: list[Timed] = []
         while self.next() <= now:
             item = heapq.heappop(self._heap)[2]
             item.waited_for = False
             self.waiting -= 1
-            found.append(item)
-        return found
+            due.append(item)
+        return due

@@ -48,30 +48,30 @@ KEY_BYTES: Final = 64 << 20
 #: All the entities that one neighbour may declare.
 ENTITIES: Final = 1 << 20
 
-Answer = Reply | Err
+ReplyBody = Reply | Err
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReplyReceiver:
-    """One of our own programs that asked a question."""
+    """A program of this node that sent a query."""
 
     def stamp(self, stack: TimestampStack) -> None:
-        """The times of the answer that comes next."""
+        """The times of the reply that comes next."""
 
-    def answer(self, key: str, body: Answer, responder: Responder | None) -> None:
-        """One answer."""
+    def reply(self, key: str, body: ReplyBody, responder: Responder | None) -> None:
+        """One reply."""
 
     def final(self) -> None:
         """There will be no more."""
 
 
 class PendingQuery:
-    """A question that is not finished."""
+    """A query that is not finished."""
 
-    __slots__ = ("asker", "branches", "id", "qos", "root", "source")
+    __slots__ = ("branches", "id", "qos", "receiver", "root", "source")
 
     def __init__(
-        self, source: Face, id: int, qos: int, asker: ReplyReceiver | None, root: bytes = b""
+        self, source: Face, id: int, qos: int, receiver: ReplyReceiver | None, root: bytes = b""
     ) -> None:
         """Asked by a face under its own id, or by one of our programs.
 
@@ -81,29 +81,38 @@ class PendingQuery:
         self.source: Face = source
         self.id: int = id
         self.qos: int = qos
-        self.asker: ReplyReceiver | None = asker
+        self.receiver: ReplyReceiver | None = receiver
         self.branches: set[Branch] = set()
 
 
 class Branch(Timed):
-    """One of those who were asked."""
+    """A pending query towards one face that it was sent to."""
 
-    __slots__ = ("face", "id", "question", "stack")
+    __slots__ = ("face", "id", "query", "stack")
 
-    def __init__(self, question: PendingQuery, face: Face, id: int, deadline: float) -> None:
-        """`id`: the question's number towards that face."""
+    def __init__(self, query: PendingQuery, face: Face, id: int, deadline: float) -> None:
+        """`id`: the query's number towards that face."""
         super().__init__(deadline)
-        self.question: PendingQuery = question
+        self.query: PendingQuery = query
         self.face: Face = face
         self.id: int = id
-        #: The times that were taken on the way to our own programs.
+        #: The times that were taken on the route to our own programs.
         self.stack: TimestampStack | None = None
 
 
 class InterestIn:
     """What a neighbour wants to be told."""
 
-    __slots__ = ("aggregate", "future", "id", "key", "kinds", "told", "told_info", "waiting")
+    __slots__ = (
+        "aggregate",
+        "announced",
+        "announced_info",
+        "future",
+        "id",
+        "key",
+        "kinds",
+        "waiting",
+    )
 
     def __init__(self, id: int, kinds: int, key: str, future: bool, aggregate: bool) -> None:
         """`kinds`: bit 0 subscribers, 1 queryables, 2 tokens; `key` empty: all keys."""
@@ -113,9 +122,9 @@ class InterestIn:
         self.future: bool = future
         self.aggregate: bool = aggregate
         #: For an aggregate interest, by kind: the id announced for all that match, or 0.
-        self.told: list[int] = [0, 0, 0]
+        self.announced: list[int] = [0, 0, 0]
         #: For an aggregate interest in queryables: whether they were announced as complete.
-        self.told_info: int = 0
+        self.announced_info: int = 0
         #: Our own interests further north that must be answered first.
         self.waiting: set[tuple[int, int]] = set()
 
@@ -168,18 +177,18 @@ class Face:
         self.meshed: bool = False
         self.outbox: Outbox | None = outbox
         #: What each link of its session is for, if there are several.
-        self.ways: list[tuple[Purpose, Outbox]] = []
+        self.outboxes: list[tuple[Purpose, Outbox]] = []
         #: What the policy says about what it may be sent; None: nothing.
         self.egress: Gate | None = None
         self.keys: KeyIds = KeyIds(KEY_BYTES)
         #: By kind: what it declared (its id → key).
         self.declared: list[dict[int, str]] = [{}, {}, {}]
-        #: What the keys of its entities and interests cost, and how many questions it has open.
+        #: What the keys of its entities and interests cost, and how many queries it has open.
         self.key_bytes: int = 0
         self.queries: int = 0
         #: By kind: what it was told (key → our id, and the information told).
-        self.told: list[dict[str, int]] = [{}, {}, {}]
-        self.told_info: dict[str, int] = {}
+        self.announced: list[dict[str, int]] = [{}, {}, {}]
+        self.announced_info: dict[str, int] = {}
         self.interests_in: dict[int, InterestIn] = {}
         #: By kind: its future interests in keys, and in everything.
         self.wants: list[KeyTree[list[InterestIn]]] = [KeyTree(), KeyTree(), KeyTree()]
@@ -199,7 +208,7 @@ class Face:
         #: does. And those gateways, as far as it has told.
         self.carried: bool = True
         self.gateways: frozenset[bytes] = frozenset()
-        #: All whom a peer is connected to, as far as it has told; kept by those who broker.
+        #: All whom a peer is connected to, as far as it has told; kept by a broker.
         self.links: frozenset[bytes] = frozenset()
         #: What it said that made no sense, and was ignored; and where that is reported.
         self.ignored: int = 0
@@ -220,11 +229,11 @@ class Face:
         self.serves = serves
         self.brokered = is_brokered(region)
 
-    def way(self, priority: int, reliable: bool) -> Outbox | None:
+    def outbox_for(self, priority: int, reliable: bool) -> Outbox | None:
         """Where a message to it is put: of several links, the one that is for it."""
         best = self.outbox
         fittest = -2
-        for purpose, outbox in self.ways:
+        for purpose, outbox in self.outboxes:
             fitness = purpose.fitness(priority, reliable)
             if fitness > fittest and not outbox.closed:
                 best = outbox
@@ -233,7 +242,7 @@ class Face:
 
     def send(self, message: Message) -> None:
         """Say something of the node's own: declarations, interests, link states."""
-        outbox = self.way(CONTROL, True)
+        outbox = self.outbox_for(CONTROL, True)
         if outbox is not None and not self.closed:
             outbox.send(message, CONTROL, True, force=True)
 
@@ -285,7 +294,7 @@ class Face:
         self.send(Declare(qos=CONTROL_QOS, body=DeclareKeyExpr(id=id, scope=0, suffix=prefix)))
         return id, True, key[len(prefix) :]
 
-    def wants_told(self, kind: int, key: str) -> bool:
+    def has_interest(self, kind: int, key: str) -> bool:
         """Whether a future interest of its own (not an aggregate) covers this key."""
         if self.wants_all[kind]:
             return True

@@ -1,4 +1,4 @@
-"""The node's own side of its tables: told what changes, asked what others ask."""
+"""What the tables report to the node that they belong to: changes, and queries for its programs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from zenlake.wire.codec_zenoh import Query
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Home:
-    """Where the node's own programs live; by default it does not care."""
+    """The node as its tables see it; this one ignores what they report."""
 
     def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
-        """Somebody declared or undeclared an entity."""
+        """An entity was declared or undeclared."""
 
     def interest_final(self, interest: InterestOut) -> None:
         """An interest of our own programs has been answered."""
 
     def token_present(self, interest: InterestOut, key: str) -> None:
-        """A token is alive now, says the answer to a question of our own programs."""
+        """A token is alive now, says the reply to a query of our own programs."""
 
-    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
-        """A question for our own queryables; each answer goes to `Queries.answer`."""
+    def deliver_query(self, branch: Branch, key: str, body: Query, target: int) -> None:
+        """A query for our own queryables; each reply goes to `Queries.reply`."""
 
     def time(self) -> float:
         """What time it is, as far as the node was told."""

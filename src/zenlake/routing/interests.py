@@ -81,10 +81,10 @@ class Interests(Announcements):
             return
         key = ""
         if message.restricted:
-            found = self.key_of(face, message.scope, message.sender_mapping, message.suffix)
-            if found is None:
+            named = self.key_of(face, message.scope, message.sender_mapping, message.suffix)
+            if named is None:
                 return
-            key = found
+            key = named
         if len(face.interests_in) >= INTERESTS or not face.charge(key):
             raise RemoteError("one neighbour has more interests than it may")
         aggregate = message.aggregate and not message.tokens and bool(key) and face.role != PEER
@@ -99,8 +99,8 @@ class Interests(Announcements):
                 if kinds & (1 << kind):
                     _want(face, kind, interest)
         if message.mode & CURRENT:
-            self._answer(face, interest)
-        self._ask_north(face, interest, message, now)
+            self._declare_current(face, interest)
+        self._interest_north(face, interest, message, now)
         if not interest.waiting:
             finish(face, interest)
 
@@ -126,7 +126,7 @@ class Interests(Announcements):
                 if out.owner is face and out.owner_id == id:
                     self.withdraw(north, out.id)
 
-    def _answer(self, face: Face, interest: InterestIn) -> None:
+    def _declare_current(self, face: Face, interest: InterestIn) -> None:
         """Tell what there is now."""
         entries = self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
         for kind in KINDS:
@@ -150,13 +150,15 @@ class Interests(Announcements):
                     info = self.info(face, resource) if kind == QUERYABLE else 0
                     announce(face, kind, 0, resource.key, info, interest.id)
 
-    def _ask_north(self, face: Face, interest: InterestIn, message: Interest, now: float) -> None:
-        """Ask those who know more than we do, on behalf of a neighbour that we serve."""
+    def _interest_north(
+        self, face: Face, interest: InterestIn, message: Interest, now: float
+    ) -> None:
+        """Pass the interest of a neighbour in the south on to the gateways in the north."""
         if not face.south or self.mode == ROUTER:
             return
         for north in list(self.faces.values()):
-            if self.asks(north):
-                out = self.ask(
+            if self.needs_interest(north):
+                out = self.send_interest(
                     north, interest.kinds, interest.key, message.mode, face, interest.id, now
                 )
                 if not out.final:
@@ -164,11 +166,11 @@ class Interests(Announcements):
 
     # ------------------------------------------------------------------------- what this node wants
 
-    def asks(self, face: Face) -> bool:
+    def needs_interest(self, face: Face) -> bool:
         """Whether a neighbour tells us things only when asked."""
         return face.serves and face.kind != ROUTER
 
-    def ask(
+    def send_interest(
         self,
         face: Face,
         kinds: int,
@@ -219,7 +221,7 @@ class Interests(Announcements):
             face.send(Interest(mode=FINAL, id=id, qos=CONTROL_QOS))
             self.version += 1
 
-    def answered(self, face: Face, id: int) -> None:
+    def interest_finished(self, face: Face, id: int) -> None:
         """A neighbour has told all there is for an interest of ours."""
         if id == 0:
             if not face.settled:
@@ -232,7 +234,7 @@ class Interests(Announcements):
         out.final = True
         self.unanswered.over(out)
         if not out.future:
-            del face.interests_out[id]  # a question about the present has been answered
+            del face.interests_out[id]  # a query about the present has been answered
         self.version += 1
         owner = out.owner
         if owner is None:
@@ -254,7 +256,7 @@ class Interests(Announcements):
                 self._unanswered(out.face, out)
 
     def _unanswered(self, face: Face, out: InterestOut) -> None:
-        """Go on without the answer; what it has not told stays unknown."""
+        """Go on without the reply; what it has not told stays unknown."""
         owner = out.owner
         if owner is None:
             self.home.interest_final(out)
@@ -270,7 +272,7 @@ class Interests(Announcements):
         return self.unanswered.next()
 
     def _present(self, out: InterestOut, key: str) -> None:
-        """A token that is alive now, for whoever asked."""
+        """A token that is alive now, for the node that asked."""
         owner = out.owner
         if owner is None:
             self.home.token_present(out, key)

@@ -1,6 +1,6 @@
 """What a gateway tells the peers it serves about each other: where they listen, so that they meet.
 
-Peers speak to each other directly, but somebody has to introduce them. When a peer arrives, the
+Peers speak to each other directly, but a gateway has to introduce them. When a peer arrives, the
 gateway (a router, if nothing else is said) tells it of those of its region that are there already
 (nothing, if it is the first: an empty list is still said, and waited for); when a peer says where
 it listens, the others are told. The gateway does not speak of itself.
@@ -63,7 +63,7 @@ class Introductions:
     Args:
         zid: this gateway.
         gossip: whether peers are introduced to each other at all.
-        targets: the roles of those who are told where others listen.
+        targets: the roles of nodes that are told where others listen.
     """
 
     __slots__ = ("_numbers", "_peers", "_zid", "gossip", "passed_over", "targets")
@@ -171,12 +171,12 @@ class Introductions:
         return [(number, message) for number in self._peers if number != link]
 
     def _entry(self, peer: _Peer) -> LinkState:
-        told = self.gossip and _PEER & self.targets
+        introduces = self.gossip and _PEER & self.targets
         return LinkState(
             psid=peer.psid,
             sn=peer.sn,
             zid=peer.zid,
             whatami=peer.role,
-            locators=peer.locators if told else None,
+            locators=peer.locators if introduces else None,
             links=(),
         )

@@ -10,7 +10,7 @@ id, nothing else) and the links of this router (without its id). Of what is hear
 was not known before, or that had not spoken yet, is passed on with its id over all links, even
 the one it came over; one that has spoken anew is passed on without its id, and not to where it
 came from. All that one message brings is passed on in one message: half of it could make
-somebody believe that a router is gone.
+a node believe that a router is gone.
 
 A router that cannot be reached any more by following links is forgotten with all it said.
 
@@ -127,12 +127,12 @@ class LinkStateTable:
         self._links: dict[int, _Link] = {}
         self._numbers: NodeNumbers = NodeNumbers()
 
-    # ------------------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------------------ queries
 
     def named(self, link: int, psid: int) -> bytes:
         """The router that a neighbour calls by a number; empty if it has not said so."""
-        found = self._links.get(link)
-        return b"" if found is None else found.names.get(psid)
+        neighbour = self._links.get(link)
+        return b"" if neighbour is None else neighbour.names.get(psid)
 
     def psid(self, zid: bytes) -> int:
         """The number this router uses for another; -1 if it does not know it."""
@@ -167,12 +167,12 @@ class LinkStateTable:
             out.append((number, write_entries(entries)))
         self._links[link] = _Link(zid, role)
         everything = sorted(self.nodes.values(), key=_psid)
-        here = self._links[link]
+        new = self._links[link]
         out.append(
             (
                 link,
                 write_entries(
-                    [self._entry(each, here, introduce=True, linked=True) for each in everything]
+                    [self._entry(each, new, introduce=True, linked=True) for each in everything]
                 ),
             )
         )
@@ -281,15 +281,15 @@ class LinkStateTable:
                     self.introduced.append(zid)
             else:
                 self.passed_over += 1
-        found: list[tuple[bytes, LinkState, dict[bytes, int]]] = []
+        translated: list[tuple[bytes, LinkState, dict[bytes, int]]] = []
         for zid, entry in about:
             links: dict[bytes, int] = {}
             for at, psid in enumerate(entry.links[:MAX_NODES]):
                 other = source.names.get(psid)
                 if other and other != zid:
                     links[other] = entry.weights[at] if entry.weights else 0
-            found.append((zid, entry, links))
-        return found
+            translated.append((zid, entry, links))
+        return translated
 
     def _take(
         self,
@@ -331,7 +331,7 @@ class LinkStateTable:
         self.version += 1
 
     def _new(self, zid: bytes, role: int) -> RouterNode | None:
-        """Somebody told of a router; None if there are too many."""
+        """A link state told of a router; None if there are too many."""
         if len(self.nodes) >= MAX_NODES:
             self.passed_over += 1
             return None

@@ -1,9 +1,9 @@
-"""A router among routers: what each declares, where it is passed on, and the way to each.
+"""A router among routers: what each declares, where it is passed on, and the route to each.
 
 A router declares to the others all that lies south of it, unasked, and passes on what others
-declare, down the tree of whoever declares it (see `trees`). In the tables a router beyond the
-links is a face like any other, only that nothing can be sent to it directly: what is for it goes
-to the neighbour that lies on the way, in the tree of the router where it came from.
+declare, down the tree of the router that declares it (see `trees`). In the tables a router beyond
+the links is a face like any other, only that nothing can be sent to it directly: what is for it
+goes to the neighbour that lies on the route, in the tree of the router where it came from.
 
 On the wire a router is a number of the sender's own counting (see `linkstate`). Declarations
 have no ids between routers: an undeclaration names its key.
@@ -198,7 +198,7 @@ class Mesh(RouterRegion):
             for number in list(router.declared[kind]):
                 self.tables.undeclare(router, kind, number)
 
-    # ------------------------------------------------------------------------------- the ways
+    # ------------------------------------------------------------------------------- routes
 
     def number(self, root: bytes) -> int:
         """The number that neighbours are told for a router."""
@@ -220,12 +220,12 @@ class Mesh(RouterRegion):
 
     def hops(self, root: bytes, source: Face, routers: list[Face]) -> list[Face]:
         """The neighbours that lead to some routers in the tree of `root`, each once."""
-        found: list[Face] = []
+        hops: list[Face] = []
         for router in routers:
             face = self.hop(root, source, router)
-            if face is not None and face not in found:
-                found.append(face)
-        return found
+            if face is not None and face not in hops:
+                hops.append(face)
+        return hops
 
     def leads(self, root: bytes) -> bool:
         """Whether it is for me to carry what comes from a node into the region, or out of it.

@@ -27,16 +27,16 @@ def destinations(
                 routers.append(face)
             else:
                 matching[face] = True
-    found: list[Face] = borders.hops(source, root, routers) if routers else []
+    faces: list[Face] = borders.hops(source, root, routers) if routers else []
     for face in tables.faces.values():
         if face.role == LOCAL or face.outbox is None or not tables.flows(source, face):
             continue
         if face in matching:
             if borders.crosses(source, root, face):
-                found.append(face)
-        elif tables.asks(face):
+                faces.append(face)
+        elif tables.needs_interest(face):
             if not face.knows_all(SUBSCRIBER, key):
-                found.append(face)
+                faces.append(face)
         elif face.role == PEER and not face.settled:
-            found.append(face)
-    return found
+            faces.append(face)
+    return faces

@@ -1,8 +1,8 @@
-"""Queries on their way: who is asked, who still owes an answer, and the one final at the end.
+"""Routing of queries: the faces that get them, the replies that are due, the one final at the end.
 
-A question from a face becomes a `PendingQuery` with a `Branch` for each face that it was sent to.
+A query from a face becomes a `PendingQuery` with a `Branch` for each face that it was sent to.
 Whatever happens to a branch (it ends, its neighbour dies, its time runs out), it is closed once;
-when the last one is closed the face that asked is told that there will be no more answers.
+when the last one is closed the face that asked is told that there will be no more replies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from zenlake.keys.matching import includes
 from zenlake.routing.borders import Borders
 from zenlake.routing.deadlines import Deadlines
-from zenlake.routing.face import Answer, Branch, Face, PendingQuery
+from zenlake.routing.face import Branch, Face, PendingQuery, ReplyBody
 from zenlake.routing.home import Home
 from zenlake.routing.keyids import key_flaw
 from zenlake.routing.regions import LOCAL, PEER
@@ -32,8 +32,8 @@ BEST_MATCHING: Final = 0
 ALL: Final = 1
 ALL_COMPLETE: Final = 2
 
-#: Queries that one neighbour may have open.
-QUESTIONS: Final = 1 << 16
+#: The most queries that one neighbour may have open.
+OPEN_QUERIES: Final = 1 << 16
 
 #: Where the times of a message are taken: its flags on the wire.
 SEND: Final = 1
@@ -42,19 +42,19 @@ RECEIVE: Final = 4
 
 
 class Queries:
-    """All questions that pass through the node."""
+    """All queries that pass through the node."""
 
     def __init__(
         self, tables: Tables, borders: Borders, home: Home, default_timeout: float
     ) -> None:
-        """`default_timeout` in seconds, for questions that bring none."""
+        """`default_timeout` in seconds, for queries that bring none."""
         self.tables: Tables = tables
         self.borders: Borders = borders
         self.home: Home = home
         self.default_timeout: float = default_timeout
-        #: Open questions of neighbours, by (face, its id).
+        #: Open queries of neighbours, by (face, its id).
         self.open: dict[tuple[int, int], PendingQuery] = {}
-        #: Branches of such questions; our own programs keep the time of theirs themselves.
+        #: Branches of such queries; our own programs keep the time of theirs themselves.
         self.unanswered: Deadlines = Deadlines()
 
     # ----------------------------------------------------------------------------- who is asked
@@ -62,7 +62,7 @@ class Queries:
     def candidates(self, source: Face, key: str, target: int, root: bytes = b"") -> list[Face]:
         """The faces to ask, each once; never the one that asks.
 
-        Among routers a question goes down the tree of `root`, the router where it came from.
+        Among routers a query goes down the tree of `root`, the router where it came from.
         """
         tables = self.tables
         complete: dict[Face, float] = {}
@@ -105,7 +105,7 @@ class Queries:
 
     def _unknown(self, face: Face, key: str) -> bool:
         """Whether a neighbour may have queryables that it has not told us of."""
-        if self.tables.asks(face):
+        if self.tables.needs_interest(face):
             return not face.knows_all(QUERYABLE, key)
         return face.role == PEER and not face.settled
 
@@ -129,7 +129,7 @@ class Queries:
     # -------------------------------------------------------------------------------- asking
 
     def request(self, source: Face, message: Request, now: float) -> None:
-        """A neighbour asks."""
+        """A neighbour sent a Request."""
         key = source.keys.resolve(message.scope, message.sender_mapping, message.suffix)
         if (source.id, message.id) in self.open:
             source.ignored += 1
@@ -139,7 +139,7 @@ class Queries:
             source.illegal_key(flaw)
             self.refuse(source, message)
             return
-        if source.queries >= QUESTIONS:
+        if source.queries >= OPEN_QUERIES:
             source.ignored += 1
             self.refuse(source, message)
             return
@@ -150,43 +150,43 @@ class Queries:
             return
         if message.timestamp_stack is not None:
             message.timestamp_stack = self.home.stamped(message.timestamp_stack, ROUTE)
-        question = PendingQuery(source, message.id, message.qos, None, root)
-        self.open[(source.id, message.id)] = question
+        query = PendingQuery(source, message.id, message.qos, None, root)
+        self.open[(source.id, message.id)] = query
         source.queries += 1
         targets = self.candidates(source, key, message.target, root)
-        self.send(question, key, message, targets, now)
+        self.send(query, key, message, targets, now)
 
     def refuse(self, source: Face, message: Request) -> None:
-        """There will be no answers."""
+        """There will be no replies."""
         self._final(source, message.id, message.qos)
 
     def send(
-        self, question: PendingQuery, key: str, message: Request, targets: list[Face], now: float
+        self, query: PendingQuery, key: str, message: Request, targets: list[Face], now: float
     ) -> None:
-        """Send a question to everybody who is to be asked."""
+        """Send a query to each face of `targets`."""
         deadline = now + self.patience(message)
         body = message.body
-        region = question.source.region
-        number = self.borders.number_of(question.source, question.root)
+        region = query.source.region
+        number = self.borders.number_of(query.source, query.root)
         stack = message.timestamp_stack
         routed = stack
-        if stack is not None and question.asker is not None:
+        if stack is not None and query.receiver is not None:
             routed = self.home.stamped(stack, ROUTE)
         branches: list[Branch] = []
         for face in targets:
             id = face.next_request
             face.next_request = (id + 1) & 0xFFFF_FFFF
-            branch = Branch(question, face, id, deadline)
-            question.branches.add(branch)
+            branch = Branch(query, face, id, deadline)
+            query.branches.add(branch)
             face.requests[id] = branch
-            if question.asker is None:
+            if query.receiver is None:
                 self.unanswered.add(branch)
             branches.append(branch)
         for branch in branches:
             face = branch.face
             if face.role == LOCAL:
                 branch.stack = stack
-                self.home.ask(branch, key, body, message.target)
+                self.home.deliver_query(branch, key, body, message.target)
                 continue
             scope, mine, suffix = face.wire_key(key, False)
             request = Request(
@@ -202,7 +202,7 @@ class Queries:
                 timestamp_stack=routed,
                 body=body,
             )
-            outbox = face.way(request.qos & QOS_PRIORITY, True)
+            outbox = face.outbox_for(request.qos & QOS_PRIORITY, True)
             if (
                 outbox is None
                 or not face.may_have(request, key, True, now)
@@ -216,16 +216,16 @@ class Queries:
             ):
                 self.close(branch)
         if not branches:
-            self._finished(question)
+            self._finished(query)
 
     def patience(self, message: Request) -> float:
-        """How many seconds those who are asked have for their answers."""
+        """How many seconds the queryables have for their replies."""
         return message.timeout / 1000.0 if message.timeout else self.default_timeout
 
-    # ------------------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------------------- replies
 
     def response(self, face: Face, message: Response) -> None:
-        """A neighbour answers."""
+        """A neighbour sent a Response."""
         branch = face.requests.get(message.id)
         if branch is None:
             face.ignored += 1
@@ -237,40 +237,40 @@ class Queries:
         stack = message.timestamp_stack
         if stack is not None:
             stack = self.home.stamped(stack, ROUTE)
-        self.answer(branch, key, message.body, message.responder, stack)
+        self.reply(branch, key, message.body, message.responder, stack)
 
-    def answer(
+    def reply(
         self,
         branch: Branch,
         key: str,
-        body: Answer,
+        body: ReplyBody,
         responder: Responder | None,
         stack: TimestampStack | None = None,
         express: bool | None = None,
     ) -> bool:
-        """Pass an answer on to whoever asked; False if it found no room.
+        """Pass a reply on to the node that asked; False if it found no room.
 
         It has the QoS of its query, so that it cannot be overtaken by the word that it was the
         last; only `express`, if given, is its own.
         """
-        question = branch.question
-        if branch not in question.branches:
-            return True  # the question is over
-        asker = question.asker
-        if asker is not None:
+        query = branch.query
+        if branch not in query.branches:
+            return True  # the query is over
+        receiver = query.receiver
+        if receiver is not None:
             if stack is not None:
-                asker.stamp(self.home.stamped(stack, RECEIVE))
-            asker.answer(key, body, responder)
+                receiver.stamp(self.home.stamped(stack, RECEIVE))
+            receiver.reply(key, body, responder)
             return True
-        source = question.source
-        outbox = source.way(question.qos & QOS_PRIORITY, True)
+        source = query.source
+        outbox = source.outbox_for(query.qos & QOS_PRIORITY, True)
         if outbox is None:
             return True
-        qos = question.qos
+        qos = query.qos
         if express is not None:
             qos = qos | QOS_EXPRESS if express else qos & ~QOS_EXPRESS
         response = Response(
-            id=question.id,
+            id=query.id,
             scope=0,
             suffix=key,
             qos=qos,
@@ -286,7 +286,7 @@ class Queries:
         )
 
     def response_final(self, face: Face, id: int) -> None:
-        """A neighbour has no more answers."""
+        """A neighbour sent a ResponseFinal: it has no more replies."""
         branch = face.requests.get(id)
         if branch is not None:
             self.close(branch)
@@ -295,43 +295,43 @@ class Queries:
         """A branch is over."""
         branch.face.requests.pop(branch.id, None)
         self.unanswered.over(branch)
-        question = branch.question
-        if branch in question.branches:
-            question.branches.discard(branch)
-            if not question.branches:
-                self._finished(question)
+        query = branch.query
+        if branch in query.branches:
+            query.branches.discard(branch)
+            if not query.branches:
+                self._finished(query)
 
-    def _finished(self, question: PendingQuery) -> None:
-        asker = question.asker
-        if asker is not None:
-            asker.final()
+    def _finished(self, query: PendingQuery) -> None:
+        receiver = query.receiver
+        if receiver is not None:
+            receiver.final()
             return
-        if self.open.pop((question.source.id, question.id), None) is not None:
-            question.source.queries -= 1
-        self._final(question.source, question.id, question.qos)
+        if self.open.pop((query.source.id, query.id), None) is not None:
+            query.source.queries -= 1
+        self._final(query.source, query.id, query.qos)
 
     def _final(self, face: Face, id: int, qos: int) -> None:
-        outbox = face.way(qos & QOS_PRIORITY, True)
+        outbox = face.outbox_for(qos & QOS_PRIORITY, True)
         if outbox is not None and not face.closed:
-            # Never dropped: whoever asked would wait for ever.
+            # Never dropped: the node that asked would wait for ever.
             final = ResponseFinal(id=id, qos=qos)
             outbox.send(final, qos & QOS_PRIORITY, True, force=True, awaited=True)
 
-    def cancel(self, question: PendingQuery) -> None:
-        """Whoever asked has lost interest: later answers are dropped."""
-        for branch in list(question.branches):
+    def cancel(self, query: PendingQuery) -> None:
+        """The node that asked has lost interest: later replies are dropped."""
+        for branch in list(query.branches):
             branch.face.requests.pop(branch.id, None)
             self.unanswered.over(branch)
-        question.branches.clear()
+        query.branches.clear()
 
     # --------------------------------------------------------------------------- time and death
 
     def expire(self, now: float) -> None:
-        """Answer for those who did not in time."""
+        """Reply with an error for the faces that did not reply in time."""
         for branch in self.unanswered.due(now):
             if isinstance(branch, Branch):
                 body = Err(payload=b"Timeout")
-                self.answer(branch, "", body, Responder(zid=branch.face.zid, eid=0))
+                self.reply(branch, "", body, Responder(zid=branch.face.zid, eid=0))
                 self.close(branch)
 
     def deadline(self) -> float:
@@ -342,7 +342,7 @@ class Queries:
         """A neighbour is gone: what it owed is over, what it asked is forgotten."""
         for branch in list(face.requests.values()):
             self.close(branch)
-        for key, question in list(self.open.items()):
+        for key, query in list(self.open.items()):
             if key[0] == face.id:
                 del self.open[key]
-                self.cancel(question)
+                self.cancel(query)

@@ -1,4 +1,4 @@
-"""Where each neighbour lies, seen from a node, and which way things may flow.
+"""The region of each neighbour, and between which regions declarations and samples flow.
 
 A neighbour lies *south* (the node serves it, as it serves its own programs) or *north* (towards
 the infrastructure, or its own kind). If nothing else is said, the modes of both decide:
@@ -55,7 +55,7 @@ def south(index: int, role: int) -> int:
 
 
 def is_south(region: int) -> bool:
-    """Whether a node serves those who lie there."""
+    """Whether a node is a gateway for the nodes of the region."""
     return region != NORTH
 
 
@@ -67,7 +67,7 @@ def kind_of(mode: int, region: int) -> int:
 
 
 def is_brokered(region: int) -> bool:
-    """Whether those who lie there hear each other through the node."""
+    """Whether the nodes of the region hear each other through this one."""
     return region == HOME or (region > HOME and (region - _SUBREGIONS) % 3 == CLIENT)
 
 
@@ -208,7 +208,7 @@ def bound(region: int) -> int:
     return IN_THE_SOUTH if is_south(region) else IN_THE_NORTH
 
 
-def place(mode: int, role: int, claim: int, told: int) -> Place:
+def place(mode: int, role: int, claim: int, assigned: int) -> Place:
     """Where a neighbour lies in the end.
 
     Args:
@@ -222,7 +222,7 @@ def place(mode: int, role: int, claim: int, told: int) -> Place:
     me = ROLE_NAMES[mode]
     other = ROLE_NAMES[role]
     if claim == UNSAID:
-        if told == IN_THE_SOUTH:
+        if assigned == IN_THE_SOUTH:
             return Place(NORTH, True)
         if mode == CLIENT and role == CLIENT:
             raise HandshakeError(
@@ -231,7 +231,7 @@ def place(mode: int, role: int, claim: int, told: int) -> Place:
                 _GENERIC,
             )
         serves = usually_serves(mode, role)
-        if told == IN_THE_NORTH and serves:
+        if assigned == IN_THE_NORTH and serves:
             raise HandshakeError(
                 f"the gateway/south of the other side, a {other}, has no place for this {me}, "
                 "which it would have to serve; add a filter there that this node matches",
@@ -239,16 +239,16 @@ def place(mode: int, role: int, claim: int, told: int) -> Place:
             )
         return Place(usual_region(mode, role), serves)
     if is_south(claim):
-        if told == IN_THE_SOUTH:
+        if assigned == IN_THE_SOUTH:
             raise HandshakeError(
                 f"the gateway/south of both sides puts the other south ({region_name(claim)} "
                 "here): one must leave the other out",
                 _GENERIC,
             )
         return Place(claim, False)
-    if told == IN_THE_SOUTH:
+    if assigned == IN_THE_SOUTH:
         return Place(NORTH, True)
-    if told == IN_THE_NORTH:
+    if assigned == IN_THE_NORTH:
         if mode != role:
             raise HandshakeError(
                 f"the gateway/south of this {me} and of the {other} at the other side have no "

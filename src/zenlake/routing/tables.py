@@ -1,7 +1,7 @@
 """What there is, and who was told: declarations and interests, always in balance.
 
 Every change goes through `declare`, `undeclare`, `interest` or `remove`, which keep one rule: a
-neighbour has been told of a key if and only if somebody whose things may flow to it holds that
+neighbour has been told of a key if and only if a face whose declarations may flow to it holds that
 key, and it is either told everything or has shown interest. Announcements are one a key, however
 many hold it.
 """
@@ -125,11 +125,13 @@ class Tables(Interests):
         for entry in self.tree.entries():
             for kind in KINDS:
                 self._update(face, kind, entry.value, True)
-        if self.asks(face):
+        if self.needs_interest(face):
             for south in list(self.faces.values()):
                 for interest in list(south.interests_in.values()):
                     if interest.future and south.south:
-                        self.ask(face, interest.kinds, interest.key, BOTH, south, interest.id, now)
+                        self.send_interest(
+                            face, interest.kinds, interest.key, BOTH, south, interest.id, now
+                        )
 
     def remove(self, face: Face) -> None:
         """A neighbour has gone: all it had goes with it."""
@@ -156,7 +158,7 @@ class Tables(Interests):
         body = message.body
         if isinstance(body, DeclareFinal):
             if message.interest_id is not None:
-                self.answered(face, message.interest_id)
+                self.interest_finished(face, message.interest_id)
         elif isinstance(body, DeclareKeyExpr):
             key = face.keys.resolve(body.scope, True, body.suffix)
             if key is None or body.id == 0:
@@ -199,7 +201,7 @@ class Tables(Interests):
         if key is None:
             return
         if body.id == 0 and interest is not None:
-            # An answer to a question about the present: it is not kept.
+            # A reply to a query about the present: it is not kept.
             out = face.interests_out.get(interest)
             if out is not None:
                 self._present(out, key)

@@ -1,4 +1,4 @@
-"""The trees along which routers speak: for each router, the shortest way from it to all others.
+"""The trees along which routers speak: for each router, the shortest path from it to all others.
 
 Whatever a router says travels down the tree that is rooted at it, so it arrives everywhere once
 and nowhere twice. Nobody agrees on these trees: each router computes all of them from the same
@@ -9,7 +9,7 @@ neither says anything, the larger where both do), and a little more:
 
     weight × (1 + 0.01 × h / (2³² − 1))     h: 32 bits of a hash of the two ids
 
-so that of two ways with as many hops one is the shorter, and the same one for everybody. The
+so that of two paths with as many hops one is the shorter, and the same one for everybody. The
 hash is SipHash-1-3 with a key of zeros, over both ids as 16 bytes, the smaller first.
 """
 
@@ -68,11 +68,11 @@ def _turned(word: int, bits: int) -> int:
 def siphash13(data: bytes) -> int:
     """SipHash with one round a word and three at the end, its key all zeros."""
     sip = _Sip()
-    whole = len(data) & ~7
-    for start in range(0, whole, 8):
+    full = len(data) & ~7
+    for start in range(0, full, 8):
         sip.absorb(int.from_bytes(data[start : start + 8], "little"))
     # The last word: what is left over, and the length in its highest byte.
-    sip.absorb(int.from_bytes(data[whole:], "little") | (len(data) & 0xFF) << 56)
+    sip.absorb(int.from_bytes(data[full:], "little") | (len(data) & 0xFF) << 56)
     sip.c ^= 0xFF
     for _ in range(3):
         sip.stir()
@@ -114,7 +114,7 @@ class Trees:
         return root in self._edges
 
     def parent(self, root: bytes) -> bytes:
-        """Who is before me on the way from `root`; empty if there is no way, or it is mine."""
+        """Who is before me on the path from `root`; empty if there is no path, or it is mine."""
         return self._tree(root).parents.get(self.me, b"")
 
     def children(self, root: bytes) -> list[bytes]:
@@ -122,14 +122,14 @@ class Trees:
         return self._tree(root).children
 
     def direction(self, root: bytes, destination: bytes) -> bytes:
-        """The neighbour towards `destination` in the tree of `root`; empty if there is no way.
+        """The neighbour towards `destination` in the tree of `root`; empty if there is no path.
 
         That is my child above the destination, or my parent if it lies elsewhere in the tree.
         """
         return self._tree(root).hops.get(destination, b"")
 
     def distance(self, destination: bytes) -> float:
-        """How far away a router is; infinite if there is no way."""
+        """How far away a router is; infinite if there is no path."""
         return self._tree(self.me).distances.get(destination, float("inf"))
 
     def _tree(self, root: bytes) -> _Tree:
@@ -142,7 +142,7 @@ class Trees:
 
 @final
 class _Tree:
-    """The shortest ways from one router to all others."""
+    """The shortest paths from one router to all others."""
 
     __slots__ = ("children", "distances", "hops", "parents")
 
@@ -150,7 +150,7 @@ class _Tree:
         self, me: bytes, root: bytes, edges: dict[bytes, list[tuple[bytes, float]]]
     ) -> None:
         self.distances: dict[bytes, float] = {}
-        #: The last router before each on the way from the root.
+        #: The last router before each on the path from the root.
         self.parents: dict[bytes, bytes] = {}
         if root in edges:
             self._measure(root, edges)
@@ -161,7 +161,7 @@ class _Tree:
             self._follow(me, root)
 
     def _measure(self, root: bytes, edges: dict[bytes, list[tuple[bytes, float]]]) -> None:
-        """Find the shortest ways, nearest routers first."""
+        """Find the shortest paths, nearest routers first."""
         nearest: list[tuple[float, bytes]] = [(0.0, root)]
         distances: dict[bytes, float] = {root: 0.0}
         while nearest:

@@ -93,28 +93,28 @@ class Replier(QuerySink):
         self.ended: bool = False
         self.queryable: LocalQueryable | None = None
 
-    def push(self, question: IncomingQuery) -> None:
+    def push(self, query: IncomingQuery) -> None:
         """Keep a question, and answer it."""
-        self.queries.append(question)
+        self.queries.append(query)
         if self.payload is not None:
-            self.reply(question, self.key, self.payload)
-            self.finish(question)
+            self.reply(query, self.key, self.payload)
+            self.finish(query)
 
     def end(self) -> None:
         """Note that there will be no more."""
         self.ended = True
 
-    def reply(self, question: IncomingQuery, key: str, payload: bytes) -> bool:
+    def reply(self, query: IncomingQuery, key: str, payload: bytes) -> bool:
         """Answer with a value."""
-        return self.node.local.answer(question, key, Reply(body=Put(payload=payload)))
+        return self.node.local.reply(query, key, Reply(body=Put(payload=payload)))
 
-    def fail(self, question: IncomingQuery, payload: bytes) -> bool:
+    def fail(self, query: IncomingQuery, payload: bytes) -> bool:
         """Answer with an error."""
-        return self.node.local.answer(question, question.key, Err(payload=payload))
+        return self.node.local.reply(query, query.key, Err(payload=payload))
 
-    def finish(self, question: IncomingQuery) -> None:
+    def finish(self, query: IncomingQuery) -> None:
         """Say that there are no more answers."""
-        self.node.local.answered(question)
+        self.node.local.finish_query(query)
 
 
 class Statuses(StatusSink):

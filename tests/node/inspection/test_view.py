@@ -320,7 +320,7 @@ def test_members_of_a_group_are_sessions_with_a_group() -> None:
     multicast = node.join("udp/224.0.0.224:7446", terms, outbox_for(False, 2), 0.0)
     member = Member(multicast, b"\xbb", 1, "192.0.2.1:5000")
     multicast.members.append(member)
-    member.ways()
+    member.inbounds()
     assert view.summary(node, "v", None)["sessions"] == [
         {
             "group": "udp/224.0.0.224:7446",

@@ -20,7 +20,7 @@ def answered(consolidation: int, replies: list[tuple[str, int | None, bytes]]) -
     answers = Answers()
     get = Get("k/**", consolidation, False, answers, 0x0D, 10.0)
     for key, time, payload in replies:
-        get.answer(key, Reply(body=Put(payload=payload, timestamp=at(time))), None)
+        get.reply(key, Reply(body=Put(payload=payload, timestamp=at(time))), None)
     get.final()
     get.final()
     assert answers.finals == 1
@@ -58,7 +58,7 @@ def test_consolidation_by_the_table(
 def test_latest_keeps_everything_back_until_the_end() -> None:
     answers = Answers()
     get = Get("k", LATEST, False, answers, 0x0D, 10.0)
-    get.answer("k", Reply(body=Put(payload=b"1")), None)
+    get.reply("k", Reply(body=Put(payload=b"1")), None)
     assert answers.all == []
     get.finish(True)
     assert answers.values() == [("k", b"1")]
@@ -68,15 +68,15 @@ def test_latest_keeps_everything_back_until_the_end() -> None:
 def test_errors_are_never_kept_back() -> None:
     answers = Answers()
     get = Get("k", LATEST, False, answers, 0x0D, 10.0)
-    get.answer("elsewhere", Err(payload=b"no"), None)
+    get.reply("elsewhere", Err(payload=b"no"), None)
     assert answers.errors() == [b"no"]
 
 
 def test_a_deletion_may_be_the_latest() -> None:
     answers = Answers()
     get = Get("k", LATEST, False, answers, 0x0D, 10.0)
-    get.answer("k", Reply(body=Put(payload=b"1", timestamp=at(1))), None)
-    get.answer("k", Reply(body=Del(timestamp=at(2))), None)
+    get.reply("k", Reply(body=Put(payload=b"1", timestamp=at(1))), None)
+    get.reply("k", Reply(body=Del(timestamp=at(2))), None)
     get.final()
     assert [type(body) for _, body, _ in answers.all] == [Del]
 
@@ -85,7 +85,7 @@ def test_answers_after_the_end_are_nothing() -> None:
     answers = Answers()
     get = Get("k", NONE, False, answers, 0x0D, 10.0)
     get.final()
-    get.answer("k", Reply(body=Put(payload=b"1")), None)
+    get.reply("k", Reply(body=Put(payload=b"1")), None)
     assert answers.all == []
 
 
@@ -116,7 +116,7 @@ def test_latest_gives_one_answer_a_key_and_no_newer_one_was_left_out(
     answers = Answers()
     get = Get("k/**", LATEST, False, answers, 0x0D, 10.0)
     for key, time, payload in said:
-        get.answer(key, Reply(body=Put(payload=payload, timestamp=at(time))), None)
+        get.reply(key, Reply(body=Put(payload=payload, timestamp=at(time))), None)
     get.final()
     keys = [key for key, _ in answers.values()]
     assert sorted(keys) == sorted({key for key, _, _ in said})

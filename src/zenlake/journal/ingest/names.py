@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from zenlake.node.routes.forward import Inbound, Way
+from zenlake.node.routes.forward import HeadRoute, Inbound
 
 
 class Seen:
@@ -24,8 +24,17 @@ class Name:
     """A key as one neighbour names it; it rarely has more than one publisher."""
 
     __slots__ = (
-        "deletes", "forwarded", "inbound", "key", "said", "short", "source", "stamp", "suffix",
-        "way", "ways",
+        "deletes",
+        "forwarded",
+        "inbound",
+        "key",
+        "route",
+        "routes",
+        "said",
+        "short",
+        "source",
+        "stamp",
+        "suffix",
     )  # fmt: skip
 
     def __init__(
@@ -37,9 +46,9 @@ class Name:
         #: Whether other neighbours hear it; how its puts go on by what their heads say beside the
         #: key, and the last of these ways.
         self.forwarded: bool = bool(inbound.faces)
-        self.ways: dict[int, Way] = {}
+        self.routes: dict[int, HeadRoute] = {}
         self.said: i64 = -1
-        self.way: Way | None = None
+        self.route: HeadRoute | None = None
         self.key: i64 = key
         self.short: i64 = short
         self.suffix: bytes = suffix

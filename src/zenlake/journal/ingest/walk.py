@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from zenlake.journal.ingest.names import Name, Seen
 from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, Table, write_view
-from zenlake.node.routes.forward import Fan, Inbound, Lane, Relay, Way
+from zenlake.node.routes.forward import Fan, HeadRoute, Inbound, Lane, Relay
 from zenlake.node.stamps import Stamps
 from zenlake.values.qos import QOS_DEFAULT
 from zenlake.wire.cursor import Reader, Writer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SLOTS: Final = 1024
 NAMES: Final = 1 << 14
 #: Of one name, how many ways to say it are remembered: with which quality, with which fields.
-WAYS: Final = 16
+ROUTES: Final = 16
 
 
 class RowLane(Lane):
@@ -142,19 +142,19 @@ class RowLane(Lane):
         self._limit = hlc.limit_word(reading)
         return True
 
-    def _way(self, name: Name, said: i64, head: bytes, qos: i64, reliable: bool) -> Way:
+    def _route(self, name: Name, said: i64, head: bytes, qos: i64, reliable: bool) -> HeadRoute:
         """How a put goes on that begins with `head`."""
-        way = name.ways.get(said)
-        if way is None:
-            if len(name.ways) >= WAYS:
-                name.ways.clear()
-            way = Way(name.inbound, qos, head)
-            name.ways[said] = way
-        if way.version != name.inbound.version or way.reliable != reliable:
-            self.relay.lay(way, reliable, self.stamps is not None)
+        route = name.routes.get(said)
+        if route is None:
+            if len(name.routes) >= ROUTES:
+                name.routes.clear()
+            route = HeadRoute(name.inbound, qos, head)
+            name.routes[said] = route
+        if route.version != name.inbound.version or route.reliable != reliable:
+            self.relay.lay(route, reliable, self.stamps is not None)
         name.said = said
-        name.way = way
-        return way
+        name.route = route
+        return route
 
     def _find(self, data: bytes, start: i64, at: i64, stop: i64, short: i64) -> Name | None:
         """The name that `data[start:stop]` names; its suffix begins `at`."""
@@ -279,13 +279,13 @@ class RowLane(Lane):
             elif kind != PUT:
                 break
             fan: Fan | None = None
-            way = found.way
+            route = found.route
             if found.forwarded:
                 said = (header & MORE) << 9 | qos << 8 | body
                 reliable = lane != 0
-                if way is None or said != found.said or way.reliable != reliable:
-                    way = self._way(found, said, data[stop:pos], qos, reliable)
-                fan = way.fan
+                if route is None or said != found.said or route.reliable != reliable:
+                    route = self._route(found, said, data[stop:pos], qos, reliable)
+                fan = route.fan
                 if fan is None:
                     break
             body_at = pos
@@ -367,12 +367,12 @@ class RowLane(Lane):
             pos += value
             stop = pos
             # -- and on to others
-            if fan is not None and way is not None:
+            if fan is not None and route is not None:
                 if stamps is None or body & PUT_FLAG_TIMESTAMP:
-                    self.relay.add(way, fan, b"", b"", data[body_at:pos])
+                    self.relay.add(route, fan, b"", b"", data[body_at:pos])
                 else:
                     stamps.write(time)
-                    self.relay.add(way, fan, stamps.first, stamps.rest, data[body_at:pos])
+                    self.relay.add(route, fan, stamps.first, stamps.rest, data[body_at:pos])
         table.count = first + count
         self._stop = stop
         self._last = last

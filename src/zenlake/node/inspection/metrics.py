@@ -168,21 +168,21 @@ def openmetrics(
         refused: what the admin space refused, by reason.
     """
     own = {"local_id": zid_text(node.zid), "local_whatami": ROLE_NAMES[node.mode]}
-    rows: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
-    told: list[Row] = [(BUILD, {"version": version}, 1), (UPTIME, {}, uptime)]
-    told += _node(node)
-    told += [(REFUSED, {"reason": why}, many) for why, many in (refused or {}).items()]
+    lines_of: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
+    rows: list[Row] = [(BUILD, {"version": version}, 1), (UPTIME, {}, uptime)]
+    rows += _node(node)
+    rows += [(REFUSED, {"reason": why}, many) for why, many in (refused or {}).items()]
     for labels, counts in _sessions(node, wanted):
-        told += _session(labels, counts)
+        rows += _session(labels, counts)
     if wanted.per_key:
-        told += _keys(node)
-    for metric, labels, value in told:
+        rows += _keys(node)
+    for metric, labels, value in rows:
         written = ",".join(
             [f'{name}="{_escaped(text)}"' for name, text in (own | labels).items() if text]
         )
-        rows[metric].append(f"{metric.sample}{{{written}}} {_number(value)}\n")
+        lines_of[metric].append(f"{metric.sample}{{{written}}} {_number(value)}\n")
     parts: list[str] = []
-    for metric, lines in rows.items():
+    for metric, lines in lines_of.items():
         if lines and wanted.descriptors:
             parts.append(_described(metric))
         parts += lines
@@ -286,8 +286,8 @@ def _keys(node: Node) -> Iterator[Row]:
     for multicast in node.sessions.multicasts:
         speakers.extend(multicast.members)
     for neighbour in speakers:
-        for way in neighbour.ways():
-            heard.add(way.key, way.samples, way.size)
+        for inbound in neighbour.inbounds():
+            heard.add(inbound.key, inbound.samples, inbound.size)
     said = node.traffic.said.copy()
     for key, tally in node.traffic.own.items():
         said.add(key, tally.samples, tally.size)

@@ -1,6 +1,6 @@
 """What a node knows, as an operator may see it: the contents of its admin space.
 
-Only reads; whoever calls sees to it that nobody changes the node meanwhile. Everything is plain
+Only reads; the caller holds the node's lock. Everything is plain
 (`dict`, `list`, `str`), with the names and in the order that Eclipse's nodes use, so that their
 tools read it. `zenlake.admin` gives it keys and writes it as JSON.
 """
@@ -59,7 +59,7 @@ def root(node: Node) -> str:
 
 def summary(node: Node, version: str, metadata: object, stats: bool = False) -> Plain:
     """The node, where it listens, and whom it has sessions with; `stats`: with what was counted."""
-    found: Plain = {
+    page: Plain = {
         "locators": list(node.settings.locators),
         "metadata": metadata,
         "plugins": None,
@@ -75,8 +75,8 @@ def summary(node: Node, version: str, metadata: object, stats: bool = False) -> 
         "zid": zid_text(node.zid),
     }
     if stats:
-        found["stats"] = counted(totals(node))
-    return dict(sorted(found.items()))
+        page["stats"] = counted(totals(node))
+    return dict(sorted(page.items()))
 
 
 def sessions(node: Node) -> list[Neighbour]:
@@ -97,7 +97,7 @@ def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
     """One session."""
     face = neighbour.face
     assert face is not None
-    found: Plain = {
+    page: Plain = {
         "links": [{"dst": link.dst, "src": link.src} for link in links(neighbour)],
         "peer": zid_text(face.zid),
         "region": region_name(face.region),
@@ -109,12 +109,12 @@ def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
         total = SessionCounts()
         for link in links(neighbour):
             total.add(counts_of(link))
-        found["stats"] = counted(total)
-    return dict(sorted(found.items()))
+        page["stats"] = counted(total)
+    return dict(sorted(page.items()))
 
 
 def member_of(member: Member) -> Plain:
-    """Somebody in the same multicast group."""
+    """A node in the same multicast group."""
     return {
         "group": member.multicast.place,
         "links": [{"dst": member.dst, "src": member.src}],
@@ -191,29 +191,29 @@ def _declared(node: Node, kind: int, wanted: Callable[[str], bool]) -> Iterator[
         holders = resource.holders[kind]
         if not holders or not wanted(resource.key):
             continue
-        found = Entity(resource.key, [], [], [])
+        entity = Entity(resource.key, [], [], [])
         below = any(face.south and face.carried for face in holders)
         # A router or peer declares to its own kind what lies south of it.
         if below and node.mode == ROUTER:
-            found.routers.append(own)
+            entity.routers.append(own)
         elif below and node.mode == PEER:
-            found.peers.append(own)
+            entity.peers.append(own)
         for face in holders:
-            _place(found, face)
-        yield found
+            _place(entity, face)
+        yield entity
 
 
 def _interested(node: Node, flag: int, wanted: Callable[[str], bool]) -> Iterator[Entity]:
-    found: dict[str, Entity] = {}
+    entities: dict[str, Entity] = {}
     for face in node.tables.faces.values():
         for interest in face.interests_in.values():
             if interest.kinds & flag and interest.key and wanted(interest.key):
-                entity = found.setdefault(interest.key, Entity(interest.key, [], [], []))
+                entity = entities.setdefault(interest.key, Entity(interest.key, [], [], []))
                 _place(entity, face)
     for key in _own_interests(node, flag):
         if wanted(key):
-            _place(found.setdefault(key, Entity(key, [], [], [])), node.face)
-    yield from found.values()
+            _place(entities.setdefault(key, Entity(key, [], [], [])), node.face)
+    yield from entities.values()
 
 
 def _own_interests(node: Node, flag: int) -> list[str]:
@@ -242,16 +242,16 @@ def _place(entity: Entity, face: Face) -> None:
 def graphs(node: Node) -> dict[str, str]:
     """The networks that it is part of, by region, as Graphviz draws them."""
     topology = node.topology
-    found: dict[str, str] = {}
+    pages: dict[str, str] = {}
     if node.mode == PEER:
-        found[region_name(NORTH)] = dot([(0, node.zid), *topology.gossip.known()], [])
+        pages[region_name(NORTH)] = dot([(0, node.zid), *topology.gossip.known()], [])
     for region, mesh in topology.meshes.items():
-        found[region_name(region)] = _map(mesh)
+        pages[region_name(region)] = _map(mesh)
     for index in range(len(node.settings.south or ()) if node.mode == ROUTER else 0):
-        found.setdefault(region_name(south(index, ROUTER)), dot([(0, node.zid)], []))
+        pages.setdefault(region_name(south(index, ROUTER)), dot([(0, node.zid)], []))
     for region, introductions in topology.introductions.items():
-        found[region_name(region)] = dot([(0, node.zid), *introductions.known()], [])
-    return found
+        pages[region_name(region)] = dot([(0, node.zid), *introductions.known()], [])
+    return pages
 
 
 def _map(mesh: Mesh) -> str:
@@ -289,7 +289,7 @@ def successors(node: Node) -> Iterator[tuple[str, str, str]]:
 
 
 def successor(node: Node, source: bytes, destination: bytes) -> str:
-    """Who is next on the way to `destination`, on the tree of `source`; empty if there is none."""
+    """The next hop to `destination`, on the tree of `source`; empty if there is none."""
     for mesh in node.borders.meshes.values():
         hop = _next(mesh, source, destination)
         if hop:
@@ -316,10 +316,12 @@ def traffic(node: Node, wanted: Callable[[str], bool], limit: int) -> Plain:
     for neighbour in speakers:
         face = neighbour.face
         assert face is not None
-        for way in neighbour.ways():
-            if way.samples and wanted(way.key):
+        for inbound in neighbour.inbounds():
+            if inbound.samples and wanted(inbound.key):
                 zid = zid_text(face.zid)
-                rows.append((way.samples, way.key, zid, ROLE_NAMES[face.role], way.size))
+                rows.append(
+                    (inbound.samples, inbound.key, zid, ROLE_NAMES[face.role], inbound.size)
+                )
     own = zid_text(node.zid)
     for key, tally in node.traffic.own.items():
         if tally.samples and wanted(key):
@@ -337,6 +339,6 @@ def traffic(node: Node, wanted: Callable[[str], bool], limit: int) -> Plain:
     }
 
 
-def meets(asked: str, above: str) -> Callable[[str], bool]:
+def meets(selector: str, above: str) -> Callable[[str], bool]:
     """Whether the key of something, put below `above`, is among what was asked for."""
-    return lambda key: intersects(asked, f"{above}/{key}")
+    return lambda key: intersects(selector, f"{above}/{key}")

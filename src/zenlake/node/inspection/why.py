@@ -1,6 +1,6 @@
-"""What one node knows about the way of a sample: who says it, who wants it, what lies between.
+"""What one node knows about the route of a sample: publishers, subscribers, policy.
 
-`zenlake why` asks all nodes for this page and follows the way from one to the next.
+`zenlake why` asks all nodes for this page and follows the route from one to the next.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zenlake.routing.pubsub import destinations
 from zenlake.routing.regions import ROLE_NAMES, region_name
 
 #: What is told of the gates: the kinds of messages that a sample needs.
-ASKED = ("put", "declare_subscriber")
+EXPLAINED = ("put", "declare_subscriber")
 #: How many rows of traffic are told.
 ROWS = 100
 
@@ -51,11 +51,11 @@ def why(node: Node, key: str) -> Plain:
 
 
 def _holders(node: Node, kind: str, key: str) -> list[Plain]:
-    found: list[Plain] = []
+    holders: list[Plain] = []
     for entity in entities(node, kind, lambda other: intersects(other, key)):
         for role, zids in _by_kind(entity):
-            found.extend({"zid": zid, "whatami": role, "key": entity.key} for zid in zids)
-    return found
+            holders.extend({"zid": zid, "whatami": role, "key": entity.key} for zid in zids)
+    return holders
 
 
 def _by_kind(entity: Entity) -> tuple[tuple[str, list[str]], ...]:
@@ -65,7 +65,7 @@ def _by_kind(entity: Entity) -> tuple[tuple[str, list[str]], ...]:
 def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
     face = neighbour.face
     assert face is not None
-    found: Plain = {
+    neighbour_page: Plain = {
         "zid": zid_text(face.zid),
         "whatami": ROLE_NAMES[face.role],
         "region": region_name(face.region),
@@ -80,20 +80,22 @@ def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
         "dropped": counts_of(neighbour).dropped(),
     }
     for flow, gate in (("ingress", neighbour.ingress), ("egress", face.egress)):
-        found[flow] = {} if gate is None else {kind: _account(gate, kind, key) for kind in ASKED}
-    return found
+        neighbour_page[flow] = (
+            {} if gate is None else {kind: _account(gate, kind, key) for kind in EXPLAINED}
+        )
+    return neighbour_page
 
 
 def _account(gate: Gate, kind: str, key: str) -> Plain:
     """What a gate does with messages of a kind on a key, and by which rule."""
-    told = gate.explain(KINDS.index(kind), key)
-    access = told.access
-    limit = told.limit
+    account = gate.explain(KINDS.index(kind), key)
+    access = account.access
+    limit = account.limit
     return {
         "allowed": access is None or access.allowed,
         "access": None if access is None else access.sentence(),
         "limit": None if limit is None else limit.sentence(),
-        "downsampling": [timer.sentence() for timer in told.timers],
+        "downsampling": [timer.sentence() for timer in account.timers],
     }
 
 

@@ -30,7 +30,7 @@ class Declared(Replying):
         self.subscribers: dict[int, LocalSubscriber] = {}
         self._subscribers: KeyTree[list[LocalSubscriber]] = KeyTree()
         #: Subscribers of the node itself, in no namespace; only if the programs are in one.
-        self._wholes: list[LocalSubscriber] = []
+        self._without_namespace: list[LocalSubscriber] = []
         self.queryables: dict[int, LocalQueryable] = {}
         self.publications: dict[int, Publication] = {}
         self.queriers: dict[int, LocalQuerier] = {}
@@ -53,33 +53,33 @@ class Declared(Replying):
     def subscribers_of(self, key: str, local: bool) -> list[LocalSubscriber]:
         """The subscribers that hear a sample, by whether it comes from this very node."""
         unwanted = REMOTE if local else SESSION_LOCAL
-        found: list[LocalSubscriber] = []
+        subscribers: list[LocalSubscriber] = []
         for entry in self._subscribers.intersecting(key):
             for subscriber in entry.value:
                 if subscriber.origin != unwanted:
-                    found.append(subscriber)
-        return found
+                    subscribers.append(subscriber)
+        return subscribers
 
     def heard_by(self, key: str) -> list[LocalSubscriber]:
         """The subscribers that hear what others say under a whole key."""
         name = self.inside(key)
-        found = [] if name is None else self.subscribers_of(name, False)
-        for subscriber in self._wholes:
+        subscribers = [] if name is None else self.subscribers_of(name, False)
+        for subscriber in self._without_namespace:
             if intersects(subscriber.key, key):
-                found.append(subscriber)
-        return found
+                subscribers.append(subscriber)
+        return subscribers
 
-    def asked(self, whole: str, target: int, local: bool) -> list[LocalQueryable]:
+    def queryables_of(self, full_key: str, target: int, local: bool) -> list[LocalQueryable]:
         """The queryables that are asked about a whole key."""
         unwanted = REMOTE if local else SESSION_LOCAL
-        name = self.inside(whole)
-        found: list[LocalQueryable] = []
+        name = self.inside(full_key)
+        matching: list[LocalQueryable] = []
         for queryable in self.queryables.values():
-            key = whole if queryable.whole else name
+            key = full_key if queryable.no_namespace else name
             if key is None or queryable.origin == unwanted:
                 continue
             if target == 2 and not (queryable.complete and includes(queryable.key, key)):
                 continue
             if intersects(queryable.key, key):
-                found.append(queryable)
-        return found
+                matching.append(queryable)
+        return matching

@@ -1,4 +1,4 @@
-"""What our programs want to be told by those who tell only when asked."""
+"""Interests of this node's programs, shown to neighbours that declare only on interest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKENS: Final = 4
 
 
 class ProgramInterest:
-    """What one of our programs wants neighbours to tell."""
+    """The interest of one entity of this node's programs."""
 
     __slots__ = ("key", "kinds", "mode")
 
@@ -27,7 +27,7 @@ class ProgramInterest:
 
 
 class ProgramInterests:
-    """All that is wished, by the entity that interests it."""
+    """The interests of this node's programs, by the id of the entity that has them."""
 
     def __init__(self, node: Core, declared: Declared) -> None:
         """Nothing yet."""
@@ -36,21 +36,23 @@ class ProgramInterests:
         self.open: dict[int, ProgramInterest] = {}
 
     def add(self, eid: int, interest: ProgramInterest) -> list[tuple[Face, InterestOut]]:
-        """Show interest to those who tell only when asked."""
+        """Send an Interest to each neighbour that declares only on interest."""
         self.open[eid] = interest
         tables = self.node.tables
-        asked: list[tuple[Face, InterestOut]] = []
+        shown: list[tuple[Face, InterestOut]] = []
         for face in list(tables.faces.values()):
-            if tables.asks(face):
+            if tables.needs_interest(face):
                 key = self.declared.outside(interest.key)
-                out = tables.ask(face, interest.kinds, key, interest.mode, None, eid, self.node.now)
-                asked.append((face, out))
-        if asked:
+                out = tables.send_interest(
+                    face, interest.kinds, key, interest.mode, None, eid, self.node.now
+                )
+                shown.append((face, out))
+        if shown:
             self.node.wake_by(self.node.now + tables.interest_timeout)
-        return asked
+        return shown
 
     def remove(self, eid: int) -> None:
-        """Want it no more, and say so to those who were asked."""
+        """Withdraw an interest from the neighbours that it was sent to."""
         if self.open.pop(eid, None) is None:
             return
         tables = self.node.tables
@@ -60,14 +62,14 @@ class ProgramInterests:
                     tables.withdraw(face, out.id)
 
     def greet(self, face: Face, now: float) -> None:
-        """Show a new neighbour all that is wished."""
+        """Send a new neighbour all open interests."""
         tables = self.node.tables
-        if tables.asks(face):
+        if tables.needs_interest(face):
             for eid, interest in list(self.open.items()):
                 if interest.mode != CURRENT:
                     # After a reconnection the tokens of before are news again only if they are
                     # new: the tables know which.
-                    tables.ask(
+                    tables.send_interest(
                         face,
                         interest.kinds,
                         self.declared.outside(interest.key),
@@ -78,7 +80,7 @@ class ProgramInterests:
                     )
 
     def forget(self, eid: int) -> None:
-        """It has been answered: nobody need be told that it is wanted no more."""
+        """Drop an interest that has been answered; no Interest final is sent."""
         self.open.pop(eid, None)
         for face in self.node.tables.faces.values():
             for out in list(face.interests_out.values()):

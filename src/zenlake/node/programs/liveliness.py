@@ -65,13 +65,13 @@ class Liveliness:
 
     def alive(self, key: str) -> list[str]:
         """The tokens under a key that we know of."""
-        found: list[str] = []
+        alive: list[str] = []
         for entry in self.node.tables.tree.intersecting(self.declared.outside(key)):
             if entry.value.holders[TOKEN]:
                 name = self.declared.inside(entry.value.key)
                 if name is not None:
-                    found.append(name)
-        return found
+                    alive.append(name)
+        return alive
 
     def get(self, key: str, sink: ReplySink, timeout: float) -> LivelinessQuery:
         """Ask who is alive now."""
@@ -113,7 +113,7 @@ class Liveliness:
                 subscriber.sink.push(token_sample(name, added))
 
     def token_present(self, interest: InterestOut, key: str) -> None:
-        """A token is alive now, says an answer."""
+        """A token is alive now, says a reply."""
         get = self.gets.get(interest.owner_id)
         name = self.declared.inside(key)
         if get is not None and name is not None and name not in get.seen:
@@ -139,18 +139,18 @@ class Liveliness:
         return False
 
     def expire(self, now: float) -> None:
-        """End the questions whose time has run out."""
+        """End the queries whose time has run out."""
         for get in [get for get in self.gets.values() if get.deadline <= now]:
             get.sink.push(get.key, Err(encoding=1, payload=b"Timeout"), None, 5)
             self._over(get)
 
     def deadline(self) -> float:
         """When `expire` has something to do."""
-        found = float("inf")
+        earliest = float("inf")
         for get in self.gets.values():
-            if get.deadline < found:
-                found = get.deadline
-        return found
+            if get.deadline < earliest:
+                earliest = get.deadline
+        return earliest
 
     def end(self) -> None:
         """The node closes: everything ends."""

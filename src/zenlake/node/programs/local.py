@@ -29,7 +29,7 @@ from zenlake.node.programs.interests import (
 from zenlake.node.programs.liveliness import Liveliness
 from zenlake.node.programs.matching import Matching
 from zenlake.node.queries.gets import AUTO, LATEST, NONE, Get
-from zenlake.routing.face import BOTH, Answer, Branch, Face, PendingQuery
+from zenlake.routing.face import BOTH, Branch, Face, PendingQuery, ReplyBody
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
 from zenlake.wire.codec_network import Request, Responder, TimestampStack
@@ -39,8 +39,8 @@ from zenlake.wire.codec_zenoh import Query, QueryBody, SourceInfo
 DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote": REMOTE, "any": ANY}
 
 
-#: How many questions are remembered with those who were asked.
-QUESTIONS: Final = 1 << 10
+#: How many queries are remembered with the faces that they go to.
+REMEMBERED_QUERIES: Final = 1 << 10
 
 
 class Local(Declared):
@@ -55,7 +55,7 @@ class Local(Declared):
         self.gets: set[Get] = set()
         #: Who was asked about a key before, for one version of the tables.
         self._candidates_of: dict[tuple[str, int], list[Face]] = {}
-        self._asked_version: int = -1
+        self._candidates_version: int = -1
         #: Keys that programs have declared: neighbours are told a number for each.
         self.keys: set[str] = set()
         #: Our queryables that still work on a branch.
@@ -67,13 +67,13 @@ class Local(Declared):
     # ------------------------------------------------------------------------------ subscribers
 
     def subscribe(
-        self, key: str, sink: SampleSink, origin: int = ANY, whole: bool = False
+        self, key: str, sink: SampleSink, origin: int = ANY, no_namespace: bool = False
     ) -> LocalSubscriber:
-        """Declare a subscriber; `whole`: of the node itself, in no namespace."""
+        """Declare a subscriber; `no_namespace`: of the node itself, in no namespace."""
         subscriber = LocalSubscriber(self.eid(), key, sink, origin)
         self.subscribers[subscriber.eid] = subscriber
-        if whole and self.namespace is not None:
-            self._wholes.append(subscriber)
+        if no_namespace and self.namespace is not None:
+            self._without_namespace.append(subscriber)
             self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, key)
             return subscriber
         row = self._subscribers.get(key)
@@ -93,8 +93,8 @@ class Local(Declared):
         if self.subscribers.pop(subscriber.eid, None) is None:
             return
         row = self._subscribers.get(subscriber.key)
-        if subscriber in self._wholes:
-            self._wholes.remove(subscriber)
+        if subscriber in self._without_namespace:
+            self._without_namespace.remove(subscriber)
         elif row is not None:
             row.remove(subscriber)
             if not row:
@@ -150,7 +150,7 @@ class Local(Declared):
         schema: bytes,
         destination: int,
     ) -> Publication:
-        """A way to publish on a key, as the program chose or as the configuration says."""
+        """A publication on a key, as the program chose or as the configuration says."""
         overwrites = self.node.policy.publications
         if overwrites is not None:
             qos = overwrites.changed(key, qos)
@@ -180,14 +180,14 @@ class Local(Declared):
         sink: QuerySink,
         complete: bool,
         origin: int = ANY,
-        whole: bool = False,
+        no_namespace: bool = False,
     ) -> LocalQueryable:
-        """Declare a queryable; `whole`: of the node itself, in no namespace."""
-        queryable = LocalQueryable(self.eid(), key, sink, complete, origin, whole)
+        """Declare a queryable; `no_namespace`: of the node itself, in no namespace."""
+        queryable = LocalQueryable(self.eid(), key, sink, complete, origin, no_namespace)
         self.queryables[queryable.eid] = queryable
         if origin != SESSION_LOCAL:
             info = 1 if complete else 0
-            name = key if whole else self.outside(key)
+            name = key if no_namespace else self.outside(key)
             self.node.tables.declare(self.node.face, QUERYABLE, queryable.eid, name, info)
         self.matching.queryables_changed(key)
         return queryable
@@ -200,28 +200,30 @@ class Local(Declared):
         self.matching.queryables_changed(queryable.key)
         queryable.sink.end()
 
-    def ask(self, branch: Branch, key: str, body: Query, target: int) -> None:
-        """A question for our queryables."""
-        local = branch.question.source is self.node.face
-        asked = self.asked(key, target, local)
-        if not asked:
+    def deliver_query(self, branch: Branch, key: str, body: Query, target: int) -> None:
+        """A query for our queryables."""
+        local = branch.query.source is self.node.face
+        queryables = self.queryables_of(key, target, local)
+        if not queryables:
             self.node.queries.close(branch)
             return
-        self._working[branch] = len(asked)
+        self._working[branch] = len(queryables)
         stack = branch.stack
         if stack is not None:
             stack = self.node.stamped(stack, RECEIVE)
         name = self.inside(key)
-        for queryable in asked:
-            called = key if queryable.whole or name is None else name
+        for queryable in queryables:
+            called = key if queryable.no_namespace or name is None else name
             queryable.sink.push(
-                IncomingQuery(self, branch, queryable.eid, called, body, stack, queryable.whole)
+                IncomingQuery(
+                    self, branch, queryable.eid, called, body, stack, queryable.no_namespace
+                )
             )
 
-    def answer(
-        self, incoming: IncomingQuery, key: str, body: Answer, express: bool | None = None
+    def reply(
+        self, incoming: IncomingQuery, key: str, body: ReplyBody, express: bool | None = None
     ) -> bool:
-        """One of our queryables answers; False if there was no room for it.
+        """One of our queryables replies; False if there was no room for it.
 
         `express`: whether the reply leaves at once; as the query did, if None.
         """
@@ -229,15 +231,15 @@ class Local(Declared):
         branch = incoming.branch
         stack = incoming.stack
         if stack is not None:
-            # An answer brings the times of its question.
+            # A reply brings the times of its query.
             stack = self.node.stamped(stack, SEND)
-            if branch.question.asker is None:
+            if branch.query.receiver is None:
                 stack = self.node.stamped(stack, ROUTE)
-        whole = key if incoming.whole else self.outside(key)
-        return self.node.queries.answer(branch, whole, body, responder, stack, express)
+        full_key = key if incoming.no_namespace else self.outside(key)
+        return self.node.queries.reply(branch, full_key, body, responder, stack, express)
 
-    def answered(self, incoming: IncomingQuery) -> None:
-        """One of our queryables is done with a question."""
+    def finish_query(self, incoming: IncomingQuery) -> None:
+        """One of our queryables is done with a query."""
         if incoming.done:
             return
         incoming.done = True
@@ -286,19 +288,19 @@ class Local(Declared):
         destination: int = ANY,
         timed: bool = False,
     ) -> Get:
-        """Ask a question; `timed`: it has a time range, so that all answers are wanted."""
+        """Send a query; `timed`: it has a time range, so that all replies are wanted."""
         node = self.node
         if consolidation == AUTO:
             consolidation = NONE if timed else LATEST
         get = Get(key, consolidation, any_key, sink, qos, node.now + timeout, self.namespace)
-        whole = self.outside(key)
-        question = PendingQuery(node.face, 0, qos, get)
-        get.question = question
+        full_key = self.outside(key)
+        pending = PendingQuery(node.face, 0, qos, get)
+        get.query = pending
         get.asking = self.gets
         request = Request(
             id=0,
             scope=0,
-            suffix=whole,
+            suffix=full_key,
             qos=qos,
             target=target,
             timeout=max(1, int(timeout * 1000)),
@@ -313,12 +315,12 @@ class Local(Declared):
         )
         targets: list[Face] = []
         if destination != SESSION_LOCAL:
-            targets = list(self._candidates(whole, target))
-        if destination != REMOTE and self.asked(whole, target, True):
+            targets = list(self._candidates(full_key, target))
+        if destination != REMOTE and self.queryables_of(full_key, target, True):
             targets.append(node.face)
         self.gets.add(get)
         node.wake_by(get.deadline)
-        node.queries.send(question, whole, request, targets, node.now)
+        node.queries.send(pending, full_key, request, targets, node.now)
         if get.over:
             self.gets.discard(get)
         return get
@@ -326,21 +328,24 @@ class Local(Declared):
     def _candidates(self, key: str, target: int) -> list[Face]:
         """Whom to ask; found anew when the tables have changed."""
         node = self.node
-        if self._asked_version != node.tables.version or len(self._candidates_of) >= QUESTIONS:
-            self._asked_version = node.tables.version
+        if (
+            self._candidates_version != node.tables.version
+            or len(self._candidates_of) >= REMEMBERED_QUERIES
+        ):
+            self._candidates_version = node.tables.version
             self._candidates_of = {}
         name = (key, target)
-        found = self._candidates_of.get(name)
-        if found is None:
-            found = node.queries.candidates(node.face, key, target, node.zid)
-            self._candidates_of[name] = found
-        return found
+        faces = self._candidates_of.get(name)
+        if faces is None:
+            faces = node.queries.candidates(node.face, key, target, node.zid)
+            self._candidates_of[name] = faces
+        return faces
 
     def cancel(self, get: Get) -> None:
         """Ask no more."""
         self.gets.discard(get)
-        if get.question is not None:
-            self.node.queries.cancel(get.question)
+        if get.query is not None:
+            self.node.queries.cancel(get.query)
         if not get.over:
             get.over = True
             get.sink.end()
@@ -348,7 +353,7 @@ class Local(Declared):
     # ------------------------------------------------------------------------ told by the tables
 
     def changed(self, kind: int, key: str, face: Face, added: bool) -> None:
-        """Somebody declared or undeclared something."""
+        """An entity was declared or undeclared: matching and liveliness may have changed."""
         name = self.inside(key)
         if name is None:
             return
@@ -362,24 +367,24 @@ class Local(Declared):
     # ---------------------------------------------------------------------------- time and end
 
     def expire(self, now: float) -> None:
-        """End the questions whose time has run out."""
+        """End the queries whose time has run out."""
         over = [get for get in self.gets if get.over]
         for get in over:
             self.gets.discard(get)
         for get in [get for get in self.gets if get.deadline <= now]:
             self.gets.discard(get)
-            if get.question is not None:
-                self.node.queries.cancel(get.question)
+            if get.query is not None:
+                self.node.queries.cancel(get.query)
             get.finish(True)
         self.liveliness.expire(now)
 
     def deadline(self) -> float:
         """When `expire` has something to do."""
-        found = self.liveliness.deadline()
+        earliest = self.liveliness.deadline()
         for get in self.gets:
-            if not get.over and get.deadline < found:
-                found = get.deadline
-        return found
+            if not get.over and get.deadline < earliest:
+                earliest = get.deadline
+        return earliest
 
     def end(self) -> None:
         """The node closes: everything ends."""

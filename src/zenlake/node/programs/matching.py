@@ -1,4 +1,4 @@
-"""Whether anybody hears a publisher or answers a querier, and who is told when that changes."""
+"""Matching status: whether a publisher has subscribers, a querier has queryables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Matching:
         self.declared: Declared = declared
 
     def of_publisher(self, publication: Publication) -> bool:
-        """Whether anybody would hear it."""
+        """Whether it has a subscriber."""
         key = publication.key
         destination = publication.destination
         if destination != SESSION_LOCAL and self.node.matches(self.declared.outside(key)):
@@ -28,7 +28,7 @@ class Matching:
         return False
 
     def of_querier(self, querier: LocalQuerier) -> bool:
-        """Whether anybody would answer.
+        """Whether a queryable would reply.
 
         A neighbour's queryable counts only if it covers the whole of what is asked.
         """
@@ -46,7 +46,9 @@ class Matching:
                         return True
         if querier.destination != REMOTE:
             return bool(
-                self.declared.asked(self.declared.outside(querier.key), querier.target, True)
+                self.declared.queryables_of(
+                    self.declared.outside(querier.key), querier.target, True
+                )
             )
         return False
 
@@ -63,7 +65,7 @@ class Matching:
                 _tell(querier, self.of_querier(querier))
 
     def watch(self, entity: Publication | LocalQuerier, sink: StatusSink) -> None:
-        """Be told when the matching status changes; told at once if somebody matches already."""
+        """Be told when the matching status changes; told at once if it is true already."""
         entity.status_sinks.append(sink)
         if entity.matching:
             sink.push(True)

@@ -1,4 +1,4 @@
-"""Queries of this node's own programs: what becomes of several answers for one key."""
+"""Queries of this node's own programs: what becomes of several replies for one key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.keys.matching import intersects
 from zenlake.node.entities import ReplySink
 from zenlake.node.sample import Sample
-from zenlake.routing.face import Answer, PendingQuery, ReplyReceiver
+from zenlake.routing.face import PendingQuery, ReplyBody, ReplyReceiver
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put, Timestamp
@@ -35,22 +35,22 @@ def newer(a: Timestamp | None, b: Timestamp | None) -> bool:
 
 
 class ReplyKey:
-    """A key that answers are about."""
+    """A key that replies are about."""
 
-    __slots__ = ("asked", "key", "key_expr")
+    __slots__ = ("key", "key_expr", "matches_query")
 
     def __init__(self, key: str, key_expr: KeyExpr) -> None:
         """As it was told."""
         self.key: str = key
         self.key_expr: KeyExpr = key_expr
-        #: The last question that it was found to answer.
-        self.asked: str = ""
+        #: The last query whose key expression it was found to match.
+        self.matches_query: str = ""
 
 
 # Nothing that it holds can lead back to it: the collector need not look at it.
 @mypyc_attr(acyclic=True)
-class Kept:
-    """The newest answer for one key so far."""
+class KeptReply:
+    """The newest reply for one key so far."""
 
     __slots__ = ("body", "responder", "sample", "stack")
 
@@ -61,7 +61,7 @@ class Kept:
         responder: Responder | None,
         stack: TimestampStack | None,
     ) -> None:
-        """An answer that may still be replaced: an ordinary value, or anything else."""
+        """A reply that may still be replaced: an ordinary value, or anything else."""
         self.body: Put | Del | None = body
         self.sample: Sample | None = sample
         self.responder: Responder | None = responder
@@ -79,15 +79,15 @@ class Kept:
 
 
 class Get(ReplyReceiver):
-    """A question that one of our programs asked."""
+    """A query of one of this node's programs."""
 
     def __init__(
         self, key: str, consolidation: int, any_key: bool, sink: ReplySink, qos: int,
         deadline: float, namespace: Namespace | None = None,
     ) -> None:  # fmt: skip
-        """`any_key`: answers about other keys are welcome.
+        """`any_key`: replies about other keys are welcome.
 
-        In a namespace answers come under whole keys, and whoever asked knows what follows the
+        In a namespace replies come under whole keys, and the node that asked knows what follows the
         prefix.
         """
         self.namespace: Namespace | None = namespace
@@ -97,23 +97,23 @@ class Get(ReplyReceiver):
         self.sink: ReplySink = sink
         self.qos: int = qos
         self.deadline: float = deadline
-        self.question: PendingQuery | None = None
-        #: All the questions of our programs that are not over.
+        self.query: PendingQuery | None = None
+        #: All the queries of our programs that are not over.
         self.asking: set[Get] = set()
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, KeptReply] = {}
         self.over: bool = False
-        #: The times of the answer that comes next.
+        #: The times of the reply that comes next.
         self.stack: TimestampStack | None = None
-        #: Answers that were not passed on: about other keys, or superseded.
+        #: Replies that were not passed on: about other keys, or superseded.
         self.unasked: int = 0
         self.superseded: int = 0
 
     def stamp(self, stack: TimestampStack) -> None:
-        """The times of the answer that comes next."""
+        """The times of the reply that comes next."""
         self.stack = stack
 
-    def answer(self, key: str, body: Answer, responder: Responder | None) -> None:
-        """One answer comes in."""
+    def reply(self, key: str, body: ReplyBody, responder: Responder | None) -> None:
+        """One reply comes in."""
         stack = self.stack
         self.stack = None
         if self.over:
@@ -131,11 +131,11 @@ class Get(ReplyReceiver):
         if not self.any_key and key != self.key and not intersects(self.key, key):
             self.unasked += 1
             return
-        self._consolidate(key, Kept(body.body, None, responder, stack))
+        self._consolidate(key, KeptReply(body.body, None, responder, stack))
 
     def value(
         self,
-        told: ReplyKey,
+        reply_key: ReplyKey,
         payload: bytes,
         encoding: int,
         seconds: int,
@@ -143,47 +143,47 @@ class Get(ReplyReceiver):
         stamp_id: bytes,
         responder: Responder | None,
     ) -> None:
-        """One answer comes in that is an ordinary value."""
+        """One reply comes in that is an ordinary value."""
         self.stack = None
         if self.over:
             return
-        if not self.any_key and told.asked != self.key:
-            if told.key != self.key and not intersects(self.key, told.key):
+        if not self.any_key and reply_key.matches_query != self.key:
+            if reply_key.key != self.key and not intersects(self.key, reply_key.key):
                 self.unasked += 1
                 return
-            told.asked = self.key
+            reply_key.matches_query = self.key
         sample = Sample(
-            told.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id, self.qos,
+            reply_key.key_expr, payload, True, encoding, b"", seconds, fraction, stamp_id, self.qos,
             True, None,
         )  # fmt: skip
-        self._consolidate(told.key, Kept(None, sample, responder, None))
+        self._consolidate(reply_key.key, KeptReply(None, sample, responder, None))
 
-    def _consolidate(self, key: str, answer: Kept) -> None:
-        """Of several answers for one key pass on what is wanted, now or at the end."""
+    def _consolidate(self, key: str, reply: KeptReply) -> None:
+        """Of several replies for one key pass on what is wanted, now or at the end."""
         if self.consolidation == NONE:
-            self._say(key, answer)
+            self._say(key, reply)
             return
         former = self.kept.get(key)
         if self.consolidation == MONOTONIC:
-            if former is not None and newer(former.timestamp(), answer.timestamp()):
+            if former is not None and newer(former.timestamp(), reply.timestamp()):
                 self.superseded += 1
                 return
-            self.kept[key] = answer
-            self._say(key, answer)
+            self.kept[key] = reply
+            self._say(key, reply)
             return
         if former is not None:
             self.superseded += 1
-            if newer(former.timestamp(), answer.timestamp()):
+            if newer(former.timestamp(), reply.timestamp()):
                 return
-        self.kept[key] = answer
+        self.kept[key] = reply
 
-    def _say(self, key: str, answer: Kept) -> None:
-        sample = answer.sample
-        body = answer.body
+    def _say(self, key: str, reply: KeptReply) -> None:
+        sample = reply.sample
+        body = reply.body
         if sample is not None:
-            self.sink.value(sample, answer.responder)
+            self.sink.value(sample, reply.responder)
         elif body is not None:
-            self._pass_on(key, body, answer.responder, answer.stack)
+            self._pass_on(key, body, reply.responder, reply.stack)
 
     def _pass_on(
         self,

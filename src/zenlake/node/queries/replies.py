@@ -1,7 +1,7 @@
-"""Answers on the short way: written without a message, and read without one.
+"""Replies on the fast path: written and read without a message object.
 
-Most answers are a value on a key and nothing else. To one question they differ only in the two,
-so everything around them is written once (`ReplyHead`); and whoever asked has heard most keys
+Most replies are a value on a key and nothing else. To one query they differ only in the two,
+so everything around them is written once (`ReplyHead`); and the node that asked has heard most keys
 before, so that a key is made once from its bytes (`ReplyKey`) and a `Sample` from the rest.
 """
 
@@ -31,43 +31,43 @@ from zenlake.wire.numbers import (
     RESPONSE_FLAG_SUFFIX,
 )  # fmt: skip
 
-#: How many keys of answers are remembered of one neighbour.
-TOLD: Final = 1 << 14
+#: How many keys of replies are remembered of one neighbour.
+REPLY_KEYS: Final = 1 << 14
 
 
-LONG_WAY: Final = ReplyHead(None, b"", b"", 0, False)
+NO_SHORTCUT: Final = ReplyHead(None, b"", b"", 0, False)
 
 
 def reply_head(incoming: IncomingQuery) -> ReplyHead:
-    """How to answer a question on the short way, if that is possible."""
-    question = incoming.branch.question
-    source = question.source
-    outbox = source.way(question.qos & QOS_PRIORITY, True)
+    """How to reply to a query on the fast path, if that is possible."""
+    query = incoming.branch.query
+    source = query.source
+    outbox = source.outbox_for(query.qos & QOS_PRIORITY, True)
     if (
-        question.asker is not None
+        query.receiver is not None
         or incoming.stack is not None
         or source.egress is not None
         or outbox is None
         or incoming.replying.namespace is not None
     ):
-        return LONG_WAY
+        return NO_SHORTCUT
     head = response_head(
-        id=question.id,
+        id=query.id,
         scope=0,
         suffix="k",
-        qos=question.qos,
+        qos=query.qos,
         responder=Responder(zid=incoming.replying.zid, eid=incoming.eid),
     )
-    border = 2 + len(vle(question.id))  # header, id, scope; then the key, behind its length
+    border = 2 + len(vle(query.id))  # header, id, scope; then the key, behind its length
     behind = head[border + 2 :] + bytes((REPLY,)) + put_head()
-    priority = question.qos & QOS_PRIORITY
-    return ReplyHead(outbox, head[:border], behind, priority, bool(question.qos & QOS_BLOCK))
+    priority = query.qos & QOS_PRIORITY
+    return ReplyHead(outbox, head[:border], behind, priority, bool(query.qos & QOS_BLOCK))
 
 
 def reply_value(incoming: IncomingQuery, name: bytes, value: bytes) -> bool:
-    """Answer with a value, `name` being its key behind a length; False: go the long way.
+    """Reply with a value, `name` being its key behind a length; False: send a Response message.
 
-    Needs no lock of the node: everything is settled when the first answer is written.
+    Needs no lock of the node: everything is settled when the first reply is written.
     """
     head = incoming.head
     if head is None:
@@ -77,37 +77,37 @@ def reply_value(incoming: IncomingQuery, name: bytes, value: bytes) -> bool:
     if outbox is None:
         return False
     branch = incoming.branch
-    if branch in branch.question.branches:
+    if branch in branch.query.branches:
         outbox.reply(b"".join((head.before, name, head.behind)), value, head.priority, head.hold)
     return True
 
 
 class ReplyReader:
-    """Reads the answers of one neighbour."""
+    """Reads the replies of one neighbour."""
 
-    __slots__ = ("_raw", "_responder", "_told")
+    __slots__ = ("_raw", "_reply_keys", "_responder")
 
     def __init__(self) -> None:
         """Nothing was told yet."""
-        self._told: dict[bytes, ReplyKey] = {}
+        self._reply_keys: dict[bytes, ReplyKey] = {}
         #: Who answered last, and the bytes that said so.
         self._raw: bytes = b""
         self._responder: Responder | None = None
 
-    def hear(self, face: Face, r: Reader) -> bool:
-        """Take an ordinary answer to one of our own programs; False: not such, nothing was read."""
+    def read(self, face: Face, r: Reader) -> bool:
+        """Take an ordinary reply to one of our own programs; False: not such, nothing was read."""
         start = r.pos
-        if self._hear(face, r):
+        if self._read(face, r):
             return True
         r.pos = start
         return False
 
-    def _hear(self, face: Face, r: Reader) -> bool:
+    def _read(self, face: Face, r: Reader) -> bool:
         header = r.u8()
         branch = face.requests.get(r.vle(0xFFFF_FFFF))
         if branch is None or not header & RESPONSE_FLAG_SUFFIX or r.u8() != 0:
             return False
-        get = branch.question.asker
+        get = branch.query.receiver
         if not isinstance(get, Get) or get.namespace is not None:
             return False
         name = r.take(r.vle(0xFFFF))
@@ -145,10 +145,10 @@ class ReplyReader:
                 return False
             encoding >>= 1
         value = r.take(r.vle(0xFFFF_FFFF))
-        told = self._told.get(name)
-        if told is None:
-            told = self._learn(name)
-        get.value(told, value, encoding, seconds, fraction, stamp_id, responder)
+        reply_key = self._reply_keys.get(name)
+        if reply_key is None:
+            reply_key = self._learn(name)
+        get.value(reply_key, value, encoding, seconds, fraction, stamp_id, responder)
         return True
 
     def _meet(self, raw: bytes) -> bool:
@@ -163,9 +163,9 @@ class ReplyReader:
 
     def _learn(self, name: bytes) -> ReplyKey:
         """A key that was not heard of before."""
-        if len(self._told) >= TOLD:
-            self._told = {}
+        if len(self._reply_keys) >= REPLY_KEYS:
+            self._reply_keys = {}
         key = Reader(name).text(len(name))
-        told = ReplyKey(key, KeyExpr.trusted(key))
-        self._told[name] = told
-        return told
+        reply_key = ReplyKey(key, KeyExpr.trusted(key))
+        self._reply_keys[name] = reply_key
+        return reply_key

@@ -2,19 +2,19 @@
 
 All samples of a key have the same head: what they are, the key, how urgent. What a head says to
 one neighbour has to be said differently to another, so the words are found once for each
-(`Relay.lay`), and a sample on its way is a new head before the old body, with our time between
-them if it had none and is to have one. Nothing of it is made into a message.
+(`Relay.lay`), and a sample that is passed on is a new head before the old body, with our time
+between them if it had none and is to have one. Nothing of it is made into a message.
 
     came     │ push · key · quality │ put │                 │ encoding · value │
     goes on  │ push · key · quality │ put │ time of this node │ encoding · value │
 
-Samples that go the same way are gathered into a run and handed to the outboxes as one piece: one
+Samples for the same neighbours are gathered into a run and handed to the outboxes as one piece: one
 lock and one wake for many, and the same bytes for all neighbours that are told the same words.
 
 A columnar subscriber takes rows for a table instead of objects for a program.
 
 An ordinary subscriber is given a `Sample`. A `FrameSink` gives each neighbour a `Lane` of its own,
-and the lane reads Push messages where they lie in the batch that brought them: whoever writes
+and the lane reads Push messages where they lie in the batch that brought them: a writer of
 tables can fill whole columns and makes nothing a sample. A lane of a router also gives times to
 values that have none, and passes messages on to other neighbours, in the same bytes. What a lane
 leaves to others (keys that it has not been told of, messages in pieces, samples of this very node)
@@ -42,13 +42,13 @@ from zenlake.wire.numbers import PUT_FLAG_TIMESTAMP
 RUN: Final = 1 << 14
 #: Keys with a different fan of neighbours that are remembered.
 FANS: Final = 1 << 10
-#: Samples with one of these bits are not dropped on their way.
+#: Samples with one of these bits are not dropped when they are passed on.
 QOS_HELD: Final = QOS_BLOCK | QOS_BLOCK_FIRST
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Lane:
-    """The way of one neighbour's messages into one sink."""
+    """Reads the Push messages of one neighbour for one sink."""
 
     def __init__(self) -> None:
         """It knows no key yet."""
@@ -58,7 +58,8 @@ class Lane:
     def walk(self, r: Reader, reliable: bool) -> int:
         """Take the Push messages that follow; how many. `r` stands before the first not taken.
 
-        A lane raises no error: what it cannot read is left to those who say what is wrong.
+        A lane raises no error: what it cannot read is left to the decoder, which says what is
+        wrong.
         """
         return 0
 
@@ -95,7 +96,7 @@ class Inbound:
     )  # fmt: skip
 
     def __init__(self, key: str, node_id: int) -> None:
-        """Its way is found when it is first needed.
+        """Its route is found when it is first needed.
 
         `node_id`: between routers, the neighbour's number for where it comes from.
         """
@@ -112,17 +113,17 @@ class Inbound:
         #: Those of them that take rows instead of samples.
         self.frames: list[FrameSink] = []
         self.faces: list[Face] = []
-        #: What came this way, and the bytes of its payloads.
+        #: The samples that took it, and the bytes of their payloads.
         self.samples: int = 0
         self.size: int = 0
         #: Whether the policy has a say about one of these faces.
         self.guarded: bool = False
-        #: Whether every put that comes this way may come in as it is.
+        #: Whether the policy lets every put of this key pass unchanged.
         self.free: bool = True
 
 
-class Group:
-    """Neighbours that are told the same words, and what has been gathered for them."""
+class FanGroup:
+    """Neighbours that are sent the same bytes, and those gathered for them."""
 
     __slots__ = ("outboxes", "parts", "size")
 
@@ -138,16 +139,16 @@ class Fan:
 
     __slots__ = ("groups", "hold", "priority", "reliable")
 
-    def __init__(self, groups: list[Group], priority: int, reliable: bool, hold: bool) -> None:
+    def __init__(self, groups: list[FanGroup], priority: int, reliable: bool, hold: bool) -> None:
         """`hold`: such samples are not dropped; who sends too many of them is held up."""
-        self.groups: list[Group] = groups
+        self.groups: list[FanGroup] = groups
         self.priority: int = priority
         self.reliable: bool = reliable
         self.hold: bool = hold
 
 
-class Way:
-    """What becomes of the samples under one head: who hears them here, and how they go on."""
+class HeadRoute:
+    """The route of samples with one head: subscribers here, and new heads for neighbours."""
 
     __slots__ = ("fan", "head", "heads", "inbound", "longest", "put", "qos", "reliable", "version")
 
@@ -181,58 +182,58 @@ class Relay:
         #: Fans by the neighbours in them, for one version of the tables.
         self._fans: dict[tuple[int, ...], Fan] = {}
         self._version: int = -1
-        #: Outboxes that hold more than they should: whoever fills them had better pause.
+        #: Outboxes that hold more than they should: the link that fills them is not read meanwhile.
         self.crowded: list[Outbox] = []
 
-    def lay(self, way: Way, reliable: bool, stamping: bool) -> None:
+    def lay(self, route: HeadRoute, reliable: bool, stamping: bool) -> None:
         """Find the words of a head for everybody that it goes to."""
-        inbound = way.inbound
-        way.version = inbound.version
-        way.reliable = reliable
-        way.fan = None
+        inbound = route.inbound
+        route.version = inbound.version
+        route.reliable = reliable
+        route.fan = None
         words: dict[bytes, list[Face]] = {}
-        put = bytes((way.put | PUT_FLAG_TIMESTAMP if stamping else way.put,))
+        put = bytes((route.put | PUT_FLAG_TIMESTAMP if stamping else route.put,))
         for face in inbound.faces:
-            outbox = face.way(way.qos & QOS_PRIORITY, reliable)
+            outbox = face.outbox_for(route.qos & QOS_PRIORITY, reliable)
             if outbox is None or face.closed:
                 continue
             if outbox.framing.bare or outbox.framing.limit < RUN + FRAGMENT_HEAD:
                 return  # what goes alone, or in small batches, is counted out one by one
-            words.setdefault(head(face, inbound, way.qos) + put, []).append(face)
-        way.heads = list(words)
-        way.longest = max([len(text) for text in way.heads], default=0)
-        way.fan = self._fan_of(list(words.values()), way.qos, reliable, inbound.version)
+            words.setdefault(head(face, inbound, route.qos) + put, []).append(face)
+        route.heads = list(words)
+        route.longest = max([len(text) for text in route.heads], default=0)
+        route.fan = self._fan_of(list(words.values()), route.qos, reliable, inbound.version)
 
-    def _fan_of(self, told: list[list[Face]], qos: int, reliable: bool, version: int) -> Fan:
+    def _fan_of(self, targets: list[list[Face]], qos: int, reliable: bool, version: int) -> Fan:
         if self._version != version or len(self._fans) >= FANS:
             self._version = version
             self._fans = {}
         name = [qos & (QOS_PRIORITY | QOS_HELD), 1 if reliable else 0]
-        for faces in told:
+        for faces in targets:
             name.append(-1)
             for face in faces:
                 name.append(face.id)
         key = tuple(name)
         fan = self._fans.get(key)
         if fan is None:
-            groups: list[Group] = []
-            for faces in told:
-                ways = [face.way(qos & QOS_PRIORITY, reliable) for face in faces]
-                groups.append(Group([outbox for outbox in ways if outbox is not None]))
+            groups: list[FanGroup] = []
+            for faces in targets:
+                outboxes = [face.outbox_for(qos & QOS_PRIORITY, reliable) for face in faces]
+                groups.append(FanGroup([outbox for outbox in outboxes if outbox is not None]))
             fan = Fan(groups, qos & QOS_PRIORITY, reliable, self._holds(qos, reliable))
             self._fans[key] = fan
         return fan
 
-    def add(self, way: Way, fan: Fan, first: bytes, time: bytes, body: bytes) -> None:
+    def add(self, route: HeadRoute, fan: Fan, first: bytes, time: bytes, body: bytes) -> None:
         """Pass a sample on: `body` behind our heads, and between them our time (or nothing)."""
-        size = way.longest + 1 + len(time) + len(body)
+        size = route.longest + 1 + len(time) + len(body)
         if fan is not self._fan or self._size + size > RUN:
             self.settle()
             self._fan = fan
         self._size += size
         self._count += 1
         groups = fan.groups
-        heads = way.heads
+        heads = route.heads
         for index in range(len(groups)):
             group = groups[index]
             head = heads[index]
@@ -270,7 +271,7 @@ class Relay:
         self._hand_over(outbox, [data], len(data), 1, qos & QOS_PRIORITY, reliable, hold)
 
     def _holds(self, qos: int, reliable: bool) -> bool:
-        """Whether a sample may not be dropped on its way: its sender would rather wait."""
+        """Whether a sample may not be dropped when it is passed on: its sender waits instead."""
         return self._patient and reliable and (qos & QOS_HELD) != 0
 
     def _hand_over(

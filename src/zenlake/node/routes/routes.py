@@ -50,7 +50,7 @@ class Routes(PublicationRoutes):
         remotes: list[Remote] = []
         if publication.destination != 0:
             for face in destinations(tables, node.borders, node.face, key, node.zid):
-                outbox = face.way(publication.priority, publication.reliable)
+                outbox = face.outbox_for(publication.priority, publication.reliable)
                 if outbox is not None:
                     remote = Remote(face, outbox, key)
                     remote.put_head = publication_head(publication, remote)
@@ -125,7 +125,7 @@ class Routes(PublicationRoutes):
     def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
         """Pass a sample on to other neighbours, written anew for each."""
         for face in inbound.faces:
-            outbox = face.way(push.qos & QOS_PRIORITY, reliable)
+            outbox = face.outbox_for(push.qos & QOS_PRIORITY, reliable)
             if outbox is None or face.closed:
                 continue
             scope, mine, suffix = face.wire_key(inbound.key, False)

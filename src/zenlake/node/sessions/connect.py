@@ -3,7 +3,7 @@
 A router or a peer keeps a connection to every endpoint it was given. A client keeps one
 connection: it tries its endpoints in turn until one answers. Nodes that were found (by scouting
 or gossip) are tried at each of their locators once, each time they are found. An endpoint where
-somebody answers whom the node is connected with already is left alone until that session ends.
+a node answers that there is a session with already is left alone until that session ends.
 
 A session that ends is opened again at once; if that fails, at short periods that double until
 they reach the configured ones (0.01, 0.1, 0.2, 0.4, 0.8 s, then `connect/retry`): a neighbour that
@@ -27,7 +27,7 @@ class Attempt:
     id: int
     endpoint: str
     expected: bytes = b""  # the id that must answer there (empty: any)
-    found: bool = False  # found by scouting or gossip, not configured
+    discovered: bool = False  # found by scouting or gossip, not configured
     others: tuple[str, ...] = ()  # where else it may be found
 
 
@@ -56,7 +56,7 @@ class ConnectPlan:
     attempts: dict[int, Attempt] = field(default_factory=dict)
     following: list[Attempt] = field(default_factory=list)  # other locators, to be tried now
     next_id: int = 1
-    turn: int = 0
+    next_endpoint: int = 0
     stopped: bool = False
 
     def configure(self, texts: tuple[str, ...], now: float) -> None:
@@ -73,12 +73,12 @@ class ConnectPlan:
         self.endpoints = [
             known.pop(text) if text in known else Endpoint(text, now) for text in texts
         ]
-        self.turn = 0
+        self.next_endpoint = 0
         return [endpoint.attempt for endpoint in known.values() if endpoint.attempt]
 
     @property
     def deadline(self) -> float:
-        """When somebody is due to be tried."""
+        """When an endpoint is due to be tried."""
         if self.following:
             return 0.0
         waiting = [e.due for e in self._idle()]
@@ -89,13 +89,13 @@ class ConnectPlan:
         if self.stopped or not self.endpoints:
             return []
         if self.single:
-            if any(e.attempt for e in self.endpoints) or self._found_busy():
+            if any(e.attempt for e in self.endpoints) or self._discovered_busy():
                 return []
-            return [self.endpoints[self.turn % len(self.endpoints)]]
+            return [self.endpoints[self.next_endpoint % len(self.endpoints)]]
         return [e for e in self.endpoints if not e.attempt and not e.taken]
 
-    def _found_busy(self) -> bool:
-        return any(attempt.found for attempt in self.attempts.values())
+    def _discovered_busy(self) -> bool:
+        return any(attempt.discovered for attempt in self.attempts.values())
 
     def due(self, now: float) -> list[Attempt]:
         """The connections to try now."""
@@ -118,8 +118,8 @@ class ConnectPlan:
         attempt.others = locators[1:]
         return attempt
 
-    def _attempt(self, endpoint: str, expected: bytes, found: bool) -> Attempt:
-        attempt = Attempt(self.next_id, endpoint, expected, found)
+    def _attempt(self, endpoint: str, expected: bytes, discovered: bool) -> Attempt:
+        attempt = Attempt(self.next_id, endpoint, expected, discovered)
         self.next_id += 1
         self.attempts[attempt.id] = attempt
         return attempt
@@ -150,13 +150,13 @@ class ConnectPlan:
                 endpoint.period = self._next_period(endpoint)
                 endpoint.due = now + endpoint.period
                 if self.single and len(self.endpoints) > 1:
-                    self.turn = index + 1
-                    following = self.endpoints[self.turn % len(self.endpoints)]
-                    if self.turn % len(self.endpoints):
+                    self.next_endpoint = index + 1
+                    following = self.endpoints[self.next_endpoint % len(self.endpoints)]
+                    if self.next_endpoint % len(self.endpoints):
                         following.due = min(following.due, now)
 
     def taken(self, id: int, zid: bytes, now: float) -> None:
-        """Whoever answered is connected by another link: there is nothing to be done here."""
+        """The node that answered has a session over another link: leave the endpoint alone."""
         attempt = self.attempts.get(id)
         if attempt is not None:
             attempt.others = ()
@@ -172,7 +172,7 @@ class ConnectPlan:
                 self._lost(endpoint, now)
 
     def _lost(self, endpoint: Endpoint, now: float) -> None:
-        """Whoever answered there was there until now: try again at once, and then soon."""
+        """The session with the node of this endpoint has ended: try again at once, then soon."""
         endpoint.due = now + AT_ONCE
         endpoint.period = 0.0
         endpoint.lost = True

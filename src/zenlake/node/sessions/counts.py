@@ -80,13 +80,13 @@ class SessionCounts:
 
     def dropped(self) -> dict[str, dict[str, int]]:
         """What was dropped, by direction and reason."""
-        found: dict[str, dict[str, int]] = {}
+        dropped: dict[str, dict[str, int]] = {}
         for direction, counted in (("rx", self.rx_dropped), ("tx", self.tx_dropped)):
             sums: dict[str, int] = {}
             for (reason, _), many in counted.items():
                 sums[reason] = sums.get(reason, 0) + many
-            found[direction] = sums
-        return found
+            dropped[direction] = sums
+        return dropped
 
 
 def counts_of(neighbour: Neighbour) -> SessionCounts:

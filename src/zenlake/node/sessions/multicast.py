@@ -26,7 +26,7 @@ from zenlake.wire.message import Message
 
 
 class Member(Neighbour):
-    """Somebody in a group: only its publications mean anything."""
+    """A node in a group: only its publications mean anything."""
 
     def __init__(self, multicast: MulticastSession, zid: bytes, whatami: int, source: str) -> None:
         """`source`: where its datagrams come from."""
@@ -79,7 +79,7 @@ class Member(Neighbour):
         return self.face is not None and not self.face.closed
 
     def heard(self, message: Message, priority: int, reliable: bool) -> None:
-        """Hear a publication; from whom we have a session with, it came that way already."""
+        """Take a publication, unless a session with its sender has brought it already."""
         face = self.face
         if not isinstance(message, Push) or face is None or face.zid in self.owner.by_zid:
             return

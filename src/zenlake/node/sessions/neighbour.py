@@ -10,7 +10,7 @@ from mypy_extensions import i64
 from zenlake.node.core import Core
 from zenlake.node.entities import SAMPLES
 from zenlake.node.queries.replies import ReplyReader
-from zenlake.node.routes.forward import FrameSink, Inbound, Lane, Relay, Way
+from zenlake.node.routes.forward import FrameSink, HeadRoute, Inbound, Lane, Relay
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.sessions.admission import (
@@ -58,7 +58,7 @@ from zenlake.wire.numbers import (
     PUT_FLAG_TIMESTAMP,
 )  # fmt: skip
 
-#: How many keys of a neighbour are remembered with their way.
+#: How many keys of a neighbour are remembered with their route.
 INBOUND = 1 << 14
 #: Heads of up to this size are compared byte by byte: that is cheaper than to cut them out.
 LONG: Final = 32
@@ -133,24 +133,24 @@ class Neighbour(Listener):
         #: All links of its session, this one among them; each is a neighbour by itself.
         self.links: list[Neighbour] = []
         self.error: Exception | None = None
-        #: ReplyKey when the conversation is over, so that the link can be closed.
+        #: Called when the session is over, so that the link can be closed.
         self.finished: Callable[[], None] | None = None
-        #: Keys by name, and ways by the very bytes of heads: up to the header of the value.
+        #: Routes by key, and by the very bytes of heads: up to the header of the value.
         self._by_key: dict[str, Inbound] = {}
-        self._by_head: dict[bytes, Way] = {}
-        #: The way of the last message: the next one has the same head as a rule.
-        self._last_way: Way | None = None
-        #: Between routers: ways of what comes from beyond the neighbour, by its number for that.
+        self._by_head: dict[bytes, HeadRoute] = {}
+        #: The route of the last message: the next one has the same head as a rule.
+        self._last_route: HeadRoute | None = None
+        #: Between routers: routes of what comes from beyond the neighbour, by its number for that.
         self._by_node: dict[int, dict[str, Inbound]] = {}
         self._remembered: int = 0
         #: The head of the message that is being read, if it is new.
         self._head: bytes = b""
-        #: What it says for others, on its way to them.
+        #: Gathers what it sends for other neighbours.
         self.relay: Relay = Relay(True)
         #: Where the messages go that one sink alone hears, and those sinks.
         self._lanes: list[Lane] = []
         self._lane_sinks: list[FrameSink] = []
-        self._listening: ReplyReader = ReplyReader()
+        self._reply_reader: ReplyReader = ReplyReader()
 
     # ------------------------------------------------------------------------------- life
 
@@ -206,7 +206,7 @@ class Neighbour(Listener):
         if face is not None:
             face.egress = egress
 
-    def way(self) -> tuple[Purpose, Outbox]:
+    def purpose(self) -> tuple[Purpose, Outbox]:
         """What this link is for; a stream is reliable if nothing else is said."""
         unicast = self.unicast
         assert unicast is not None
@@ -256,14 +256,14 @@ class Neighbour(Listener):
             self.owner.maintained(self, message)
 
     def heard_reply(self, r: Reader) -> bool:
-        """The fast lane of ordinary answers to our own programs."""
+        """The fast lane of ordinary replies to our own programs."""
         face = self.face
         if face is None or self.ingress is not None:
             return False
-        return self._listening.hear(face, r)
+        return self._reply_reader.read(face, r)
 
     def _inbound(self, push: Push) -> Inbound | None:
-        """The way of a key, or None if it means nothing."""
+        """The route of a key, or None if it means nothing."""
         face = self.face
         if face is None:
             return None
@@ -272,10 +272,10 @@ class Neighbour(Listener):
             face.illegal_key(UNDECLARED)
             return None
         node_id = push.node_id if face.role == ROUTER else 0
-        ways = self._by_key
+        inbounds = self._by_key
         if node_id:
-            ways = self._by_node.setdefault(node_id, {})
-        inbound = ways.get(key)
+            inbounds = self._by_node.setdefault(node_id, {})
+        inbound = inbounds.get(key)
         if inbound is None:
             flaw = key_flaw(key)
             if flaw:
@@ -291,17 +291,17 @@ class Neighbour(Listener):
                 self._by_key[key] = inbound
         return inbound
 
-    def ways(self) -> list[Inbound]:
+    def inbounds(self) -> list[Inbound]:
         """The keys that it publishes on, as far as they are remembered."""
-        found = list(self._by_key.values())
-        for ways in self._by_node.values():
-            found.extend(ways.values())
-        return found
+        routes = list(self._by_key.values())
+        for inbounds in self._by_node.values():
+            routes.extend(inbounds.values())
+        return routes
 
     def fold(self) -> None:
-        """Forget all ways; what came by them stays counted."""
+        """Forget all routes; the samples that took them stay counted."""
         heard = self.node.traffic.heard
-        for inbound in self.ways():
+        for inbound in self.inbounds():
             heard.add(inbound.key, inbound.samples, inbound.size)
         self._remembered = 0
         self._by_key.clear()
@@ -311,7 +311,7 @@ class Neighbour(Listener):
     def _forget_names(self) -> None:
         """Bytes that named keys may name others now."""
         self._by_head.clear()
-        self._last_way = None
+        self._last_route = None
         for lane in self._lanes:
             lane.clear()
 
@@ -322,7 +322,7 @@ class Neighbour(Listener):
         if inbound is None:
             return
         if head and len(self._by_head) < INBOUND:
-            self._by_head[head] = Way(inbound, push.qos, head)
+            self._by_head[head] = HeadRoute(inbound, push.qos, head)
         body = push.body
         inbound.samples += 1
         if isinstance(body, Put):
@@ -426,18 +426,18 @@ class Neighbour(Listener):
         """
         data = r.data
         start = r.pos
-        way = self._last_way
-        if way is None or not begins(data, start, r.end, way.head):
+        route = self._last_route
+        if route is None or not begins(data, start, r.end, route.head):
             pos = walk_head(data, start, r.end)
             if not pos:
                 return 0
             name = data[start:pos]
-            way = self._by_head.get(name)
-            if way is None:
+            route = self._by_head.get(name)
+            if route is None:
                 self._head = name  # learnt when the whole message has been read
                 return 0
-            self._last_way = way
-        inbound = way.inbound
+            self._last_route = route
+        inbound = route.inbound
         node = self.node
         version = node.tables.version
         if inbound.version != version:
@@ -445,32 +445,32 @@ class Neighbour(Listener):
         if inbound.frames and self._is_columnar(inbound):
             return 0  # the sink has a lane of its own, or is told of this name now
         faces = inbound.faces
-        if faces and (way.version != inbound.version or way.reliable != reliable):
-            self.relay.lay(way, reliable, node.stamps is not None)
-        here = bool(inbound.subscribers or inbound.frames)
-        if inbound.guarded or (faces and way.fan is None) or (way.put & MORE and here):
+        if faces and (route.version != inbound.version or route.reliable != reliable):
+            self.relay.lay(route, reliable, node.stamps is not None)
+        delivered = bool(inbound.subscribers or inbound.frames)
+        if inbound.guarded or (faces and route.fan is None) or (route.put & MORE and delivered):
             return 0
         if self.guarded and not inbound.free:
             return 0
         taken = 0
-        while self._one_push(r, way, here, reliable):
+        while self._one_push(r, route, delivered, reliable):
             taken += 1
-            if self._last_way is not way or node.tables.version != version:
-                break  # whoever heard it has changed something
-            if not begins(data, r.pos, r.end, way.head):
+            if self._last_route is not route or node.tables.version != version:
+                break  # a subscriber changed the tables
+            if not begins(data, r.pos, r.end, route.head):
                 break
         return taken
 
-    def _one_push(self, r: Reader, way: Way, here: bool, reliable: bool) -> bool:
-        """Take one put whose head is known; `here`: our own programs hear it.
+    def _one_push(self, r: Reader, route: HeadRoute, delivered: bool, reliable: bool) -> bool:
+        """Take one put whose head is known; `delivered`: our own programs hear it.
 
         Whatever is wrong with its value is wrong in any lane.
         """
         data = r.data
         start = r.pos
-        pos = start + len(way.head)
+        pos = start + len(route.head)
         r.pos = pos
-        put = way.put
+        put = route.put
         seconds = 0
         fraction = 0
         stamp_id = b""
@@ -480,7 +480,7 @@ class Neighbour(Listener):
             stamp_id = r.zid(r.vle(0xFF))
         if put & PUT_FLAG_ENCODING:
             encoding = r.vle(0xFFFF_FFFF)
-            if encoding > 0x1_FFFF or (encoding & 1 and here):  # no such, or one with a schema
+            if encoding > 0x1_FFFF or (encoding & 1 and delivered):  # no such, or one with a schema
                 r.pos = start
                 return False
             if encoding & 1:
@@ -492,12 +492,12 @@ class Neighbour(Listener):
         size = r.vle(0xFFFF_FFFF)
         at = r.pos
         r.skip(size)
-        inbound = way.inbound
-        fan = way.fan if inbound.faces else None
+        inbound = route.inbound
+        fan = route.fan if inbound.faces else None
         first = b""
         time = b""
         stamps = self.node.stamps
-        if stamps is not None and (here or fan is not None):
+        if stamps is not None and (delivered or fan is not None):
             if not stamp_id:
                 stamps.next()
                 first = stamps.first
@@ -510,10 +510,10 @@ class Neighbour(Listener):
                 return False
         inbound.samples += 1
         inbound.size += size
-        if here:
+        if delivered:
             sample = Sample(
                 inbound.key_expr, None if size > SMALL else data[at : at + size], True, encoding,
-                b"", seconds, fraction, stamp_id, way.qos, reliable, None,
+                b"", seconds, fraction, stamp_id, route.qos, reliable, None,
             )  # fmt: skip
             if size > SMALL:
                 sample.lies_in(data, at, size)
@@ -522,7 +522,7 @@ class Neighbour(Listener):
             for frame in inbound.frames:
                 frame.push(sample)
         if fan is not None:
-            self.relay.add(way, fan, first, time, data[pos : r.pos])
+            self.relay.add(route, fan, first, time, data[pos : r.pos])
         return True
 
 

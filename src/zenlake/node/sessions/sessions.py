@@ -272,18 +272,18 @@ class Sessions(SessionOwner):
         face.egress = egress
         self.plan.opened(neighbour.attempt)
         node.wake_by(unicast.deadline)
-        self._find_ways(first.links)
+        self._assign_outboxes(first.links)
         if self.on_session is not None:
             self.on_session(neighbour, True)
 
-    def _find_ways(self, links: list[Neighbour]) -> None:
-        """Find out anew which link of a session is for what."""
+    def _assign_outboxes(self, links: list[Neighbour]) -> None:
+        """Choose anew which link of a session is for which messages."""
         node = self.node
         face = links[0].face
         assert face is not None
-        ways = [link.way() for link in links]
-        face.outbox = ways[0][1]
-        face.ways = ways if len(ways) > 1 else []
+        outboxes = [link.purpose() for link in links]
+        face.outbox = outboxes[0][1]
+        face.outboxes = outboxes if len(outboxes) > 1 else []
         node.tables.version += 1
 
     # ---------------------------------------------------------------------------------- closing
@@ -306,7 +306,7 @@ class Sessions(SessionOwner):
         if face is not None and neighbour.links:
             # The session goes on over its other links.
             self.by_zid[face.zid] = neighbour.links[0]
-            self._find_ways(neighbour.links)
+            self._assign_outboxes(neighbour.links)
             if self.on_session is not None:
                 self.on_session(neighbour, False)
         elif face is not None:

@@ -1,7 +1,7 @@
-"""Who else is there: what a node tells its neighbours about others, and what it is told.
+"""The topology: what a node tells its neighbours about other nodes, and what it is told.
 
 Peers gossip among themselves. A router shares a map of the network with other routers, of each
-region by itself. Whoever serves peers introduces those of a region to each other, unless it is
+region by itself. A gateway introduces the peers of a region to each other, unless it is
 their broker. In the north a client neither tells nor is told.
 """
 
@@ -64,14 +64,14 @@ class Topology:
 
     def _introductions(self, region: int) -> Introductions:
         """The peers of a region."""
-        found = self.introductions.get(region)
-        if found is None:
+        introductions = self.introductions.get(region)
+        if introductions is None:
             settings = self._settings
             # Peers that are served by a broker need not meet: one or the other, never both.
             gossip = settings.gossip and not self.tables.brokering
-            found = Introductions(settings.zid, gossip, settings.gossip_targets)
-            self.introductions[region] = found
-        return found
+            introductions = Introductions(settings.zid, gossip, settings.gossip_targets)
+            self.introductions[region] = introductions
+        return introductions
 
     def _mesh(self, region: int) -> Mesh:
         """The routers of a region; in the south there is a mesh as soon as there is a router."""
@@ -104,7 +104,7 @@ class Topology:
         self._share()
 
     def part(self, face: Face) -> None:
-        """A neighbour has gone: tell those who should know."""
+        """A neighbour has gone: tell the other routers or peers of its region."""
         if self._faces.pop(face.id, None) is None:
             return
         if face.kind == ROUTER:

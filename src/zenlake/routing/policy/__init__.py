@@ -17,9 +17,9 @@ went. `Verdict` says what a refusal owes:
 
     PASS             go on
     DROP             forget it
-    RESPONSE_FINAL   in: answer with a RESPONSE_FINAL of the request's id and QoS
+    RESPONSE_FINAL   in: reply with a RESPONSE_FINAL of the request's id and QoS
                      out: take the request for answered finally by that neighbour
-    DECLARE_FINAL    in: answer with a D_FINAL of the interest's id
+    DECLARE_FINAL    in: reply with a D_FINAL of the interest's id
                      out: take the interest for answered completely by that neighbour
 
 `gate.kinds` has a bit for each kind of message that may be stopped, `gate.rewrites` for each that

@@ -165,23 +165,23 @@ class RuleSet:
 
     def ground(self, flow: int, kind: int, key: str, default: bool) -> Ground:
         """The same with its reason; of several rules that agree, the first in the file."""
-        found: list[tuple[int, str, _Source]] = []
+        rules: list[tuple[int, str, _Source]] = []
         deny = self._deny[_place(flow, kind)]
         if deny is not None:
-            found = [(hit.value.order, hit.key, hit.value) for hit in deny.including(key)]
-        allowed = not found
+            rules = [(hit.value.order, hit.key, hit.value) for hit in deny.including(key)]
+        allowed = not rules
         if allowed and not default:
             allow = self._allow[_place(flow, kind)]
             chunks = key.split("/")
-            found = [
+            rules = [
                 (hit.value.order, hit.key, hit.value)
                 for hit in (allow.including(key) if allow is not None else [])
                 if covers(hit.key.split("/"), chunks)
             ]
-            allowed = bool(found)
-        if not found:
+            allowed = bool(rules)
+        if not rules:
             return Ground(allowed, self.subjects)
-        _, key_expr, source = min(found, key=lambda hit: hit[:2])
+        _, key_expr, source = min(rules, key=lambda hit: hit[:2])
         return Ground(allowed, self.subjects, source.rule, key_expr, source.policy, source.subject)
 
 
@@ -295,16 +295,16 @@ class AccessRules:
         return Access(self.default, [self._rule_set(group) for group in groups])
 
     def _rule_set(self, group: tuple[int, ...]) -> RuleSet:
-        found = self._rule_sets.get(group)
-        if found is None:
+        rule_set = self._rule_sets.get(group)
+        if rule_set is None:
             if len(self._rule_sets) >= RULE_SETS:
                 self._rule_sets.clear()
-            found = RuleSet(tuple([self._subjects[place].id for place in group]))
+            rule_set = RuleSet(tuple([self._subjects[place].id for place in group]))
             for place in group:
                 for order, rule, policy in self._applied[place]:
-                    found.add(order, rule, policy, self._subjects[place].id)
-            self._rule_sets[group] = found
-        return found
+                    rule_set.add(order, rule, policy, self._subjects[place].id)
+            self._rule_sets[group] = rule_set
+        return rule_set
 
 
 def _identities(subject: AccessSubject, who: Subject) -> list[tuple[object, ...]]:

@@ -98,12 +98,12 @@ class Account:
 
     def sentences(self) -> list[str]:
         """Everything, one line each; empty if the message passes as it is."""
-        told = [] if self.access is None else [self.access.sentence()]
+        sentences = [] if self.access is None else [self.access.sentence()]
         if self.limit is not None:
-            told.append(self.limit.sentence())
-        told.extend(timer.sentence() for timer in self.timers)
-        told.extend(overwrite.sentence() for overwrite in self.overwrites)
-        return told
+            sentences.append(self.limit.sentence())
+        sentences.extend(timer.sentence() for timer in self.timers)
+        sentences.extend(overwrite.sentence() for overwrite in self.overwrites)
+        return sentences
 
 
 @final
@@ -141,7 +141,7 @@ class Gate:
         self._rulings: list[dict[str, Ruling]] = [{} for _ in KINDS]
         self._cost: int = 0
         self.counters: Counters = Counters()
-        #: ReplyKey of each message that is stopped: its reason, kind and key.
+        #: Called with each message that is stopped: its reason, kind and key.
         self.stopped: Callable[[str, int, str], None] | None = None
         kinds = low_pass.kinds | (_ALL if access is not None else 0)
         for downsampler in downsamplers:
@@ -243,10 +243,10 @@ class Gate:
         access = None if self._access is None else self._access.explain(self._flow, kind, key)
         if not _is_canonical(key):
             return Account(access, None, (), ())
-        timers, overwrites = self._found(kind, key)
+        timers, overwrites = self._rules_of(kind, key)
         return Account(access, self._low_pass.limit_of(kind, key), tuple(timers), tuple(overwrites))
 
-    def _found(self, kind: int, key: str) -> tuple[list[Timer], list[Overwrite]]:
+    def _rules_of(self, kind: int, key: str) -> tuple[list[Timer], list[Overwrite]]:
         timers: list[Timer] = []
         for downsampler in self._downsamplers:
             if downsampler.kinds >> kind & 1:
@@ -266,7 +266,7 @@ class Gate:
             access = self._access
             allowed = access is None or access.permits(self._flow, kind, key)
             limit = self._low_pass.limit_of(kind, key) if allowed else None
-            timers, changes = self._found(kind, key)
+            timers, changes = self._rules_of(kind, key)
             ruling = Ruling(allowed, NO_LIMIT if limit is None else limit.size, timers, changes)
         else:
             # No rule can speak of it, so where rules decide it does not pass.

@@ -1,7 +1,7 @@
 """The low-pass filter: messages above a size are dropped.
 
 The size of a message is its payload and attachment together; a deletion has an attachment only, a
-question may have a body, and an error counts as a reply. The smallest limit counts among the
+query may have a body, and an error counts as a reply. The smallest limit counts among the
 filters whose key includes the message's key, and a message of exactly that size passes.
 
 Inclusion is read as what it says, not as Eclipse Zenoh finds it (see `access`): a limit protects,

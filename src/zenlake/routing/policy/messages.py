@@ -87,7 +87,7 @@ _CURRENT: Final = 1  # the mode of an interest
 class Verdict(Enum):
     """What the node does with a message.
 
-    The last two drop it as well, and somebody waits for an end: the node answers a message that
+    The last two drop it as well, and a neighbour waits for an end: the node answers a message that
     came in, and takes one that may not go out for answered.
     """
 
@@ -145,7 +145,7 @@ def refusal_of(message: Message) -> Verdict:
 
 
 def payload_size(message: Message) -> int:
-    """The bytes of its value: of a sample, of the body of a question, of an error."""
+    """The bytes of its value: of a sample, of the body of a query, of an error."""
     body = _content(message)
     if isinstance(body, (Put, Err)):
         return _sliced(body.slices) if body.shm else len(body.payload)

@@ -62,13 +62,13 @@ class Namespace:
 
 def _after(chunks: list[str], places: list[int], name: str) -> list[int]:
     """Where in a key one may stand after the chunk `name`, from any of `places`; ascending."""
-    found: set[int] = set()
+    following: set[int] = set()
     for place in places:
         # A `**` takes the chunk and stays, or takes nothing and lets the next chunk try.
         while place < len(chunks) and chunks[place] == "**":
             if not is_verbatim(name):
-                found.add(place)
+                following.add(place)
             place += 1
         if place < len(chunks) and chunk_includes(chunks[place], name):
-            found.add(place + 1)
-    return sorted(found)
+            following.add(place + 1)
+    return sorted(following)
