@@ -28,6 +28,7 @@ GENERATORS = (
     "zenlake.xrce.conformance",
     "zenlake.admin.document",
     "zenlake.supervise.openmetrics",
+    "zenlake.rest.document",
 )
 """Modules that write files when they are run; each knows where its files belong."""
 

@@ -1,7 +1,7 @@
 """Runs the examples in the README and in the hand-written pages, as a reader would.
 
 ```python   with >>> prompts: a doctest; a page's blocks share their names
-```console  `$ zenlake …` lines: run in a folder of the page's own, the output compared;
+```console  `$ zenlake …` and `$ curl …` lines: run in a folder of the page's own, and compared;
             with `&` at the end it runs on beside what follows, and must have said all its lines
             in their order by the end of the page
 ```shellsession  the same with a Spark
@@ -141,10 +141,11 @@ def started(command: str, folder: Path) -> Program:
 def run(command: str, folder: Path) -> str:
     before, piped, command = command.rpartition("| ")
     word, _, arguments = command.partition(" ")
-    assert word == "zenlake", f"only zenlake commands can be run here, not {command!r}"
+    assert word in ("zenlake", "curl"), f"only zenlake and curl run here, not {command!r}"
+    program = f"{sys.executable} -m zenlake" if word == "zenlake" else word
     path = str(Path(os.environ["PYTHONPATH"]).absolute()) if "PYTHONPATH" in os.environ else ""
     done = subprocess.run(
-        f"{before}{piped}{sys.executable} -m zenlake {arguments}",
+        f"{before}{piped}{program} {arguments}",
         shell=True,
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},

@@ -74,6 +74,21 @@ class Session:
         self._sending = Sending()
         #: Tasks that call coroutine functions, and what lives as long as they do.
         self._tasks: dict[asyncio.Task[None], object] = {}
+        self._owner = True
+
+    @classmethod
+    def beside(cls, runtime: Runtime) -> Session:
+        """Another session on a running node, for a service with a loop of its own.
+
+        The node outlives it, and may run on another loop; callbacks would be called there, so
+        what is declared here has channels or coroutine functions.
+
+        Args:
+            runtime: The running node.
+        """
+        session = cls(SyncSession.beside(runtime))
+        session._owner = False
+        return session
 
     # ---------------------------------------------------------------------------------- life
 
@@ -89,6 +104,9 @@ class Session:
         Waits a moment for the last words to be written; who is cancelled while waiting closes
         everything at once.
         """
+        if not self._owner:
+            await self._end_tasks()
+            return
         try:
             await self._end_tasks()
         finally:
@@ -125,7 +143,7 @@ class Session:
     def __del__(self) -> None:
         """Closed with its last reference, which is later than a program should leave it to."""
         runtime = getattr(self, "_runtime", None)
-        if runtime is not None and not runtime.closed:
+        if runtime is not None and not runtime.closed and self._owner:
             warnings.warn(f"unclosed session {self!r}", ResourceWarning, source=self, stacklevel=2)
             runtime.loop.soon(self._inner.close)
 

@@ -40,6 +40,7 @@ class Supervised(StrEnum):
 @examples(
     "zenlake router",
     "zenlake router -l tcp/127.0.0.1:7447",
+    "zenlake router --rest-http-port 8000",
     "zenlake router -c router.json5 --cfg 'mode:\"router\"'",
 )
 @networked
@@ -56,6 +57,15 @@ def router(
             metavar="MODE",
             help="What others may do in its admin space: r, w, rw or none.  [default: as "
             "configured, else r]",
+            show_default=False,
+        ),
+    ] = None,
+    rest_http_port: Annotated[
+        str | None,
+        typer.Option(
+            "--rest-http-port",
+            metavar="PORT",
+            help="Serve HTTP and the web page: a port of 127.0.0.1, or ADDRESS:PORT; none: do not.",
             show_default=False,
         ),
     ] = None,
@@ -97,6 +107,13 @@ def router(
             for name, letter in (("read", "r"), ("write", "w")):
                 allowed = json.dumps(letter in permissions.value.replace("none", ""))
                 config.insert_json5(f"adminspace/permissions/{name}", allowed)
+        if rest_http_port == "none":
+            if "rest" in json.loads(config.get_json("plugins")):
+                config.remove("plugins/rest")
+        elif rest_http_port is not None:
+            plugin = json.loads(config.get_json("plugins")).get("rest", {})
+            plugin |= {"http_port": rest_http_port, "__required__": True}
+            config.insert_json5("plugins/rest", json.dumps(plugin))
         if no_timestamp:
             config.insert_json5("timestamping/enabled", "false")
     demanded = required_plugins(config.resolved.plugins)
@@ -116,6 +133,10 @@ def router(
             typer.echo(f"{config.mode} {session.zid()}")
             for place in places:
                 typer.echo(f"  listens on {place}")
+            rest = session._runtime.services.get("zenlake.rest")
+            url = getattr(rest, "url", "")
+            if url:
+                typer.echo(f"  HTTP and the page at {url}")
             if not places:
                 note("it listens nowhere: give -l tcp/0.0.0.0:7447")
         over = threading.Event()

@@ -22,6 +22,7 @@ from zenlake.config.model_scouting import Scouting
 from zenlake.config.model_services import JournalService, XrceService
 from zenlake.config.model_storages import StorageManager
 from zenlake.config.model_transport import Milliseconds, Transport
+from zenlake.config.model_web import Rest
 from zenlake.config.shape import FreeForm, Mode, Whole
 
 __all__ = ["SearchDir", "Settings"]
@@ -216,5 +217,9 @@ class Settings:
     )
     plugins_loading: PluginsLoading = key(PluginsLoading, "Where plugins are found.")
     plugins: Annotated[
-        Plain, FreeForm(members=True, known={"storage_manager": section_of(StorageManager)})
+        Plain,
+        FreeForm(
+            members=True,
+            known={"storage_manager": section_of(StorageManager), "rest": section_of(Rest)},
+        ),
     ] = key({}, "A member for each plugin or service of the node, with its own settings.")

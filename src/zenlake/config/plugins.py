@@ -11,7 +11,11 @@ __all__ = ["required_plugins"]
 
 REQUIRED = "__required__"
 #: What zenlake does itself, and Eclipse's router by plugins.
-OURS = ("storage_manager", *(f"storage_manager/volumes/{it}" for it in ("memory", "fs", "sqlite")))
+OURS = (
+    "rest",
+    "storage_manager",
+    *(f"storage_manager/volumes/{it}" for it in ("memory", "fs", "sqlite")),
+)
 
 
 def required_plugins(plugins: Plain) -> list[Problem]:

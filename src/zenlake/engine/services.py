@@ -43,11 +43,16 @@ def _storages(settings: Settings) -> bool:
     return "storage_manager" in settings.plugins  # type: ignore[operator]
 
 
+def _rest(settings: Settings) -> bool:
+    return "rest" in settings.plugins  # type: ignore[operator]
+
+
 SERVICES: dict[str, Callable[[Settings], bool]] = {"zenlake.admin": _admin_space}
 """Rooms that are started with the node, and whether a configuration wants each."""
 
 SESSION_SERVICES: dict[str, tuple[str, Callable[[Settings], bool]]] = {
-    "zenlake.storages": ("plugins/storage_manager", _storages)
+    "zenlake.storages": ("plugins/storage_manager", _storages),
+    "zenlake.rest": ("plugins/rest", _rest),
 }
 """Rooms that are started when the node is open: what of the configuration they obey, and whether
 it wants them."""
@@ -72,7 +77,7 @@ def refuse_session_services(runtime: Runtime) -> None:
     for obeyed, wanted in SESSION_SERVICES.values():
         if wanted(runtime.settings):
             raise LocalError(
-                f"'{obeyed}' needs threads that wait for disks, and a session on your own loop has "
+                f"'{obeyed}' needs threads of its own, and a session on your own loop has "
                 "none: open it with zenlake.open(config), or run `zenlake router`"
             )
 

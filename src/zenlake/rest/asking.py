@@ -1,0 +1,115 @@
+"""What an HTTP request asks of the bus: key expression, parameters, encoding, form of the answer.
+
+    GET, POST        a query; a subscription if the first type of `Accept` is text/event-stream
+    PUT, PATCH       a put of the body, whose encoding is the Content-Type
+    DELETE           a delete
+
+The path is the key expression, URL-encoded; the query string is the parameters of the selector.
+Parameters that begin with `_` and concern HTTP alone (`_raw`, `_download`) do not reach the bus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from zenlake.errors import KeyExprError, ZError
+from zenlake.keys import KeyExpr, Parameters
+
+__all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of"]
+
+LOCAL: Final = "@/local"
+LONGEST: Final = 1 << 16
+"""Bytes of a path; key expressions of more are refused."""
+
+
+class Form(Enum):
+    """In which form an answer is given."""
+
+    JSON = "json"
+    HTML = "html"
+    RAW = "raw"
+    EVENTS = "events"
+    CSV = "csv"
+    JSON_LINES = "jsonl"
+    ARROW = "arrow"
+    PARQUET = "parquet"
+
+
+DOWNLOADS: Final = {
+    "text/csv": Form.CSV,
+    "application/jsonl": Form.JSON_LINES,
+    "application/x-ndjson": Form.JSON_LINES,
+    "application/vnd.apache.arrow.stream": Form.ARROW,
+    "application/vnd.apache.parquet": Form.PARQUET,
+}
+"""The media types of answers as tables."""
+
+_TYPES: Final = {"text/event-stream": Form.EVENTS, "text/html": Form.HTML, **DOWNLOADS}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query or a subscription: its selector, and the form of what is answered."""
+
+    key: str
+    parameters: str
+    form: Form
+    #: Whether the form was asked for by `_download`: a file to be saved.
+    file: bool = False
+    timed: bool = False
+
+
+def key_of(path: bytes, zid: str) -> str:
+    """The key expression that a path names; `@/local` is this node's. Raises `KeyExprError`."""
+    if len(path) > LONGEST:
+        raise KeyExprError(f"a path of {len(path)} bytes is longer than {LONGEST}")
+    try:
+        text = unquote_to_bytes(path.removeprefix(b"/")).decode()
+    except UnicodeDecodeError:
+        raise KeyExprError("the path is no UTF-8: URL-encode the key expression") from None
+    if text == LOCAL or text.startswith(f"{LOCAL}/"):
+        text = f"@/{zid}{text[len(LOCAL) :]}"
+    return str(KeyExpr(text))
+
+
+def asked(path: bytes, query: bytes, accept: str, zid: str) -> Asked:
+    """What a GET or POST asks for. Raises `ZError`, which says what is wrong."""
+    key = key_of(path, zid)
+    try:
+        text = unquote_to_bytes(query).decode()
+    except UnicodeDecodeError:
+        raise ZError("the query string is no UTF-8: URL-encode the parameters") from None
+    form = _TYPES.get(_first(accept), Form.JSON)
+    parameters = Parameters(text)
+    file = False
+    wanted = parameters.get("_download")
+    if wanted is not None:
+        names = {one.value: one for one in DOWNLOADS.values()}
+        if wanted not in names:
+            raise ZError(f"_download={wanted[:40]}: there is {', '.join(names)}")
+        form, file = names[wanted], True
+        parameters.remove("_download")
+    if form is not Form.EVENTS and "_raw" in parameters:
+        form = Form.RAW
+    return Asked(key, str(parameters), form, file, "_time" in parameters)
+
+
+def _first(accept: str) -> str:
+    """The first media type of a header, without its parameters."""
+    return accept.partition(",")[0].partition(";")[0].strip().lower()
+
+
+def content_encoding(content_type: str) -> str | None:
+    """The encoding that a Content-Type means; None if it is not given.
+
+    curl sends `application/x-www-form-urlencoded` unless it is told otherwise, and it is then
+    the encoding, as it is with Eclipse's plugin.
+    """
+    text = content_type.strip()
+    if not text:
+        return None
+    kind, semicolon, rest = text.partition(";")
+    return kind.strip() + (f";{rest.strip()}" if semicolon and rest.strip() else "")

@@ -1,0 +1,178 @@
+"""Pages of the node itself: metrics, health, status, the description of HTTP, and the web page.
+
+They answer GET and HEAD. A key of the same name is reached by POST, which queries too.
+"""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from zenlake.node.inspection import view
+from zenlake.node.inspection.metrics import Wanted, openmetrics
+from zenlake.rest.openapi import document
+from zenlake.rest.users import User
+
+if TYPE_CHECKING:
+    from zenlake.engine.runtime import Runtime
+    from zenlake.rest.requests import Handler
+
+__all__ = ["OWN", "Pages"]
+
+OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+OWN: Final = ("/metrics", "/health", "/ready", "/status", "/openapi.json")
+ASSETS: Final = "/@web/"
+END: Final = "# EOF\n"
+
+PAGE_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: "
+    "data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+class Page:
+    """A page: what gives it, and whether those without credentials may see it."""
+
+    __slots__ = ("_give", "public")
+
+    def __init__(self, give: Callable[[Request], Awaitable[Response]], public: bool) -> None:
+        """`give` makes the answer."""
+        self._give = give
+        self.public = public
+
+    async def __call__(self, request: Request, user: User) -> Response:
+        """The answer."""
+        return await self._give(request)
+
+
+class Pages:
+    """The pages of one node."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        counts: Callable[[], Mapping[str, Mapping[tuple[tuple[str, str], ...], int]]],
+        *,
+        page: bool,
+    ) -> None:
+        """`counts` tells what HTTP has counted, by metric and labels."""
+        self._runtime = runtime
+        self._counts = counts
+        #: What a supervisor said last of the service that this node is a part of.
+        self.service: dict[str, Any] | None = None
+        self._pages = {
+            "/metrics": Page(self._metrics, False),
+            "/status": Page(self._status, False),
+            "/health": Page(self._health, True),
+            "/ready": Page(self._ready, True),
+            "/openapi.json": Page(self._openapi, True),
+        }
+        self._page = Page(self._static, True) if page else None
+
+    def find(self, request: Request) -> Handler | None:
+        """The page that a request asks for, if it is one."""
+        if request.method not in ("GET", "HEAD"):
+            return None
+        path: str = request.scope["path"]
+        if path == "/" or path.startswith(ASSETS):
+            return self._page or Page(_nothing, True)
+        return self._pages.get(path)
+
+    # -------------------------------------------------------------------------------- the node
+
+    async def _metrics(self, request: Request) -> Response:
+        from zenlake.admin.space import version
+
+        runtime = self._runtime
+        with runtime.locked() as node:
+            text = openmetrics(node, Wanted(), version(), node.now - runtime.started)
+        return Response(
+            text.removesuffix(END) + _own_metrics(self._counts()) + END,
+            headers={"content-type": OPENMETRICS},
+        )
+
+    async def _health(self, request: Request) -> Response:
+        closed = self._runtime.closed
+        return PlainTextResponse("closed\n" if closed else "ok\n", 503 if closed else 200)
+
+    async def _ready(self, request: Request) -> Response:
+        waiting = self._runtime.opening or self._runtime.closed
+        return PlainTextResponse("not yet\n" if waiting else "ready\n", 503 if waiting else 200)
+
+    async def _status(self, request: Request) -> Response:
+        from zenlake.admin.space import version
+
+        runtime = self._runtime
+        with runtime.locked() as node:
+            root = view.root(node)
+            summary = view.summary(node, version(), None, True)
+            uptime = node.now - runtime.started
+        services: dict[str, object] = {}
+        for service in list(runtime.services.values()):
+            for key, content in service.documents(root, "**"):
+                services[key] = content
+            for key, content in service.documents(root, f"{root}/**"):
+                services[key.removeprefix(f"{root}/")] = content
+        return JSONResponse(
+            {
+                "zid": str(summary["zid"]),
+                "mode": root.rpartition("/")[2],
+                "uptime": uptime,
+                "node": summary,
+                "services": services,
+                "service": self.service,
+            }
+        )
+
+    async def _openapi(self, request: Request) -> Response:
+        return Response(json.dumps(document()), media_type="application/json")
+
+    # -------------------------------------------------------------------------------- the page
+
+    async def _static(self, request: Request) -> Response:
+        path: str = request.scope["path"]
+        name = "index.html" if path == "/" else path.removeprefix(ASSETS)
+        parts = name.split("/")
+        if not all(part and not part.startswith(".") and "\\" not in part for part in parts):
+            return await _nothing(request)
+        found = resources.files("zenlake.web").joinpath(*parts)
+        try:
+            content = found.read_bytes()
+        except (OSError, ValueError):
+            return await _nothing(request)
+        kind = {"js": "text/javascript", "svg": "image/svg+xml"}.get(name.rpartition(".")[2])
+        kind = kind or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return Response(
+            content,
+            headers={
+                "content-type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind,
+                "content-security-policy": PAGE_POLICY,
+                "cache-control": "no-cache",
+            },
+        )
+
+
+async def _nothing(request: Request) -> Response:
+    return PlainTextResponse(f"there are keys, and {' '.join(OWN)}\n", 404)
+
+
+def _own_metrics(counts: Mapping[str, Mapping[tuple[tuple[str, str], ...], int]]) -> str:
+    lines: list[str] = []
+    for name, values in counts.items():
+        family = name.removesuffix("_total")
+        lines.append(f"# TYPE {family} {'counter' if name.endswith('_total') else 'gauge'}\n")
+        for labels, number in values.items():
+            shown = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels)
+            lines.append(f"{name}{{{shown}}} {number}\n" if shown else f"{name} {number}\n")
+    return "".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

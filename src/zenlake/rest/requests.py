@@ -1,0 +1,163 @@
+"""What every HTTP request goes through before it reaches keys or pages, and what is counted.
+
+Host, origin, credentials, and how many there are at a time are checked in this order. Credentials
+are never logged, and a token in a URL is not looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from zenlake.config.model_web import Rest as RestSettings
+from zenlake.errors import LocalError, ZError
+from zenlake.rest.names import may_connect, origin_allowed
+from zenlake.rest.users import Denied, User, Users
+
+__all__ = ["Door", "Refused"]
+
+log = logging.getLogger("zenlake.rest")
+
+METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
+SECURITY: Final = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    # What was published is shown, never run.
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "cache-control": "no-store",
+}
+
+
+class Refused(Exception):
+    """A request that gets a code and a reason."""
+
+    def __init__(self, code: int, why: str) -> None:
+        """`why`: for the one who asked."""
+        super().__init__(why)
+        self.code = code
+
+
+Handler = Callable[[Request, User], Awaitable[Response]]
+
+
+class Door:
+    """The ASGI application: names, users and limits, then what the request is for."""
+
+    def __init__(
+        self,
+        settings: RestSettings,
+        users: Users,
+        hosts: frozenset[str],
+        pages: Callable[[Request], Handler | None],
+        keys: Handler,
+    ) -> None:
+        """`pages` gives the handler of a page of the node itself; all else is `keys`."""
+        self.settings = settings
+        self.users = users
+        self.hosts = hosts
+        self._pages = pages
+        self._keys = keys
+        self._running = 0
+        #: How many requests were answered, by method and code.
+        self.answered: Counter[tuple[str, int]] = Counter()
+        #: How many were refused, by reason.
+        self.refused: Counter[str] = Counter()
+        #: Serves WebSockets of the page; None: there are none.
+        self.websocket: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "websocket":
+            if self.websocket is not None:
+                await self.websocket(scope, receive, send)
+            else:
+                await receive()
+                await send({"type": "websocket.close", "code": 1008, "reason": "no remote API"})
+            return
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        headers = response.headers
+        for name, value in SECURITY.items():
+            headers.setdefault(name, value)
+        self._allow_origin(request, response)
+        self.answered[request.method, response.status_code] += 1
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            self._check_names(request)
+            if request.method == "OPTIONS":
+                return _options(request)
+            page = self._pages(request)
+            if page is not None and getattr(page, "public", False):
+                user = User(None, None)
+            else:
+                user = self.users.of(request.headers.get("authorization", ""))
+            if self._running >= self.settings.max_requests:
+                self.refused["busy"] += 1
+                raise Refused(503, f"{self._running} requests are being answered; try again")
+            self._running += 1
+            try:
+                return await (page or self._keys)(request, user)
+            finally:
+                self._running -= 1
+        except Denied as denied:
+            self.refused["unknown" if denied.code == 401 else "access"] += 1
+            headers = {"www-authenticate": 'Bearer, Basic realm="zenlake", charset="UTF-8"'}
+            return _text(denied.code, str(denied), headers if denied.code == 401 else None)
+        except Refused as refused:
+            retry = {"retry-after": "1"} if refused.code == 503 else None
+            return _text(refused.code, str(refused), retry)
+        except LocalError as error:
+            return _text(400, str(error))
+        except ZError as error:
+            return _text(500, str(error))
+        except Exception:
+            log.exception("%s %s", request.method, request.url.path)
+            return _text(500, "that went wrong in zenlake itself; its log has the reason")
+
+    def _check_names(self, request: Request) -> None:
+        origin = request.headers.get("origin")
+        host = request.headers.get("host", "")
+        why = may_connect(origin, host, self.hosts, self.settings.cors_origins)
+        fetch = request.headers.get("sec-fetch-site", "")
+        # Images, scripts and forms of other pages; a link that somebody follows is no such.
+        followed = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
+        if not why and fetch == "cross-site" and origin is None and not followed:
+            why = "a page of another site may not ask"
+        if why:
+            self.refused["name"] += 1
+            raise Refused(403, why)
+
+    def _allow_origin(self, request: Request, response: Response) -> None:
+        origin = request.headers.get("origin")
+        allowed = self.settings.cors_origins
+        if origin is None or not allowed:
+            return
+        response.headers.add_vary_header("Origin")
+        if not origin_allowed(origin, "", allowed):
+            return
+        response.headers["access-control-allow-origin"] = "*" if "*" in allowed else origin
+        response.headers["access-control-expose-headers"] = "zenlake-truncated, retry-after"
+
+
+def _options(request: Request) -> Response:
+    """The answer to a browser that asks whether it may ask; who may is in its headers."""
+    headers = {"allow": f"OPTIONS, {METHODS}"}
+    if "access-control-request-method" in request.headers:
+        headers["access-control-allow-methods"] = METHODS
+        headers["access-control-allow-headers"] = "authorization, content-type, last-event-id"
+        headers["access-control-max-age"] = "600"
+    return Response(status_code=204, headers=headers)
+
+
+def _text(code: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(f"{text}\n", code, headers)

@@ -1,0 +1,303 @@
+"""The HTTP server of a node: a thread with a loop of its own, and the socket it listens on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import json
+import logging
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from zenlake.config.model_web import Rest as RestSettings
+from zenlake.config.model_web import place, rest
+from zenlake.engine.loop import new_loop
+from zenlake.errors import ConfigError, LocalError, ZError
+from zenlake.keys import intersects
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from zenlake.config import Config
+    from zenlake.engine.runtime import Runtime
+    from zenlake.rest.keys import Keys
+    from zenlake.rest.pages import Pages
+    from zenlake.rest.requests import Door
+
+__all__ = ["Rest", "Serving", "hosts_of", "is_loopback", "listen", "start"]
+
+log = logging.getLogger("zenlake.rest")
+
+LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
+SECONDS: Final = 5.0
+"""How long the end of the server may take."""
+HEAD: Final = 1 << 16
+"""Bytes of the head of a request."""
+
+
+def start(runtime: Runtime) -> Rest:
+    """Serve HTTP as the configuration of a node says."""
+    service = Rest(runtime)
+    try:
+        service.change(runtime.config)
+    except ZError:
+        if _required(runtime.config):
+            raise
+    return service
+
+
+def _required(config: Config) -> bool:
+    plugins = json.loads(config.get_json("plugins"))
+    return plugins.get("rest", {}).get("__required__") is True
+
+
+class Rest:
+    """HTTP of one node."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Not serving yet."""
+        self._runtime = runtime
+        self._lock = threading.Lock()
+        self._settings: RestSettings | None = None
+        self._serving: Serving | None = None
+        self._door: Door | None = None
+        self._keys: Keys | None = None
+        self._pages: Pages | None = None
+        self._failure = ""
+
+    @property
+    def url(self) -> str:
+        """Where it is, for programs on this machine; empty if it is nowhere."""
+        serving = self._serving
+        return "" if serving is None else serving.url("http")
+
+    def tell(self, service: dict[str, Any]) -> None:
+        """Show what a supervisor says of the whole service."""
+        if self._pages is not None:
+            self._pages.service = service
+
+    # -------------------------------------------------------------------------- configuration
+
+    def change(self, config: Config) -> None:
+        """Serve as a configuration says: anew, if it says something else."""
+        wanted = rest(json.loads(config.get_json("plugins")), config.mode)
+        with self._lock:
+            if wanted == self._settings and self._serving is not None:
+                return
+            self._stop()
+            self._settings = wanted
+            self._failure = ""
+            if wanted is None:
+                return
+            try:
+                self._start(wanted, config)
+            except (ZError, OSError, ImportError) as error:
+                self._failure = _reason(error)
+                log.error("no HTTP at %s: %s", wanted.http_port, self._failure)
+                raise LocalError(f"plugins/rest: {self._failure}") from error
+
+    def _start(self, settings: RestSettings, config: Config) -> None:
+        from zenlake.aio.session import Session
+        from zenlake.rest.keys import Keys
+        from zenlake.rest.pages import Pages
+        from zenlake.rest.requests import Door
+        from zenlake.rest.users import Users
+
+        host, port = place(settings.http_port)
+        users = Users(config.resolved, settings.tokens_file)
+        refuse_strangers("rest", host, settings.allow_anonymous, users.anybody)
+        sock = listen(host, port)
+        try:
+            keys = Keys(Session.beside(self._runtime), settings)
+            pages = Pages(self._runtime, self.counts, page=settings.page)
+            door = Door(settings, users, hosts_of(host, settings.hosts), pages.find, keys)
+            self._serving = Serving(door, sock, "http")
+        except BaseException:
+            sock.close()
+            raise
+        self._keys, self._pages, self._door = keys, pages, door
+        log.info("HTTP at %s", self._serving.url("http"))
+
+    def _stop(self) -> None:
+        if self._serving is not None:
+            self._serving.close()
+            self._serving = None
+
+    # -------------------------------------------------------------------------- what is shown
+
+    def counts(self) -> Mapping[str, Mapping[tuple[tuple[str, str], ...], int]]:
+        """What was counted, by metric and labels."""
+        door, keys = self._door, self._keys
+        if door is None or keys is None:
+            return {}
+        answered: Counter[tuple[tuple[str, str], ...]] = Counter()
+        for (method, code), number in list(door.answered.items()):
+            known = method if method in METHODS else "other"
+            answered[("method", known), ("code", str(code))] += number
+        return {
+            "zenlake_http_requests_total": answered,
+            "zenlake_http_refused_total": {
+                (("reason", reason),): number for reason, number in list(door.refused.items())
+            },
+            "zenlake_http_streams": {(): keys.streams},
+            "zenlake_http_skipped_total": {(): keys.skipped},
+        }
+
+    def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
+        """The records below a node's admin space `root` that answer a query, as JSON values."""
+        below = f"{root}/status/plugins/rest"
+        if not intersects(asked, f"{below}/**"):
+            return
+        from zenlake import __version__
+
+        serving, keys = self._serving, self._keys
+        found: dict[str, object] = {f"{below}/version": __version__}
+        if serving is not None and keys is not None:
+            found[f"{below}/port"] = serving.port
+            found[f"{below}/streams"] = {"open": keys.streams, "skipped": keys.skipped}
+        elif self._failure:
+            found[f"{below}/failure"] = self._failure
+        for key, content in found.items():
+            if intersects(asked, key):
+                yield key, content
+
+    def close(self) -> None:
+        """Serve no more."""
+        with self._lock:
+            self._stop()
+
+
+METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return f"it needs {error.name}: pip install 'zenlake[web]'"
+    return str(error)
+
+
+# ------------------------------------------------------------------------------------ listening
+
+
+def refuse_strangers(name: str, host: str, allowed: bool, anybody: bool) -> None:
+    """Refuse an address that other machines reach while nobody has to say who they are."""
+    if anybody and not allowed and not is_loopback(host):
+        raise ConfigError(
+            f"{host} is open to other machines and there are no users: set "
+            f"transport/auth/usrpwd/dictionary_file or plugins/{name}/tokens_file, listen on "
+            f"127.0.0.1, or set plugins/{name}/allow_anonymous"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    return ipaddress.ip_address(host).is_loopback
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; raises `OSError`. Port 0 means any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    dual = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=dual)
+    except OSError as error:
+        raise LocalError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+
+
+def hosts_of(host: str, more: tuple[str, ...]) -> frozenset[str]:
+    """The names under which a socket at `host` may be asked."""
+    from zenlake.links.interfaces import local_addresses
+
+    shown = f"[{host}]" if ":" in host else host
+    names = {shown, *LOCAL, *(name.lower() for name in more)}
+    if not is_loopback(host):
+        # Other machines know this one by names and addresses of its own.
+        names.add(socket.gethostname().lower())
+        names |= {
+            f"[{address}]" if address.version == 6 else str(address)
+            for address in local_addresses()
+        }
+    return frozenset(names)
+
+
+class Serving:
+    """An ASGI application on a socket, served by a thread of its own until it is closed."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        sock: socket.socket,
+        name: str,
+        certificate: tuple[str, str] | None = None,
+        max_message: int = 1 << 20,
+    ) -> None:
+        """`certificate`: the files of it and of its key, for TLS."""
+        import uvicorn
+
+        self._socket = sock
+        self.host, self.port = sock.getsockname()[:2]
+        self._secure = certificate is not None
+        config = uvicorn.Config(
+            app,
+            loop="none",
+            lifespan="off",
+            ws="wsproto",
+            ws_max_size=max_message,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=HEAD,
+            timeout_graceful_shutdown=1,
+            timeout_keep_alive=30,
+            ssl_certfile=None if certificate is None else certificate[0],
+            ssl_keyfile=None if certificate is None else certificate[1],
+        )
+        config.load()
+        self._server: uvicorn.Server = uvicorn.Server(config)
+        self.loop = new_loop()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"zenlake {name}", daemon=True)
+        self._thread.start()
+
+    def url(self, scheme: str) -> str:
+        """Where it is, for programs on this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
+        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        return f"{scheme}{'s' if self._secure else ''}://{shown}:{self.port}"
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_until_complete(self._serve())
+        except Exception:
+            log.exception("the HTTP server ended")
+        finally:
+            with contextlib.suppress(RuntimeError):
+                self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+            self._ended.set()
+
+    async def _serve(self) -> None:
+        # `serve` would take over the signals of the process.
+        await self._server._serve(sockets=[self._socket])
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine on its loop, and wait for it."""
+        if not self.loop.is_closed():
+            asyncio.run_coroutine_threadsafe(work(), self.loop).result(SECONDS)
+
+    def close(self) -> None:
+        """Listen no more, and end what is open."""
+        server = self._server
+        server.should_exit = True
+        if not self._ended.wait(SECONDS):
+            server.force_exit = True
+            self._ended.wait(SECONDS)
+        self._socket.close()

@@ -1,0 +1,135 @@
+"""Who asks, and what they may do: users, passwords and tokens, and the rules of access control.
+
+Users with passwords are those that sessions authenticate as (`transport/auth/usrpwd`); tokens are
+in a file of their own. What a user may do is decided by the section `access_control`, as it is for
+a neighbour of that name.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from pathlib import Path
+from typing import Final
+
+from zenlake.config.model import Settings
+from zenlake.engine.settings import credentials
+from zenlake.errors import ConfigError
+from zenlake.routing.policy.access import Access
+from zenlake.routing.policy.messages import KINDS
+from zenlake.routing.policy.policy import Policy
+from zenlake.routing.policy.subject import Subject
+
+__all__ = ["Denied", "User", "Users", "read_tokens"]
+
+LONGEST_TOKEN: Final = 4096
+
+
+class Denied(Exception):
+    """A request that is not allowed: 401 if nobody is known, 403 if the user may not."""
+
+    def __init__(self, code: int, why: str) -> None:
+        """`why`: for the one who asked."""
+        super().__init__(why)
+        self.code = code
+
+
+class User:
+    """One who asks: a name, or None where nobody needs one."""
+
+    __slots__ = ("_access", "name")
+
+    def __init__(self, name: str | None, access: Access | None) -> None:
+        """`access`: None if there are no rules."""
+        self.name = name
+        self._access = access
+
+    def may(self, flow: int, kind: int, key: str) -> bool:
+        """Whether a message of this kind passes."""
+        return self._access is None or self._access.permits(flow, kind, key)
+
+    def demand(self, flow: int, kind: int, key: str) -> None:
+        """Raise `Denied` if a message of this kind may not pass."""
+        access = self._access
+        if access is not None and not access.permits(flow, kind, key):
+            why = access.explain(flow, kind, key).sentence()
+            who = "without credentials" if self.name is None else f"for user '{self.name}'"
+            raise Denied(403, f"{KINDS[kind]} on '{key[:200]}' is denied {who}: {why}")
+
+
+class Users:
+    """Everybody who may ask."""
+
+    def __init__(self, settings: Settings, tokens_file: str | None) -> None:
+        """As the configuration says; raises `ConfigError` for files that cannot be read."""
+        self._passwords = {
+            user.decode("utf-8", "replace"): password
+            for user, password in (credentials(settings).users or {}).items()
+        }
+        self._tokens = {} if tokens_file is None else read_tokens(tokens_file)
+        self._policy = Policy.of(settings)
+        self._known: dict[str | None, User] = {}
+
+    @property
+    def anybody(self) -> bool:
+        """Whether no credentials are asked for."""
+        return not self._passwords and not self._tokens
+
+    def of(self, authorization: str) -> User:
+        """The user that a header `Authorization` shows; raises `Denied`."""
+        if self.anybody:
+            return self._user(None)
+        scheme, _, rest = authorization.strip().partition(" ")
+        name: str | None = None
+        if scheme.lower() == "bearer":
+            name = self.by_token(rest.strip())
+        elif scheme.lower() == "basic":
+            name = self._by_password(rest.strip())
+        if name is None:
+            raise Denied(401, "show who you are: Authorization: Bearer TOKEN, or Basic")
+        return self._user(name)
+
+    def by_token(self, token: str) -> str | None:
+        """The user of a token; every token is compared, so that time tells nothing."""
+        found = None
+        given = token.encode("utf-8", "replace")[:LONGEST_TOKEN]
+        for known, user in self._tokens.items():
+            if hmac.compare_digest(known, given):
+                found = user
+        return found
+
+    def _by_password(self, encoded: str) -> str | None:
+        try:
+            text = base64.b64decode(encoded[: 2 * LONGEST_TOKEN], validate=True).decode()
+        except (binascii.Error, ValueError):
+            return None
+        user, _, password = text.partition(":")
+        known = self._passwords.get(user)
+        right = hmac.compare_digest(known or b"\0", password.encode())
+        return user if known is not None and right else None
+
+    def _user(self, name: str | None) -> User:
+        user = self._known.get(name)
+        if user is None:
+            user = self._known[name] = User(name, self._policy.access_of(Subject(username=name)))
+        return user
+
+
+def read_tokens(path: str) -> dict[bytes, str]:
+    """Users by token, from a file with a line `user:token` for each; `#` begins a remark."""
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"tokens_file {path}: {error}") from error
+    found: dict[bytes, str] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user, colon, token = line.strip().partition(":")
+        if not colon or not user or len(token) < 16:
+            raise ConfigError(
+                f"tokens_file {path}:{number}: write user:token, with a token of 16 letters or more"
+            )
+        found[token.encode()] = user
+    return found

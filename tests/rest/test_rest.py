@@ -1,0 +1,377 @@
+"""HTTP on a real router: what Eclipse's plugin does, and what it lacks."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+
+import zenlake
+from tests.api.sessions import SECONDS, connected
+from tests.rest.conftest import plugins, router, url_of
+from tests.waiting import until
+from zenlake.errors import ConfigError, LocalError
+
+
+def put(web: httpx.Client, path: str, body: str, kind: str = "text/plain", **more: str) -> None:
+    answer = web.put(path, content=body, headers={"content-type": kind}, params=more or None)
+    assert answer.status_code == 200, answer.text
+
+
+def test_a_value_is_put_asked_for_and_deleted(web: httpx.Client) -> None:
+    put(web, "/demo/a", '{"n":1}', "application/json")
+    (found,) = web.get("/demo/a").json()
+    assert found["key"] == "demo/a"
+    assert found["value"] == {"n": 1}
+    assert found["encoding"] == "application/json"
+    assert str(zenlake.Timestamp.parse(found["timestamp"])) == found["timestamp"]
+    raw = web.get("/demo/a?_raw")
+    assert (raw.text, raw.headers["content-type"]) == ('{"n":1}', "application/json")
+    assert "<dd>{&quot;n&quot;:1}</dd>" in web.get("/demo/a", headers={"accept": "text/html"}).text
+    assert web.patch("/demo/a", content=b"\xff\xfe").status_code == 200
+    assert web.get("/demo/*").json()[0]["value"] == "//4="
+    assert web.delete("/demo/a").status_code == 200
+    assert web.get("/demo/a").json() == []
+
+
+def test_curl_lines_of_zenohs_documentation_work(bus: zenlake.Session) -> None:
+    curl = shutil.which("curl")
+    if curl is None:
+        pytest.fail("curl is missing: apt-get install curl")
+
+    def run(*arguments: str) -> str:
+        return subprocess.run(
+            [curl, "-sS", "--max-time", "20", "--noproxy", "*", *arguments],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+
+    url = url_of(bus)
+    assert run("-X", "PUT", "-d", "Hello World!", f"{url}/demo/example/test") == ""
+    (found,) = json.loads(run(f"{url}/demo/example/test"))
+    assert found["encoding"] == "application/x-www-form-urlencoded"
+    run("-X", "PUT", "-H", "content-type:text/plain", "-d", "Hello World!", f"{url}/demo/example/t")
+    assert json.loads(run(f"{url}/demo/example/t"))[0]["value"] == "Hello World!"
+    zids = [one["value"]["zid"] for one in json.loads(run(f"{url}/@/*/router"))]
+    assert zids == [str(bus.zid())]
+    assert json.loads(run(f"{url}/@/local/router"))[0]["value"]["zid"] == str(bus.zid())
+    run("-X", "DELETE", f"{url}/demo/example/test")
+    assert json.loads(run(f"{url}/demo/example/test")) == []
+
+
+def test_a_query_carries_its_parameters_and_its_payload(
+    bus: zenlake.Session, web: httpx.Client
+) -> None:
+    def answer(query: zenlake.Query) -> None:
+        payload = query.payload
+        query.reply(
+            "ask/this",
+            f"{query.selector}|{'' if payload is None else payload.to_string()}|{query.encoding}",
+            encoding="text/plain",
+        )
+        query.reply_err("no more", encoding="text/plain")
+
+    with bus.declare_queryable("ask/**", answer):
+        found = {one["key"]: one["value"] for one in web.get("/ask/this?a=1;b=[2..]").json()}
+        assert found == {"ask/this": "ask/this?a=1;b=[2..]||None", "ERROR": "no more"}
+        asked = web.post("/ask/this", content="body", headers={"content-type": "text/plain"})
+        assert {"ask/this|body|text/plain"} < {one["value"] for one in asked.json()}
+
+
+def test_time_is_asked_for_and_downloaded_as_tables(web: httpx.Client) -> None:
+    for number in range(3):
+        put(web, "/past/n", str(number), "application/json", _ack_put="")
+    rows = web.get("/past/n?_time=[now(-1h)..]").json()
+    assert sorted(row["value"] for row in rows) == [0, 1, 2]
+    text = web.get("/past/n?_time=[now(-1h)..];_download=csv")
+    assert text.headers["content-disposition"] == 'attachment; filename="answer.csv"'
+    assert len(text.text.splitlines()) == 4
+    kind = "application/vnd.apache.parquet"
+    table = web.get("/past/n?_time=[now(-1h)..]", headers={"accept": kind})
+    assert table.headers["content-type"] == kind
+    assert sorted(pq.read_table(io.BytesIO(table.content))["value"].to_pylist()) == ["0", "1", "2"]
+
+
+def test_a_put_is_acknowledged_by_a_storage_or_said_not_to_be(web: httpx.Client) -> None:
+    assert web.put("/demo/b?_ack_put=true", content="x").json()["timestamp"]
+    refused = web.put("/nowhere?_ack_put", content="x")
+    assert refused.status_code == 503
+    assert "no storage answered" in refused.text
+
+
+def events(lines: Iterator[str], many: int) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    current: dict[str, str] = {}
+    for line in lines:
+        if line and not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            current[name] = value
+        elif current:
+            found.append(current)
+            current = {}
+            if len(found) == many:
+                break
+    return found
+
+
+EVENTS = {"accept": "text/event-stream"}
+
+
+def test_events_come_as_they_are_published_and_go_on_after_the_last(
+    bus: zenlake.Session, web: httpx.Client
+) -> None:
+    with web.stream("GET", "/past/**", headers=EVENTS) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = stream.iter_lines()
+        assert next(lines) == ": zenlake"
+        put(web, "/past/e", "1", "application/json", _ack_put="")
+        put(web, "/past/e", "2", "application/json", _ack_put="")
+        bus.delete("past/e")
+        first, second, third = events(lines, 3)
+    assert [one["event"] for one in (first, second, third)] == ["PUT", "PUT", "DELETE"]
+    assert json.loads(second["data"])["value"] == 2
+    until(lambda: web.get("/status").json()["services"]["status/plugins/rest/streams"]["open"] == 0)
+    put(web, "/past/e", "3", "application/json", _ack_put="")
+    resumed = {**EVENTS, "last-event-id": first["id"]}
+    with web.stream("GET", "/past/e", headers=resumed) as stream:
+        lines = stream.iter_lines()
+        missed = events(lines, 3)
+        put(web, "/past/e", "4", "application/json", _ack_put="")
+        (live,) = events(lines, 1)
+    assert [json.loads(one["data"])["value"] for one in [*missed, live]] == [
+        2,
+        None,
+        3,
+        4,
+    ]
+    assert [one["id"] for one in missed[:2]] == [second["id"], third["id"]]
+
+
+def test_a_reader_of_events_that_is_slow_is_told_what_it_missed() -> None:
+    with (
+        router(plugins(stream_queue=4)) as bus,
+        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+        web.stream("GET", "/big/**", headers=EVENTS) as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines) == ": zenlake"
+
+        def skipped() -> int:
+            service = bus._runtime.services["zenlake.rest"]
+            (many,) = service.counts()["zenlake_http_skipped_total"].values()  # type: ignore[attr-defined]
+            return int(many)
+
+        def published() -> bool:
+            for _ in range(100):
+                bus.put("big/a", bytes(200_000))
+            return skipped() > 0
+
+        until(published, "no sample was skipped")
+        told = next(line for line in lines if line == "event: SKIPPED")
+        assert told
+        assert json.loads(next(lines).removeprefix("data: "))["skipped"] > 0
+
+
+def test_limits_are_kept_and_told() -> None:
+    with (
+        router(plugins(max_body=10, max_rows=2, max_streams=1, timeout=0.5)) as bus,
+        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+    ):
+        assert web.put("/demo/a", content=b"x" * 11).status_code == 413
+        chunks = iter([b"x" * 6, b"x" * 6])
+        assert web.put("/demo/a", content=chunks).status_code == 413
+        for name in "abc":
+            web.put(f"/demo/{name}?_ack_put", content=b"x")
+        answer = web.get("/demo/*")
+        assert len(answer.json()) == 2
+        assert "max_rows is 2" in answer.headers["zenlake-truncated"]
+        with web.stream("GET", "/x", headers=EVENTS) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == ": zenlake"
+            refused = web.get("/x", headers=EVENTS)
+            assert refused.status_code == 503
+            assert refused.headers["retry-after"] == "1"
+        hold: list[zenlake.Query] = []
+        with bus.declare_queryable("slow", hold.append):
+            assert web.get("/slow").json()[0]["key"] == "ERROR"
+
+
+def test_pages_of_the_node_are_there(bus: zenlake.Session, web: httpx.Client) -> None:
+    assert web.get("/health").text == "ok\n"
+    assert web.get("/ready").text == "ready\n"
+    assert web.get("/status").json()["zid"] == str(bus.zid())
+    metrics = web.get("/metrics")
+    assert metrics.headers["content-type"].startswith("application/openmetrics-text")
+    assert 'zenlake_http_requests_total{method="GET",code="200"}' in metrics.text
+    assert metrics.text.endswith("# EOF\n")
+    assert web.get("/openapi.json").json()["openapi"] == "3.1.0"
+    page = web.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "connect-src 'self'" in page.headers["content-security-policy"]
+    assert web.get("/@web/%2e%2e/rest/service.py").status_code == 404
+    assert web.post("/health").json() == []
+
+
+def test_what_is_published_never_runs_in_the_page_of_a_browser(web: httpx.Client) -> None:
+    put(web, "/demo/page", "<script>alert(1)</script>", "text/html")
+    headers = web.get("/demo/page?_raw").headers
+    assert headers["content-type"].startswith("text/html")
+    assert "sandbox" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}, 403),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, 200),
+        ({"sec-fetch-site": "same-origin"}, 200),
+    ],
+)
+def test_pages_of_other_sites_and_names_of_others_are_refused(
+    web: httpx.Client, headers: dict[str, str], code: int
+) -> None:
+    assert web.get("/demo/**", headers=headers).status_code == code
+    if code == 403:
+        assert web.put("/demo/x", content="x", headers=headers).status_code == 403
+
+
+def test_an_origin_that_is_configured_may_ask(bus: zenlake.Session) -> None:
+    origin = {"origin": "https://a.example"}
+    with (
+        router(plugins(cors_origins=["https://a.example"])) as other,
+        httpx.Client(base_url=url_of(other), timeout=20, trust_env=False) as web,
+    ):
+        answer = web.get("/demo/**", headers=origin)
+        assert answer.headers["access-control-allow-origin"] == "https://a.example"
+        wish = {**origin, "access-control-request-method": "PUT"}
+        before = web.options("/demo/a", headers=wish)
+        assert "PUT" in before.headers["access-control-allow-methods"]
+        assert before.headers["access-control-allow-origin"] == "https://a.example"
+        assert web.get("/demo/**", headers={"origin": "https://b.example"}).status_code == 403
+
+
+def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    users, tokens = tmp_path / "users", tmp_path / "tokens"
+    users.write_text("ada:secret\nbob:other\n")
+    token = "0123456789abcdef"
+    tokens.write_text(f"# tokens\nada:{token}\n")
+    rules = {
+        "enabled": True,
+        "default_permission": "deny",
+        "rules": [
+            {
+                "id": "r", "key_exprs": ["demo/**"], "permission": "allow",
+                "messages": ["put", "delete", "query", "reply", "declare_subscriber"],
+            }
+        ],
+        "subjects": [{"id": "s", "usernames": ["ada"]}],
+        "policies": [{"rules": ["r"], "subjects": ["s"]}],
+    }  # fmt: skip
+    keys = {
+        "transport__auth__usrpwd__dictionary_file": json.dumps(str(users)),
+        "access_control": json.dumps(rules),
+    }
+    caplog.set_level("DEBUG")
+    with (
+        router(plugins(tokens_file=str(tokens), http_port="0.0.0.0:0"), **keys) as bus,
+        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+    ):
+        unknown = web.get("/demo/a")
+        assert unknown.status_code == 401
+        assert "Bearer" in unknown.headers["www-authenticate"]
+        assert web.get(f"/demo/a?token={token}").status_code == 401
+        assert web.get("/metrics").status_code == 401
+        assert web.get("/health").status_code == 200
+        ada = {"authorization": f"Bearer {token}"}
+        assert web.put("/demo/a?_ack_put", content="x", headers=ada).status_code == 200
+        assert len(web.get("/demo/a", auth=("ada", "secret")).json()) == 1
+        assert web.get("/demo/a", auth=("ada", "wrong")).status_code == 401
+        assert web.get("/demo/a", headers={"authorization": "Basic %%%"}).status_code == 401
+        denied = web.get("/demo/a", auth=("bob", "other"))
+        assert denied.status_code == 403
+        assert "by default it is denied" in denied.text
+        assert web.put("/other", content="x", headers=ada).status_code == 403
+        assert web.get("/other", headers={**ada, **EVENTS}).status_code == 403
+    said = [str(one.getMessage()) for one in caplog.records if one.name[:3] in ("zen", "uvi")]
+    assert said
+    assert not any(token in line or "secret" in line for line in said)
+
+
+def test_an_open_address_without_users_is_refused() -> None:
+    with pytest.raises(LocalError, match="there are no users"):
+        router(plugins(http_port="0.0.0.0:0", __required__=True))
+    with router(plugins(http_port="0.0.0.0:0")) as bus:
+        service = bus._runtime.services["zenlake.rest"]
+        ((key, why),) = [one for one in service.documents("@", "@/status/plugins/rest/failure")]
+        assert key.endswith("failure")
+        assert "allow_anonymous" in str(why)
+    with router(plugins(http_port="0.0.0.0:0", allow_anonymous=True)) as bus:
+        assert httpx.get(f"{url_of(bus)}/health", trust_env=False).status_code == 200
+
+
+def test_tokens_that_are_short_are_refused(tmp_path: Path) -> None:
+    from zenlake.rest.users import read_tokens
+
+    file = tmp_path / "tokens"
+    file.write_text("ada:short")
+    with pytest.raises(ConfigError, match="tokens:1: write user:token"):
+        read_tokens(str(file))
+    with pytest.raises(ConfigError, match="nothing-here"):
+        read_tokens(str(tmp_path / "nothing-here"))
+
+
+def test_a_port_that_is_taken_does_not_stop_the_bus(bus: zenlake.Session) -> None:
+    taken = url_of(bus).removeprefix("http://")
+    with router(plugins(http_port=taken)) as other:
+        assert not other._runtime.services["zenlake.rest"].url  # type: ignore[attr-defined]
+        assert not other.is_closed()
+
+
+def test_another_port_is_obeyed_while_it_runs() -> None:
+    with router(plugins(), adminspace__permissions__write="true") as bus:
+        before = url_of(bus)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        bus.put(f"@/{bus.zid()}/router/config/plugins/rest/http_port", json.dumps(port))
+        until(lambda: url_of(bus) != before)
+        assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
+
+
+def test_it_ends_with_streams_open() -> None:
+    with router(plugins()) as bus, httpx.Client(base_url=url_of(bus), trust_env=False) as web:
+        ended = threading.Event()
+
+        def read() -> None:
+            try:
+                with web.stream("GET", "/demo/**", headers=EVENTS, timeout=30) as stream:
+                    for _ in stream.iter_lines():
+                        started.set()
+            except httpx.HTTPError:
+                pass
+            ended.set()
+
+        started = threading.Event()
+        threading.Thread(target=read).start()
+        assert started.wait(SECONDS)
+        bus.close()
+        assert ended.wait(SECONDS)
+
+
+def test_a_value_of_another_node_is_seen(bus: zenlake.Session, web: httpx.Client) -> None:
+    with (
+        connected(bus, mode='"client"') as client,
+        client.declare_queryable("far/**", lambda query: query.reply("far/a", "x")),
+    ):
+        until(lambda: len(web.get("/far/a").json()) == 1)
