@@ -1,18 +1,44 @@
-"""Every volume that can be tried on this machine, opened in a folder of the test's own."""
+"""Every volume, opened for a storage of the test's own."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.volumes import servers
+from zenlake.storages.service import checked_options
 from zenlake.volumes import Volume, volume_class
 
+#: The options of each volume, for what a folder's name tells apart.
 OPTIONS: dict[str, Callable[[Path], dict[str, object]]] = {
     "sqlite": lambda folder: {"dir": str(folder), "fsync": False},
     "fs": lambda folder: {"dir": str(folder / "fs"), "fsync": False},
+    "rocksdb": lambda folder: {"dir": str(folder), "fsync": False},
+    "postgres": lambda folder: {"url": servers.postgres()[1], "schema": _told_apart(folder)},
+    "redis": lambda folder: {"url": servers.redis()[1], "prefix": _told_apart(folder)},
+    "s3": lambda folder: {
+        "url": servers.s3()[1],
+        "bucket": "zenlake",
+        "access_key": "me",
+        "secret_key": "hush",
+        "prefix": _told_apart(folder),
+    },
 }
+
+#: Those that lie on other machines.
+REMOTE = ("postgres", "redis", "s3")
+
+
+def _told_apart(folder: Path) -> str:
+    return f"t{zlib.crc32(str(folder).encode()):08x}"
+
+
+def options_of(kind: str, folder: Path) -> dict[str, object]:
+    """All options of a volume of a kind, in this folder or told apart by it."""
+    return checked_options(kind, volume_class(kind), OPTIONS[kind](folder))
 
 
 def opened(kind: str, folder: Path) -> Volume:
     """The volume of a kind, for the storage `s`."""
-    return volume_class(kind)("s", OPTIONS[kind](folder))
+    return volume_class(kind)("s", options_of(kind, folder))

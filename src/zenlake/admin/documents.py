@@ -20,7 +20,7 @@ from zenlake.config.problem import InvalidConfig
 from zenlake.keys import Parameters
 from zenlake.keys.matching import intersects
 from zenlake.node.inspection import view
-from zenlake.node.inspection.metrics import Wanted, openmetrics
+from zenlake.node.inspection.metrics import Row, Wanted, openmetrics
 from zenlake.node.inspection.why import why
 from zenlake.node.node import Node
 
@@ -50,6 +50,8 @@ class Facts:
     uptime: float = 0.0
     #: What the admin space refused, by reason.
     refused: dict[str, int] = field(default_factory=dict)
+    #: What services of the node count.
+    services: list[Row] = field(default_factory=list)
 
 
 def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator[Document]:
@@ -109,6 +111,7 @@ def _metrics(node: Node, key: str, parameters: Parameters, facts: Facts) -> Docu
         facts.version,
         facts.uptime,
         facts.refused,
+        facts.services,
     ).encode()
     if not _flag(parameters, "compression", True):
         return Document(key, OPENMETRICS, text)

@@ -17,7 +17,9 @@ from zenlake.admin.documents import Document, Facts, documents, json_document
 from zenlake.admin.loopback import stays_within
 from zenlake.admin.reload import try_change
 from zenlake.api.options import encoding_parts
+from zenlake.engine.services import service_metrics
 from zenlake.errors import ZError
+from zenlake.keys import intersects
 from zenlake.node.entities import IncomingQuery, QuerySink, SampleSink
 from zenlake.node.inspection import view
 from zenlake.node.node import Node
@@ -130,10 +132,13 @@ class AdminSpace:
     def _reply_all(self, query: IncomingQuery) -> None:
         runtime = self._runtime
         try:
+            # Services have locks of their own, and are asked without the node's.
+            counted = (
+                service_metrics(runtime) if intersects(query.key, f"{self._above}/metrics") else []
+            )
             with runtime.locked() as node:
-                facts = Facts(
-                    version(), runtime.config, node.now - runtime.started, dict(self.refused)
-                )
+                uptime = node.now - runtime.started
+                facts = Facts(version(), runtime.config, uptime, dict(self.refused), counted)
                 found = list(_bounded(documents(node, query.key, query.body.parameters, facts)))
             if len(found) > RECORDS:
                 found.pop()
@@ -143,7 +148,6 @@ class AdminSpace:
                     query.key,
                     RECORDS,
                 )
-            # Services have locks of their own, and are asked without the node's.
             for service in list(runtime.services.values()):
                 for key, content in service.documents(self._above, query.key):
                     found.append(json_document(key, content))

@@ -33,6 +33,7 @@ __all__ = ["Config"]
 _FORMATS = {".json": False, ".json5": False, ".yaml": True, ".yml": True}
 _MASK = "***"
 _SECRET_NAME = re.compile("password|secret|private|token|credential", re.IGNORECASE)
+_SECRET_IN_URL = re.compile(r"(://[^/:@\s]*:)[^/@\s]*@")
 _SECRET_IN_ENDPOINT = re.compile(r"((?:password|private_key_base64)=)[^;]*", re.IGNORECASE)
 
 
@@ -221,5 +222,6 @@ def _mask(path: str, value: Plain) -> Plain:
     if isinstance(value, list):
         return [_mask(path, item) for item in value]
     if isinstance(value, str):
+        value = _SECRET_IN_URL.sub(rf"\1{_MASK}@", value)
         return _SECRET_IN_ENDPOINT.sub(rf"\1{_MASK}", value)
     return value

@@ -20,6 +20,7 @@ from zenlake.errors import LocalError
 if TYPE_CHECKING:
     from zenlake.config import Config
     from zenlake.engine.runtime import Runtime
+    from zenlake.node.inspection.metrics import Row
 
 
 class Service(Protocol):
@@ -30,6 +31,9 @@ class Service(Protocol):
 
     def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
         """Its records below the admin space of the node that answer a query: key, JSON value."""
+
+    def metrics(self) -> Iterator[Row]:
+        """What it counts."""
 
     def close(self) -> None:
         """End it; the node is open still."""
@@ -80,6 +84,11 @@ def refuse_session_services(runtime: Runtime) -> None:
                 f"'{obeyed}' needs threads of its own, and a session on your own loop has "
                 "none: open it with zenlake.open(config), or run `zenlake router`"
             )
+
+
+def service_metrics(runtime: Runtime) -> list[Row]:
+    """What the services of a node count; the node's lock is not held."""
+    return [row for service in list(runtime.services.values()) for row in service.metrics()]
 
 
 def change_services(runtime: Runtime, path: str, config: Config) -> bool:

@@ -19,20 +19,33 @@ from zenlake.config.model_storages import StorageManager, StorageSettings, stora
 from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, ZError
 from zenlake.keys import intersects
+from zenlake.node.inspection import metrics
 from zenlake.storages.storage import Storage
-from zenlake.volumes import Option, Volume, VolumeError, volume_class
+from zenlake.volumes import Option, Volume, VolumeError, VolumeUnreachable, volume_class
 from zenlake.volumes.place import root_of
 from zenlake.volumes.stripped import Stripped
 
 if TYPE_CHECKING:
     from zenlake.config import Config
     from zenlake.engine.runtime import Runtime
+    from zenlake.node.inspection.metrics import Row
 
 __all__ = ["PATH", "Storages", "start"]
 
 log = logging.getLogger("zenlake.storages")
 
+#: Which member of a storage's status each metric tells.
+COUNTED: Final = {
+    metrics.STORAGE_KEYS: "keys",
+    metrics.STORAGE_WAITING: "waiting",
+    metrics.STORAGE_WAITING_BYTES: "waiting_bytes",
+    metrics.STORAGE_LAG: "lag",
+    metrics.STORAGE_DROPPED: "dropped",
+    metrics.STORAGE_FAILURES: "failures",
+}
 PATH: Final = "plugins/storage_manager"
+#: Seconds until a server that cannot be reached is tried again, doubled each time up to the last.
+RETRY: Final = (0.5, 30.0)
 #: Keys of a volume's configuration that say which volume it is.
 NAMING: Final = ("id", "backend", "private", "__path__", "__required__")
 
@@ -56,6 +69,10 @@ class Storages:
         self._settings = StorageManager()
         self._running: dict[str, Storage] = {}
         self._refused: dict[str, str] = {}
+        #: Storages whose servers cannot be reached: they are tried again until the end.
+        self._unreachable: dict[str, StorageSettings] = {}
+        self._end = threading.Event()
+        self._trying: threading.Thread | None = None
 
     @property
     def running(self) -> Mapping[str, Storage]:
@@ -80,37 +97,96 @@ class Storages:
                     log.info("storage '%s' is closed", name)
             self._settings = wanted
             self._refused = {}
+            self._unreachable = {}
             for name, storage in settings.items():
                 if name not in self._running:
                     self._open(name, storage)
 
     def _open(self, name: str, settings: StorageSettings) -> None:
         try:
-            kind, options = _volume_of(self._settings, settings)
-            made = volume_class(kind)
-            chosen = checked_options(kind, made, options)
-            if settings.history == "all" and made.CAPABILITY.history != "all":
-                raise VolumeError(
-                    f"the volume '{kind}' keeps no history: write history: \"latest\", or choose "
-                    "sqlite or memory"
-                )
-            volume: Volume | None = None
-            if kind != "memory" or settings.history == "all":
-                volume = made(name, chosen)
-                if settings.strip_prefix is not None:
-                    volume = Stripped(volume, str(settings.strip_prefix))
-            self._running[name] = Storage(
-                self._session,
-                name,
-                settings,
-                volume,
-                read_only=bool(chosen.get("read_only", False)),
-            )
+            self._running[name] = self._opened(name, settings)
         except (ZError, OSError) as error:
             self._refused[name] = str(error)
             log.error("storage '%s' is not open: %s", name, error)
-        else:
-            log.info("storage '%s' stores %s in %s", name, settings.key_expr, kind)
+            if isinstance(error, VolumeUnreachable):
+                self._unreachable[name] = settings
+                self._try_again()
+
+    def _opened(self, name: str, settings: StorageSettings) -> Storage:
+        """A storage that hears and answers; raises if its volume cannot be opened."""
+        kind, options = _volume_of(self._settings, settings)
+        made = volume_class(kind)
+        chosen = checked_options(kind, made, options)
+        if settings.history == "all" and made.CAPABILITY.history != "all":
+            raise VolumeError(
+                f"the volume '{kind}' keeps no history: write history: \"latest\", or choose "
+                "sqlite or memory"
+            )
+        volume: Volume | None = None
+        if kind != "memory" or settings.history == "all":
+            volume = made(name, chosen)
+            if settings.strip_prefix is not None:
+                volume = Stripped(volume, str(settings.strip_prefix))
+        read_only = bool(chosen.get("read_only", False))
+        try:
+            storage = Storage(self._session, name, settings, volume, read_only=read_only)
+        except BaseException:
+            if volume is not None:
+                volume.close()
+            raise
+        log.info("storage '%s' stores %s in %s", name, settings.key_expr, kind)
+        return storage
+
+    # ------------------------------------------------------------- servers that are not there
+
+    def _try_again(self) -> None:
+        """Go on trying to open storages whose servers cannot be reached; the lock is held."""
+        if self._trying is None or not self._trying.is_alive():
+            self._trying = threading.Thread(
+                target=self._try_on, name="zenlake storages", daemon=True
+            )
+            self._trying.start()
+
+    def _try_on(self) -> None:
+        pause = RETRY[0]
+        while not self._end.wait(pause):
+            pause = min(pause * 2, RETRY[1])
+            with self._lock:
+                left = dict(self._unreachable)
+                if not left:
+                    self._trying = None
+                    return
+            for name, settings in left.items():
+                if self._retried(name, settings):
+                    pause = RETRY[0]
+
+    def _retried(self, name: str, settings: StorageSettings) -> bool:
+        """Try to open a storage, and tell whether it is open now."""
+        # Without the lock: a server may take its time, and operators look meanwhile.
+        storage: Storage | None = None
+        why = ""
+        try:
+            storage = self._opened(name, settings)
+        except VolumeUnreachable as error:
+            why = str(error)
+        except (ZError, OSError) as error:
+            log.error("storage '%s' is not open: %s", name, error)
+            why = str(error)
+            with self._lock:
+                if self._unreachable.get(name) is settings:
+                    del self._unreachable[name]
+        with self._lock:
+            wanted = not self._end.is_set() and self._settings.storages.get(name) is settings
+            if wanted and storage is not None:
+                self._running[name] = storage
+                self._refused.pop(name, None)
+                self._unreachable.pop(name, None)
+                return True
+            if wanted:
+                self._refused[name] = why
+        if storage is not None:
+            storage.close()
+        return False
 
     # -------------------------------------------------------------------------- what is shown
 
@@ -133,6 +209,15 @@ class Storages:
             if intersects(asked, key):
                 yield key, content
 
+    def metrics(self) -> Iterator[Row]:
+        """What its storages count."""
+        for name, storage in self.running.items():
+            told = storage.status()
+            for metric, member in COUNTED.items():
+                value = told[member]
+                assert isinstance(value, int | float)
+                yield metric, {"storage": name}, value
+
     def _volumes(self) -> dict[str, str]:
         """The volumes that are configured or used, by name, with their kind."""
         volumes = {"memory": "memory"}
@@ -148,6 +233,9 @@ class Storages:
 
     def close(self) -> None:
         """Close all of them; what they heard is written."""
+        self._end.set()
+        if self._trying is not None:
+            self._trying.join()
         with self._lock:
             for storage in self._running.values():
                 storage.close()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,8 @@ log = logging.getLogger("zenlake.storages")
 GATHER: Final = 0.01
 #: After a failure of the volume: seconds until the next try, doubled each time up to the last.
 RETRY: Final = (0.1, 10.0)
+#: How many keys and samples are written at a time.
+MOST: Final = 50_000
 #: How many entries are read from a volume at a time.
 CHUNK: Final = 500
 #: How long an acknowledged put waits for the volume, in seconds.
@@ -94,11 +97,14 @@ class Storage:
         #: Whether the writer sleeps, and how many acknowledged puts wait to be heard.
         self._idle = False
         self._acknowledging = 0
+        #: The number of the newest update at some moments, for telling how old others are.
+        self._marks: deque[tuple[int, float]] = deque(maxlen=10_000)
         self._failure = ""
         self.read_only = read_only
         if volume is not None:
             self._contents.load(volume.entries(), volume.wide())
-        self._next_collection = time.monotonic() + settings.garbage_collection.period
+        # At once: what became too old while it was closed must not be answered.
+        self._next_collection = time.monotonic()
         self._writer = threading.Thread(
             target=self._write_on, name=f"zenlake storage {name}", daemon=True
         )
@@ -124,6 +130,7 @@ class Storage:
                 "tombstones": contents.tombstones,
                 "waiting": contents.dirty,
                 "waiting_bytes": contents.waiting,
+                "lag": round(self._lag(), 3),
                 "dropped": contents.dropped,
                 "late": contents.late,
                 "overflowed": contents.overflowed,
@@ -191,8 +198,19 @@ class Storage:
     def _tell(self) -> None:
         """Wake the writer if it sleeps, and acknowledged puts; the lock is held."""
         if self._idle or self._acknowledging:
+            if self._idle:
+                self._marks.append((self._contents.number - 1, time.monotonic()))
             self._idle = False
             self._changed.notify_all()
+
+    def _lag(self) -> float:
+        """How long the oldest change has waited for the volume, in seconds; the lock is held."""
+        contents, marks = self._contents, self._marks
+        if not contents.dirty or not marks:
+            return 0.0
+        while len(marks) > 1 and marks[1][0] <= contents.durable:
+            marks.popleft()
+        return time.monotonic() - marks[0][1]
 
     def _below_prefix(self, key: str) -> bool:
         """Whether the volume can hold a key; updates with wildcards are no matter of prefixes."""
@@ -203,7 +221,7 @@ class Storage:
 
     def _write_on(self) -> None:
         """Write what changed until the storage is closed and everything is written."""
-        pause = RETRY[0]
+        pause, most = RETRY[0], MOST
         while True:
             with self._changed:
                 while not self._closed and not self._contents.dirty:
@@ -219,7 +237,9 @@ class Storage:
             if gather:
                 time.sleep(GATHER)
             with self._lock:
-                batch = self._contents.take()
+                batch = self._contents.take(most)
+                self._marks.append((self._contents.number, time.monotonic()))
+                self._lag()  # forgets marks that are no longer of use
             if self._volume is not None and not batch.empty:
                 try:
                     self._volume.write(batch)
@@ -227,8 +247,10 @@ class Storage:
                     self._failed(error)
                     self._rest(pause)
                     pause = min(pause * 2, RETRY[1])
+                    # It may have been too much for the time that a server has to answer.
+                    most = max(16, most // 4)
                     continue
-                pause = RETRY[0]
+                pause, most = RETRY[0], min(MOST, most * 4)
                 with self._changed:
                     if self._failure:
                         log.warning("storage '%s' writes again", self.name)
@@ -272,6 +294,11 @@ class Storage:
                     settings.history_count,
                     settings.history_bytes,
                 )
+            except (OSError, ZError) as error:
+                self._failed(error)
+        if self._volume is not None:
+            try:
+                self._volume.tidy()
             except (OSError, ZError) as error:
                 self._failed(error)
 

@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.admin.space import version
+from zenlake.engine.services import service_metrics
 from zenlake.node.inspection.metrics import Wanted, openmetrics
 from zenlake.node.inspection.view import sessions
 from zenlake.node.sessions.counts import SessionCounts, counts_of
@@ -68,8 +69,10 @@ def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
 def _answer(runtime: Runtime, told: threading.Lock) -> None:
     for line in sys.stdin:
         if line.strip() == "metrics" and not runtime.closed:
+            counted = service_metrics(runtime)
             with runtime.locked() as node:
-                text = openmetrics(node, Wanted(), version(), node.now - runtime.started)
+                uptime = node.now - runtime.started
+                text = openmetrics(node, Wanted(), version(), uptime, services=counted)
             _say(told, {"metrics": text})
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -11,12 +11,15 @@ Promises:
   returns, a persistent volume survives a loss of power.
 * An entry of a batch whose `Value` has no payload keeps the payload that the volume has of its
   key: only times have changed.
-* `write`, `trim` and `close` are called by one thread at a time. `read`, `history` and `count`
-  may be called by others meanwhile, and see whole batches.
+* `write`, `trim`, `tidy` and `close` are called by one thread at a time. `read`, `history` and
+  `count` may be called by others meanwhile, and see whole batches.
 * `entries` and `wide` are called once, before anything else, and need not give payloads back:
   an entry whose `Value` has no payload is read when somebody asks for it.
-* A failure is an `OSError` or a `VolumeError` with a sentence for people. The storage keeps the
-  batch and tries again, so a failed `write` must have changed nothing.
+* A failure is an `OSError` or a `VolumeError` with a sentence for people, and never with a
+  password. The storage keeps the batch and tries again, so a failed `write` must have changed
+  nothing. A server that cannot be reached is a `VolumeUnreachable`: a storage whose volume cannot
+  be opened for that reason is opened when the server is back.
+* No call waits for ever: a server that does not answer in time counts as unreachable.
 
 Other packages add volumes through the entry point group `zenlake.volumes`: a name, and a class.
 """
@@ -32,11 +35,15 @@ from zenlake.errors import LocalError
 from zenlake.keys import intersects
 from zenlake.storage import Batch, Entry, WideUpdate
 
-__all__ = ["Capability", "Option", "Volume", "VolumeError"]
+__all__ = ["Capability", "Option", "Volume", "VolumeError", "VolumeUnreachable"]
 
 
 class VolumeError(LocalError):
     """A volume cannot do what it was asked for."""
+
+
+class VolumeUnreachable(VolumeError):
+    """The server of a volume cannot be reached now; it may come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,10 @@ class Volume(ABC):
         The newest sample of a key stays. Gives how many were dropped.
         """
         return 0
+
+    def tidy(self) -> None:
+        """Give back room that is no longer of use; the thread that writes calls it now and then."""
+        return
 
     def check(self) -> Iterator[str]:
         """What is wrong with what is stored, a sentence each; reads all of it."""

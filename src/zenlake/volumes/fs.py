@@ -1,7 +1,7 @@
 """A volume of files: the value of a key is a file that other programs can read.
 
     <dir>/robot/7/pose          the payload, nothing else
-    <dir>/.zenlake.sqlite       timestamps, encodings, tombstones, updates with wildcards
+    <dir>/.zenlake.sqlite       timestamps, encodings, tombstones, updates with wildcards, history
     <dir>/.zenlake.new/         files on their way to their names
 
 A batch is written in three steps: new files beside the old ones, records in one transaction that
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS moves (key TEXT PRIMARY KEY, new TEXT);
 class Files(Volume):
     """Keeps each value in a file of its own below one folder."""
 
-    CAPABILITY: ClassVar[Capability] = Capability("durable", "latest")
+    CAPABILITY: ClassVar[Capability] = Capability("durable", "all")
     OPTIONS: ClassVar[Mapping[str, Option]] = {
         "dir": Option(str, "The folder; a relative one lies in the volumes' root.", required=True),
         "read_only": Option(bool, "Whether the storage only answers, and never writes.", False),
@@ -101,6 +101,20 @@ class Files(Volume):
     def count(self) -> int:
         """How many keys have a value."""
         return self._records.count()
+
+    def history(
+        self, keys: Sequence[str], start: int | None, end: int | None, limit: int | None
+    ) -> Iterator[Entry]:
+        """Every sample of some keys in a range of time."""
+        return self._records.history(keys, start, end, limit)
+
+    def history_keys(self) -> Iterable[str]:
+        """The keys that have samples."""
+        return self._records.history_keys()
+
+    def trim(self, before: int | None, count: int | None, size: int | None) -> int:
+        """Drop samples that are too old or too many."""
+        return self._records.trim(before, count, size)
 
     def _payload(self, key: str) -> bytes | None:
         for path in self._places(key):

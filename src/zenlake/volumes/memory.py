@@ -53,9 +53,12 @@ class Memory(Volume):
             for key in batch.removed:
                 self._entries.pop(key, None)
             for sample in batch.samples:
-                # Samples mostly come in the order of their time.
-                bisect.insort(self._samples.setdefault(sample.key, []), sample, key=_moment)
-                self._size += _weight(sample)
+                # Samples mostly come in the order of their time, and some come twice.
+                samples = self._samples.setdefault(sample.key, [])
+                at = bisect.bisect_left(samples, _moment(sample), key=_moment)
+                if at == len(samples) or _moment(samples[at]) != _moment(sample):
+                    samples.insert(at, sample)
+                    self._size += _weight(sample)
 
     def count(self) -> int:
         """How many keys have a value."""

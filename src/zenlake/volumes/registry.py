@@ -18,6 +18,10 @@ OURS: Final = {
     "memory": "zenlake.volumes.memory:Memory",
     "fs": "zenlake.volumes.fs:Files",
     "sqlite": "zenlake.volumes.sqlite:Sqlite",
+    "rocksdb": "zenlake.volumes.rocksdb:RocksDb",
+    "postgres": "zenlake.volumes.postgres:Postgres",
+    "redis": "zenlake.volumes.redis:Redis",
+    "s3": "zenlake.volumes.s3:S3",
 }
 
 

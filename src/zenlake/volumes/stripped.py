@@ -78,6 +78,10 @@ class Stripped(Volume):
         """As the volume does."""
         return self._volume.trim(before, count, size)
 
+    def tidy(self) -> None:
+        """As the volume does."""
+        self._volume.tidy()
+
     def check(self) -> Iterator[str]:
         """As the volume does."""
         return self._volume.check()

@@ -6,7 +6,7 @@ the words for reasons are Eclipse's where it counts the same thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -123,11 +123,33 @@ RX_FILTER_BYTES = Metric(
     "rx_key_filter_payload_bytes", "counter", "Payload of those.", ("key",), "bytes"
 )
 
+STORAGE = ("storage",)
+STORAGE_KEYS = Metric("storage_keys", "gauge", "Keys of a storage that have a value.", STORAGE)
+STORAGE_WAITING = Metric(
+    "storage_waiting", "gauge", "Changes that the volume of a storage has not written yet.", STORAGE
+)
+STORAGE_WAITING_BYTES = Metric(
+    "storage_waiting_bytes", "gauge", "Bytes of those changes.", STORAGE, "bytes"
+)
+STORAGE_LAG = Metric(
+    "storage_lag_seconds", "gauge", "How long the oldest of those has waited.", STORAGE, "seconds"
+)
+STORAGE_DROPPED = Metric(
+    "storage_dropped", "counter", "Samples not stored because too many waited.", STORAGE
+)
+STORAGE_FAILURES = Metric(
+    "storage_failures", "counter", "Writes that a volume refused; they are tried again.", STORAGE
+)
+STORAGE_METRICS = (
+    STORAGE_KEYS, STORAGE_WAITING, STORAGE_WAITING_BYTES, STORAGE_LAG, STORAGE_DROPPED,
+    STORAGE_FAILURES,
+)  # fmt: skip
+
 METRICS = (
     BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, REJECTED, LINKS, RESOURCES, QUERIES,
     REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES, RX_LANE_BYTES,
     TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES, RX_FILTER,
-    RX_FILTER_BYTES,
+    RX_FILTER_BYTES, *STORAGE_METRICS,
 )  # fmt: skip
 """All metrics, in the order in which they are told."""
 
@@ -157,6 +179,7 @@ def openmetrics(
     version: str,
     uptime: float,
     refused: dict[str, int] | None = None,
+    services: Iterable[Row] = (),
 ) -> str:
     """All metrics of a node, as OpenMetrics text.
 
@@ -166,6 +189,7 @@ def openmetrics(
         version: of the program.
         uptime: in seconds.
         refused: what the admin space refused, by reason.
+        services: what services of the node count.
     """
     own = {"local_id": zid_text(node.zid), "local_whatami": ROLE_NAMES[node.mode]}
     lines_of: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
@@ -176,6 +200,7 @@ def openmetrics(
         rows += _session(labels, counts)
     if wanted.per_key:
         rows += _keys(node)
+    rows += services
     for metric, labels, value in rows:
         written = ",".join(
             [f'{name}="{_escaped(text)}"' for name, text in (own | labels).items() if text]
