@@ -133,10 +133,11 @@ def router(
             typer.echo(f"{config.mode} {session.zid()}")
             for place in places:
                 typer.echo(f"  listens on {place}")
-            rest = session._runtime.services.get("zenlake.rest")
-            url = getattr(rest, "url", "")
-            if url:
-                typer.echo(f"  HTTP and the page at {url}")
+            for room, what in (("rest", "HTTP and the page"), ("remote", "browsers (zenoh-ts)")):
+                service = session._runtime.services.get(f"zenlake.{room}")
+                url = getattr(service, "url", "")
+                if url:
+                    typer.echo(f"  {what} at {url}")
             if not places:
                 note("it listens nowhere: give -l tcp/0.0.0.0:7447")
         over = threading.Event()

@@ -17,6 +17,7 @@ from zenlake.config.grammar import KeyText, Namespace, RegionName, Zid
 from zenlake.config.json5 import Plain
 from zenlake.config.model_connect import Connect, Listen, Open
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, Qos
+from zenlake.config.model_remote import RemoteApi
 from zenlake.config.model_routing import Gateway, Routing
 from zenlake.config.model_scouting import Scouting
 from zenlake.config.model_services import JournalService, XrceService
@@ -220,6 +221,10 @@ class Settings:
         Plain,
         FreeForm(
             members=True,
-            known={"storage_manager": section_of(StorageManager), "rest": section_of(Rest)},
+            known={
+                "storage_manager": section_of(StorageManager),
+                "rest": section_of(Rest),
+                "remote_api": section_of(RemoteApi),
+            },
         ),
     ] = key({}, "A member for each plugin or service of the node, with its own settings.")

@@ -12,6 +12,7 @@ __all__ = ["required_plugins"]
 REQUIRED = "__required__"
 #: What zenlake does itself, and Eclipse's router by plugins.
 OURS = (
+    "remote_api",
     "rest",
     "storage_manager",
     *(f"storage_manager/volumes/{it}" for it in ("memory", "fs", "sqlite")),

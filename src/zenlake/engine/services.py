@@ -47,6 +47,10 @@ def _storages(settings: Settings) -> bool:
     return "storage_manager" in settings.plugins  # type: ignore[operator]
 
 
+def _remote(settings: Settings) -> bool:
+    return "remote_api" in settings.plugins  # type: ignore[operator]
+
+
 def _rest(settings: Settings) -> bool:
     return "rest" in settings.plugins  # type: ignore[operator]
 
@@ -57,6 +61,7 @@ SERVICES: dict[str, Callable[[Settings], bool]] = {"zenlake.admin": _admin_space
 SESSION_SERVICES: dict[str, tuple[str, Callable[[Settings], bool]]] = {
     "zenlake.storages": ("plugins/storage_manager", _storages),
     "zenlake.rest": ("plugins/rest", _rest),
+    "zenlake.remote": ("plugins/remote_api", _remote),
 }
 """Rooms that are started when the node is open: what of the configuration they obey, and whether
 it wants them."""

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from zenlake.config.declare import Key, section_of
+from zenlake.config.model_remote import RemoteApi
 from zenlake.config.model_web import Rest
 from zenlake.rest.openapi import SAMPLE, document
 
@@ -65,6 +66,7 @@ def reference() -> str:
     for name, about in SAMPLE["properties"].items():
         lines.append(f"| `{name}` | {about.get('description', about.get('type', ''))} |")
     lines += ["", "## Settings: `plugins/rest`", "", *settings_table(Rest)]
+    lines += ["## Settings: `plugins/remote_api`", "", *settings_table(RemoteApi)]
     return "\n".join(lines)
 
 

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from zenlake.rest.pages import Pages
     from zenlake.rest.requests import Door
 
-__all__ = ["Rest", "Serving", "hosts_of", "is_loopback", "listen", "start"]
+__all__ = [
+    "Rest",
+    "Serving",
+    "hosts_of",
+    "is_loopback",
+    "listen",
+    "reason",
+    "refuse_strangers",
+    "start",
+]
 
 log = logging.getLogger("zenlake.rest")
 
@@ -97,7 +106,7 @@ class Rest:
             try:
                 self._start(wanted, config)
             except (ZError, OSError, ImportError) as error:
-                self._failure = _reason(error)
+                self._failure = reason(error)
                 log.error("no HTTP at %s: %s", wanted.http_port, self._failure)
                 raise LocalError(f"plugins/rest: {self._failure}") from error
 
@@ -175,7 +184,8 @@ class Rest:
 METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Why it is not served, in words."""
     if isinstance(error, ImportError):
         return f"it needs {error.name}: pip install 'zenlake[web]'"
     return str(error)

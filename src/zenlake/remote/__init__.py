@@ -1,0 +1,14 @@
+"""The remote API: the WebSocket protocol that browsers and Node speak (`@eclipse-zenoh/zenoh-ts`).
+
+fields      how values are written
+messages    every message, declared once; reading and writing follow; pure
+outgoing    what waits for a client, bounded
+client      one client: its declarations, and what it asks
+service     the server, and its clients in the admin space
+"""
+
+from __future__ import annotations
+
+from zenlake.remote.service import RemoteApi, start
+
+__all__ = ["RemoteApi", "start"]

@@ -1,0 +1,73 @@
+"""What waits to be sent to one client: bounded in bytes, with a count of what found no room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+
+__all__ = ["Outgoing"]
+
+
+class Outgoing:
+    """Messages for one client, in order.
+
+    A sample that finds no room is dropped and counted. What must not be lost waits for room; the
+    client is not read meanwhile, so that what it asks for is bounded too.
+    """
+
+    def __init__(self, most: int) -> None:
+        """At most `most` bytes, and one message more."""
+        self._most = most
+        self._waiting: deque[bytes] = deque()
+        self._some = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self.size = 0
+        self.closed = False
+        self.sent = 0
+        #: Messages that found no room, by kind.
+        self.dropped: Counter[str] = Counter()
+
+    def offer(self, kind: str, message: bytes) -> bool:
+        """Add a message that may be lost; False if it was."""
+        if self.closed or (self.size + len(message) > self._most and self._waiting):
+            self.dropped[kind] += 1
+            return False
+        self.add(message)
+        return True
+
+    def add(self, message: bytes) -> None:
+        """Add a message, whether or not there is room."""
+        self._waiting.append(message)
+        self.size += len(message)
+        self._some.set()
+        if self.size >= self._most:
+            self._room.clear()
+
+    async def room(self) -> None:
+        """Wait until there is room."""
+        await self._room.wait()
+
+    async def take(self) -> bytes | None:
+        """The next message; None at the end."""
+        while not self._waiting:
+            if self.closed:
+                return None
+            self._some.clear()
+            await self._some.wait()
+        return self._waiting.popleft()
+
+    def done(self, message: bytes) -> None:
+        """A message was sent."""
+        self.sent += 1
+        self.size -= len(message)
+        if self.size < self._most:
+            self._room.set()
+
+    def close(self) -> None:
+        """Nothing more is sent, and nobody waits."""
+        self.closed = True
+        self._waiting.clear()
+        self.size = 0
+        self._some.set()
+        self._room.set()

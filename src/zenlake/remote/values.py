@@ -1,0 +1,154 @@
+"""Values of the API as the remote API writes them, and back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from zenlake.api import info
+from zenlake.api.querier import QueryConsolidation
+from zenlake.clock import NTP64, Timestamp, ZenohId
+from zenlake.errors import LocalError
+from zenlake.node import sample as node_sample
+from zenlake.remote import fields
+from zenlake.values import (
+    CongestionControl,
+    ConsolidationMode,
+    Encoding,
+    Locality,
+    Priority,
+    QueryTarget,
+    Reliability,
+    ReplyKeyExpr,
+    SampleKind,
+)
+
+__all__ = [
+    "Asking",
+    "Quality",
+    "encoding_from",
+    "encoding_of",
+    "link_of",
+    "locality",
+    "sample_of",
+    "stamp_from",
+    "stamp_of",
+    "transport_of",
+]
+
+BLOCK, EXPRESS, RELIABLE, LOCALITY = 0x08, 0x10, 0x20, 6
+
+
+class Quality(NamedTuple):
+    """What a quality-of-service byte says."""
+
+    priority: Priority
+    congestion_control: CongestionControl
+    express: bool
+    reliability: Reliability
+    locality: Locality
+
+    @classmethod
+    def read(cls, byte: int) -> Quality:
+        """The parts of `llrecppp`; a priority that is none is DATA."""
+        number = byte & 7
+        return cls(
+            Priority(number) if number else Priority.DATA,
+            CongestionControl.BLOCK if byte & BLOCK else CongestionControl.DROP,
+            bool(byte & EXPRESS),
+            Reliability.RELIABLE if byte & RELIABLE else Reliability.BEST_EFFORT,
+            locality(byte >> LOCALITY),
+        )
+
+
+class Asking(NamedTuple):
+    """What a byte of query settings says."""
+
+    target: QueryTarget
+    consolidation: QueryConsolidation
+    accept: ReplyKeyExpr
+
+    @classmethod
+    def read(cls, byte: int) -> Asking:
+        """The parts of `000rcctt`."""
+        if byte & 3 == 3:
+            raise LocalError("target 3: there is best-matching, all and all-complete")
+        return cls(
+            QueryTarget(byte & 3),
+            QueryConsolidation(ConsolidationMode(byte >> 2 & 3)),
+            ReplyKeyExpr.MATCHING_QUERY if byte & 16 else ReplyKeyExpr.ANY,
+        )
+
+
+def locality(number: int) -> Locality:
+    """A locality by its number."""
+    try:
+        return Locality(number)
+    except ValueError:
+        raise LocalError(f"locality {number}: there is 0, 1 and 2") from None
+
+
+def encoding_from(found: fields.Encoding) -> Encoding:
+    """An encoding of the API."""
+    if found.id == 0xFFFF:
+        return Encoding(found.schema)
+    return Encoding.from_wire(found.id, found.schema.encode() or None)
+
+
+def encoding_of(encoding: Encoding) -> fields.Encoding:
+    """An encoding as it is written."""
+    schema = (encoding.schema or b"").decode("utf-8", "replace")
+    return fields.Encoding(encoding.id, schema)
+
+
+def stamp_from(found: fields.Stamp | None) -> Timestamp | None:
+    """A timestamp of the API."""
+    if found is None:
+        return None
+    return Timestamp(NTP64.from_raw(found.time), ZenohId(found.id.rstrip(b"\0")))
+
+
+def stamp_of(stamp: Timestamp | None) -> fields.Stamp | None:
+    """A timestamp as it is written."""
+    if stamp is None:
+        return None
+    return fields.Stamp(stamp.seconds << 32 | stamp.fraction, stamp.id_bytes)
+
+
+def sample_of(sample: node_sample.Sample) -> fields.Sample:
+    """A sample as it is written."""
+    attachment = sample.attachment
+    qos = sample.priority.value
+    qos |= BLOCK if sample.congestion_control is CongestionControl.BLOCK else 0
+    qos |= EXPRESS if sample.express else 0
+    qos |= RELIABLE if sample.reliability is Reliability.RELIABLE else 0
+    return fields.Sample(
+        str(sample.key_expr),
+        sample.payload.to_bytes(),
+        1 if sample.kind is SampleKind.DELETE else 0,
+        encoding_of(sample.encoding),
+        None if attachment is None else attachment.to_bytes(),
+        stamp_of(sample.timestamp),
+        qos | Locality.ANY.value << LOCALITY,
+    )
+
+
+def transport_of(found: info.Transport) -> fields.Transport:
+    """A session with another node as it is written."""
+    return fields.Transport(bytes(found.zid), found.whatami.value, found.is_qos, found.is_multicast)
+
+
+def link_of(found: info.Link) -> fields.Link:
+    """A link as it is written."""
+    reliability = found.reliability
+    return fields.Link(
+        bytes(found.zid),
+        found.src,
+        found.dst,
+        found.group,
+        min(found.mtu, 0xFFFF),
+        found.is_streamed,
+        found.interfaces,
+        found.auth_identifier,
+        found.priorities,
+        None if reliability is None else reliability.value,
+    )

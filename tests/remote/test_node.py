@@ -1,0 +1,76 @@
+"""The real zenoh-ts under Node, with an Eclipse client on the other side of a zenlake router."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+import zenlake
+from tests.api.sessions import listening, where
+from tests.remote import node
+from tests.waiting import until
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+@pytest.mark.timeout(400)
+def test_every_call_of_zenoh_ts_works_with_an_eclipse_client_beside_it() -> None:
+    import zenoh
+
+    node.package()
+    plugins = {
+        "remote_api": {"websocket_port": "127.0.0.1:0"},
+        "storage_manager": {"storages": {"demo": {"key_expr": "demo/**", "volume": "memory"}}},
+    }
+    config = zenoh.Config()
+    finished = threading.Event()
+    with listening(mode='"router"', plugins=json.dumps(plugins)) as router:
+        config.insert_json5("mode", '"client"')
+        config.insert_json5("connect/endpoints", json.dumps([where(router)]))
+        config.insert_json5("scouting/multicast/enabled", "false")
+        with zenoh.open(config) as eclipse:
+
+            def echo(sample: zenoh.Sample) -> None:
+                if sample.kind == zenoh.SampleKind.DELETE:
+                    eclipse.delete("echo/a")
+                else:
+                    eclipse.put("echo/a", sample.payload, encoding=sample.encoding)
+
+            def ask(sample: zenoh.Sample) -> None:
+                found = []
+                for reply in eclipse.get(
+                    "ts/ask?a=1", payload="body", encoding="text/plain", attachment="att"
+                ):
+                    one = reply.ok if reply.ok is not None else reply.err
+                    assert one is not None
+                    found.append(one.payload.to_string())
+                if found:
+                    eclipse.put("asked", "|".join(sorted(found)))
+
+            def answer(query: zenoh.Query) -> None:
+                payload = "" if query.payload is None else query.payload.to_string()
+                query.reply("far/ask", f"{query.selector}|{payload}")
+                query.reply_err("bad")
+
+            held: list[zenoh.Query] = []
+            kept = [
+                eclipse.declare_subscriber("say/**", echo),
+                eclipse.declare_subscriber("please/ask", ask),
+                eclipse.declare_subscriber("finished", lambda _: finished.set()),
+                eclipse.declare_queryable("far/ask", answer),
+                eclipse.declare_queryable("slow/ask", held.append),
+                eclipse.liveliness().declare_token("live/eclipse"),
+            ]
+            service = router._runtime.services["zenlake.remote"]
+            url = service.url.replace("ws://", "ws/")  # type: ignore[attr-defined]
+            done = node.run(Path(__file__).with_name("every_call.mjs"), url)
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+            assert "every call answered" in done.stdout
+            assert finished.wait(10)
+            until(lambda: not service.clients)  # type: ignore[attr-defined]
+            held.clear()
+            assert kept
+        assert isinstance(router, zenlake.Session)

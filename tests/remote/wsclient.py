@@ -1,0 +1,88 @@
+"""A WebSocket client for tests: blocking, and as rude as a test needs it."""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import Any, Self
+
+import wsproto
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    RejectConnection,
+    Request,
+    TextMessage,
+)
+
+from zenlake.remote.messages import FROM_CLIENT, FROM_SERVER, Message, decode, encode
+
+
+class Refused(Exception):
+    """The connection was not accepted."""
+
+
+class WebSocket:
+    def __init__(self, url: str, headers: dict[str, str] | None = None, **names: Any) -> None:
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=20)
+        self._ws = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
+        named = names.get("host", f"{host}:{port}")
+        extra = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+        protocols = names.get("protocols", [])
+        self._send(Request(host=named, target="/", extra_headers=extra, subprotocols=protocols))
+        self._events: list[Event] = []
+        event = self._next()
+        if not isinstance(event, AcceptConnection):
+            self.socket.close()
+            raise Refused(event.status_code if isinstance(event, RejectConnection) else event)
+        self.subprotocol = event.subprotocol
+
+    def _send(self, event: Event) -> None:
+        self.socket.sendall(self._ws.send(event))
+
+    def _next(self) -> Event:
+        while not self._events:
+            data = self.socket.recv(1 << 16)
+            self._ws.receive_data(data or None)
+            self._events.extend(self._ws.events())
+        return self._events.pop(0)
+
+    def say(self, data: bytes | str) -> None:
+        self._send(BytesMessage(data) if isinstance(data, bytes) else TextMessage(data))
+
+    def hear(self) -> bytes:
+        """The next binary message; `CloseConnection` ends it."""
+        parts = bytearray()
+        while True:
+            event = self._next()
+            if isinstance(event, BytesMessage):
+                parts += event.data
+                if event.message_finished:
+                    return bytes(parts)
+            elif isinstance(event, CloseConnection):
+                raise Refused(event.code, event.reason)
+
+    def ask(self, name: str, sequence: int = 1, **body: Any) -> Message:
+        """Send a message that wants an answer, and give the answer."""
+        self.say(encode(name, sequence, FROM_CLIENT, **body))
+        while True:
+            found = decode(self.hear(), FROM_SERVER)
+            if found.sequence == sequence:
+                return found
+
+    def tell(self, name: str, **body: Any) -> None:
+        self.say(encode(name, None, FROM_CLIENT, **body))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.socket.close()
