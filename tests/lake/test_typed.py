@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from zenlake.lake.typed import Columns, TypedRows, TypedTable, settled
 
 POSE = TypedTable("pose", "robot/${id:*}/${sensor:*}")
 JSON = 5
+CBOR = 8
 
 
 def decoded(
@@ -224,3 +227,37 @@ def test_kinds_of_values() -> None:
 def test_lists_that_no_column_holds_become_text() -> None:
     told = flattened({"a": [{"x": 1}], "b": [1, "x"], "c": [[1], [2]], "n": float("nan")})
     assert told == {"a": '[{"x": 1}]', "b": '[1, "x"]', "c": "[[1], [2]]", "n": None}
+
+
+def test_half_a_surrogate_pair_costs_its_own_row() -> None:
+    half = Row("robot/7/pose", b'{"x": "\\ud800"}', encoding=JSON)
+    deep = Row("robot/7/pose", b'{"x": [["\\ud800"]]}', encoding=JSON)
+    name = Row("robot/7/pose", b'{"\\ud800": 1, "x": "ok"}', encoding=JSON)
+    typed = decoded([half, said("robot/7/pose", {"x": "fine"}), deep, name])
+    assert [row["x"] for row in typed.rows().to_pylist()] == ["fine", "ok"]
+    first, second = typed.quarantine().to_pylist()
+    assert (first["reason"], first["field"], first["value"]) == ("text", "x", half.value)
+    assert first["detail"] == "'\\ud800' is not Unicode text"
+    assert second["reason"] == "text"
+
+
+def test_a_value_that_a_column_does_not_take_costs_its_row_and_not_the_column(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("zenlake.lake.kinds._SURROGATE", re.compile("never"))
+    half = Row("robot/7/pose", b'{"x": "\\ud800"}', encoding=JSON)
+    typed = decoded([said("robot/7/pose", {"x": "a"}), half, said("robot/7/pose", {"x": "b"})])
+    (bad,) = typed.quarantine().to_pylist()
+    assert (bad["reason"], bad["field"], bad["offset"]) == ("column", "x", 1)
+    assert [(row["offset"], row["x"]) for row in typed.rows().to_pylist()] == [(0, "a"), (2, "b")]
+
+
+def test_cbor_that_repeats_itself_without_end_costs_its_row() -> None:
+    # Each list holds the one before ten times, by reference (tags 28 and 29).
+    laughs: Any = ["ha"] * 10
+    for _ in range(9):
+        laughs = [laughs] * 10
+    payload = cbor2.dumps({"x": laughs}, value_sharing=True)
+    typed = decoded([Row("robot/7/pose", payload, encoding=CBOR)])
+    (bad,) = typed.quarantine().to_pylist()
+    assert "more than 1,000,000 values" in bad["detail"]

@@ -28,7 +28,7 @@ from zenlake.errors import ZError
 from zenlake.lake.files import DataFile
 from zenlake.lake.place import Place
 
-__all__ = ["Overtaken", "Table", "Totals"]
+__all__ = ["Damaged", "Overtaken", "Table", "Totals"]
 
 REWRITES: Final = "zenlake/rewrites"
 NOTE: Final = "zenlake"
@@ -51,6 +51,10 @@ class Totals:
     rows: int
     files: int
     bytes: int
+
+
+class Damaged(ZError):
+    """A table whose log cannot be read; the message says what to do."""
 
 
 class Overtaken(ZError):
@@ -78,6 +82,8 @@ class Table:
             return cls(name, place, DeltaTable(place.uri))
         except TableNotFoundError:
             return None
+        except DeltaError as error:
+            raise _damaged(name, error) from error
 
     @classmethod
     def create(
@@ -140,7 +146,10 @@ class Table:
 
     def refresh(self) -> None:
         """Look at the newest version."""
-        self._table.update_incremental()
+        try:
+            self._table.update_incremental()
+        except DeltaError as error:
+            raise _damaged(self.name, error) from error
 
     def actions(self) -> pa.Table:
         """The files with their statistics, a row each."""
@@ -326,3 +335,11 @@ class Table:
             raise Overtaken(f"table '{self.name}': {error}") from error
         finally:
             self.refresh()
+
+
+def _damaged(name: str, error: DeltaError) -> Damaged:
+    first = " ".join(str(error).partition("\n")[0].split())[:200]
+    return Damaged(
+        f"the log of table '{name}' cannot be read: {first}; "
+        f"`zenlake lake repair {name}` says what can be done"
+    )

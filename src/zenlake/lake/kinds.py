@@ -43,6 +43,7 @@ MOST_DEPTH: Final = 8
 MOST_FIELDS: Final = 1000
 MOST_NAME: Final = 200
 _UNFIT: Final = re.compile(r"\W")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def kind_of(value: object) -> str | None:
@@ -56,6 +57,9 @@ def kind_of(value: object) -> str | None:
     if isinstance(value, float):
         return "double"
     if isinstance(value, str):
+        # JSON can spell half of a surrogate pair, and no column of text holds one.
+        if not value.isascii() and _SURROGATE.search(value) is not None:
+            raise Undecodable(f"{_shown(value)} is not Unicode text", Reason.TEXT)
         return "string"
     if isinstance(value, bytes):
         return "binary"
@@ -163,5 +167,5 @@ def _even(items: list[object]) -> bool:
 
 
 def _shown(value: object) -> str:
-    told = repr(value)
+    told = ascii(value) if isinstance(value, str) else repr(value)
     return told if len(told) <= 40 else f"{told[:40]}…"

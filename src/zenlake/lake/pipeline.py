@@ -15,24 +15,29 @@ sees that and gives each what it lacks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
+from zenlake.errors import ConfigError, LocalError
 from zenlake.journal import Journal
+from zenlake.lake.complaints import reason_of
 from zenlake.lake.config import LakeConfig
-from zenlake.lake.delta import Table
+from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile
 from zenlake.lake.folds import GapsFold, LatestFold
 from zenlake.lake.kinds import ARROW
 from zenlake.lake.place import Place, absolute
+from zenlake.lake.plan import Span, spans
 from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.rows import DAY, SAMPLES
 from zenlake.lake.status import TableStatus
+from zenlake.lake.stopped import StoppedTables
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.typed import Columns, TypedTable, settled, typed_schema
 from zenlake.lake.widen import columns_of, widen
-from zenlake.lake.work import Ingest, Ingested, Stretch, TypedFiles
+from zenlake.lake.work import QUARANTINED, Ingest, Ingested, Stretch, TypedFiles
 
 __all__ = ["Pipeline", "Step", "agreed"]
 
@@ -60,17 +65,6 @@ class Step:
     """The version of each table that this step made."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Ranges to read, and from where each table wants them."""
-
-    at: dict[int, dict[str, int]]
-    ends: dict[int, int]
-
-    def rows(self) -> int:
-        return sum(self.ends[p] - min(self.at[p].values()) for p in self.ends)
-
-
 @final
 class Pipeline:
     """One journal on its way into one lake."""
@@ -94,21 +88,49 @@ class Pipeline:
         self.typed: dict[str, Table] = {}
         self.problems: list[str] = []
         """What the configuration and the tables disagree about, and what to do."""
+        self.stopped = StoppedTables()
+        """Tables that cannot go on; the others do."""
+        self.quarantine: Quarantine | None = None
         for spec in self.config.tables:
-            schema = typed_schema(spec, spec.columns)
-            table = Table.create(self.place, spec.name, schema, DAY)
-            table.grow({n: schema.field(n).type for n in schema.names})
-            self.typed[spec.name] = table
-            self._compare(spec, table)
-        self.quarantine = Quarantine(self.place, self.typed, tasks)
+            with self._alone(spec.name, 0.0):
+                self._open(spec)
+        with self._alone(QUARANTINED, 0.0):
+            self._quarantining()
         # Stretches that had nothing for a table; the log need not hear of each.
         self._ahead: dict[tuple[str, int], int] = {}
 
+    @contextmanager
+    def _alone(self, name: str, now: float) -> Iterator[None]:
+        """What goes wrong in here stops one table and no other."""
+        try:
+            yield
+        except (Overtaken, ConfigError):
+            raise
+        except Exception as error:
+            log.debug("table '%s' stops", name, exc_info=error)
+            self.stopped.stop(name, reason_of(error), now)
+
+    def _open(self, spec: TypedTable) -> None:
+        schema = typed_schema(spec, spec.columns)
+        table = Table.create(self.place, spec.name, schema, DAY)
+        table.grow({n: schema.field(n).type for n in schema.names})
+        self.typed[spec.name] = table
+        self._compare(spec, table)
+
+    def _quarantining(self) -> Quarantine:
+        """The quarantine; it may have to be tried again until it can be opened."""
+        if self.quarantine is None:
+            self.quarantine = Quarantine(self.place, self.typed, self._tasks)
+            self.stopped.went_on(QUARANTINED)
+        return self.quarantine
+
     @property
     def tables(self) -> dict[str, Table]:
-        """Every table by its name."""
-        fixed = (self.samples, self.latest.table, self.gaps.table, self.quarantine.table)
-        return {table.name: table for table in fixed} | self.typed
+        """Every table that could be opened, by its name."""
+        fixed = {table.name: table for table in (self.samples, self.latest.table, self.gaps.table)}
+        if self.quarantine is not None:
+            fixed[QUARANTINED] = self.quarantine.table
+        return fixed | self.typed
 
     def app(self, partition: int) -> str:
         """The name under which the log of each table knows a partition of the journal."""
@@ -142,17 +164,27 @@ class Pipeline:
 
     # --- one step -------------------------------------------------------------------------------
 
-    def step(self) -> Step:
-        """Read what is new, up to a bound, and commit it to `samples` and the typed tables."""
+    def step(self, now: float = 0.0) -> Step:
+        """Read what is new, up to a bound, and commit it to `samples` and the typed tables.
+
+        A typed table that cannot go on stops alone, and is tried again later.
+        """
         done = Step()
-        plan = self._plan(done)
-        if plan.ends:
+        for spec in self.config.tables:
+            if spec.name not in self.typed and self.stopped.due(spec.name, now):
+                with self._alone(spec.name, now):
+                    self._open(spec)
+        plan = self._plan(done, now)
+        if plan:
             items = self._items(plan)
             written = self._tasks.run(items, "journal to tables")
-            done.rows = plan.rows()
+            done.rows = sum(span.rows for span in plan)
             self._commit_samples(plan, written, done)
             for spec in self.config.tables:
-                self._commit_typed(spec, plan, items, written, done)
+                if any(spec.name in span.starts for span in plan):
+                    with self._alone(spec.name, now):
+                        self._commit_typed(spec, plan, items, written, done)
+                        self.stopped.went_on(spec.name)
         done.behind = self.behind()
         return done
 
@@ -160,10 +192,15 @@ class Pipeline:
         """Write `gaps` and `latest` anew where it is due, or with `all` in any case."""
         done: dict[str, int] = {}
         for folded in (self.gaps, self.latest):
-            if all or folded.due(now):
-                version = folded.fold(now)
-                if version is not None:
-                    done[folded.table.name] = version
+            name = folded.table.name
+            if not all and not self.stopped.due(name, now):
+                continue
+            with self._alone(name, now):
+                if all or folded.due(now):
+                    version = folded.fold(now)
+                    self.stopped.went_on(name)
+                    if version is not None:
+                        done[name] = version
         return done
 
     def finish(self, now: float = 0.0) -> None:
@@ -179,23 +216,27 @@ class Pipeline:
         return tuple(self.journal.watermark().offsets)
 
     def behind(self) -> int:
-        """Durable rows that `samples` or a typed table has not yet."""
+        """Durable rows that `samples` or a typed table that goes on has not yet."""
         return sum(max(0, end - has) for end, has in zip(self.ends(), self.reached(), strict=True))
 
     def reached(self) -> tuple[int, ...]:
-        """Up to where `samples` and the typed tables have everything, for each partition."""
+        """Up to where the tables that go on have everything, for each partition."""
+        going = [table for table in self._fed if table.name not in self.stopped]
         return tuple(
-            min(self._at(table, p) for table in self._fed) for p in range(len(self.ends()))
+            min((self._at(table, p) for table in going), default=0) for p in range(len(self.ends()))
         )
 
     def committed(self) -> tuple[int, ...]:
         """Up to where the journal is not needed any more, for each partition.
 
-        `latest` does not count: it is made from `samples`.
+        `latest` does not count: it is made from `samples`. Tables that stopped do: what they
+        lack is kept for them.
         """
+        fed = (*self._fed, self.gaps.table)
+        unopened = any(spec.name not in self.typed for spec in self.config.tables)
         return tuple(
-            min(has, self.gaps.table.committed(self.app(p)) or 0)
-            for p, has in enumerate(self.reached())
+            0 if unopened else min(self._at(table, p) for table in fed)
+            for p in range(len(self.ends()))
         )
 
     def shown(self) -> tuple[TableStatus, ...]:
@@ -216,8 +257,12 @@ class Pipeline:
                     bytes=totals.bytes,
                     behind=sum(max(0, end - has) for end, has in zip(ends, at, strict=False)),
                     at={self.journal.id: at} if at else {},
+                    stopped=self.stopped.reason(name),
                 )
             )
+        for name in self.stopped:
+            if name not in self.tables:
+                found.append(TableStatus(name, stopped=self.stopped.reason(name)))
         return tuple(found)
 
     @property
@@ -231,22 +276,27 @@ class Pipeline:
 
     # --- plans ----------------------------------------------------------------------------------
 
-    def _plan(self, done: Step) -> _Plan:
-        ends: dict[int, int] = {}
-        at: dict[int, dict[str, int]] = {}
+    def _plan(self, done: Step, now: float) -> list[Span]:
         durable = self.ends()
         earliest = self.journal.earliest()
         share = max(1, self.config.batch_rows // max(1, len(durable)))
-        for table in self._fed:
-            table.refresh()
-        for p, end in enumerate(durable):
-            starts = {table.name: self._start(table, p, earliest[p], done) for table in self._fed}
-            first = min(starts.values())
-            end = min(end, first + share)
-            wanted = {name: start for name, start in starts.items() if start < end}
-            if wanted:
-                at[p], ends[p] = wanted, end
-        return _Plan(at, ends)
+        going: list[Table] = [self.samples]
+        self.samples.refresh()
+        for table in self.typed.values():
+            if self.stopped.due(table.name, now):
+                with self._alone(table.name, now):
+                    table.refresh()
+                    going.append(table)
+        return [
+            span
+            for p, end in enumerate(durable)
+            for span in spans(
+                p,
+                {table.name: self._start(table, p, earliest[p], done) for table in going},
+                end,
+                share,
+            )
+        ]
 
     def _start(self, table: Table, partition: int, earliest: int, done: Step) -> int:
         start = self._at(table, partition)
@@ -256,28 +306,33 @@ class Pipeline:
             start = earliest
         return start
 
-    def _items(self, plan: _Plan) -> list[Ingest]:
+    def _items(self, plan: Sequence[Span]) -> list[Ingest]:
         """The tasks of a plan: about as many as run at once, none too large, and few if it is
         small."""
-        each = max(self.config.task_rows, -(-plan.rows() // self._tasks.parallel))
+        rows = sum(span.rows for span in plan)
+        each = max(self.config.task_rows, -(-rows // self._tasks.parallel))
         each = min(each, self.config.most_task_rows)
         held: list[list[Stretch]] = [[]]
         room = each
-        for p, end in plan.ends.items():
-            start = min(plan.at[p].values())
-            while start < end:
+        for span in plan:
+            start = span.first
+            while start < span.end:
                 if not room:
                     held.append([])
                     room = each
-                stop = min(end, start + room)
+                stop = min(span.end, start + room)
                 starts = {
-                    name: max(at, start) for name, at in plan.at[p].items() if max(at, start) < stop
+                    name: max(at, start)
+                    for name, at in span.starts.items()
+                    if max(at, start) < stop
                 }
-                held[-1].append(Stretch(p, stop, starts))
+                held[-1].append(Stretch(span.partition, stop, starts))
                 room -= stop - start
                 start = stop
         known = tuple(
-            (spec, columns_of(self.typed[spec.name], spec)) for spec in self.config.tables
+            (spec, columns_of(self.typed[spec.name], spec))
+            for spec in self.config.tables
+            if any(spec.name in span.starts for span in plan)
         )
         return [
             Ingest(
@@ -290,17 +345,17 @@ class Pipeline:
             for stretches in held
         ]
 
-    def _moved(self, table: Table, plan: _Plan) -> dict[str, tuple[int | None, int]]:
+    def _moved(self, table: Table, plan: Sequence[Span]) -> dict[str, tuple[int | None, int]]:
         """How far a commit of this plan brings a table, and from where."""
         return {
-            self.app(p): (table.committed(self.app(p)), end)
-            for p, end in plan.ends.items()
-            if table.name in plan.at[p]
+            self.app(span.partition): (table.committed(self.app(span.partition)), span.end)
+            for span in plan
+            if table.name in span.starts
         }
 
     # --- commits --------------------------------------------------------------------------------
 
-    def _commit_samples(self, plan: _Plan, written: list[Ingested], done: Step) -> None:
+    def _commit_samples(self, plan: Sequence[Span], written: list[Ingested], done: Step) -> None:
         moved = self._moved(self.samples, plan)
         if moved:
             files = [file for one in written for file in one.samples]
@@ -310,7 +365,7 @@ class Pipeline:
     def _commit_typed(
         self,
         spec: TypedTable,
-        plan: _Plan,
+        plan: Sequence[Span],
         items: Sequence[Ingest],
         written: list[Ingested],
         done: Step,
@@ -321,11 +376,14 @@ class Pipeline:
             return
         known = dict((one.name, columns) for one, columns in items[0].typed)[spec.name]
         parts = [one.typed.get(spec.name, TypedFiles()) for one in written]
+        _demand_written(parts)
 
         def again(places: list[int], columns: Columns) -> list[TypedFiles]:
             redo = [_only(items[n], spec, columns) for n in places]
             done = self._tasks.run(redo, "agree on columns")
-            return [one.typed.get(spec.name, TypedFiles()) for one in done]
+            redone = [one.typed.get(spec.name, TypedFiles()) for one in done]
+            _demand_written(redone)
+            return redone
 
         columns, parts = agreed(known, parts, again)
         wider = {
@@ -340,11 +398,10 @@ class Pipeline:
         refused = [file for part in parts for file in part.refused]
         done.quarantined += sum(file.rows for file in refused)
         if not files and not refused:
-            for p, end in plan.ends.items():
-                if spec.name in plan.at[p]:
-                    self._ahead[spec.name, p] = end
-                    if end - (table.committed(self.app(p)) or 0) > FAR:
-                        self._tell_ahead(spec.name, p, end)
+            for p, end in [(s.partition, s.end) for s in plan if spec.name in s.starts]:
+                self._ahead[spec.name, p] = end
+                if end - (table.committed(self.app(p)) or 0) > FAR:
+                    self._tell_ahead(spec.name, p, end)
             return
         self._append_typed(table, files, refused, moved)
         done.commits[spec.name] = table.version
@@ -362,10 +419,11 @@ class Pipeline:
             "moved": {app: end for app, (_, end) in moved.items()},
         }
         table.refresh()
-        self.quarantine.settle(table)
+        quarantine = self._quarantining()
+        quarantine.settle(table)
         # What somebody else promises now must be settled first.
         table.append(files, moved, note, rewrites=table.rewrites)
-        self.quarantine.settle(table)
+        quarantine.settle(table)
 
     def _tell_ahead(self, name: str, partition: int, end: int) -> None:
         table, app = self.typed[name], self.app(partition)
@@ -393,6 +451,12 @@ def agreed(
         columns, redo = settled(known, [part.new for part in parts])
         redo = [n for n in redo if n not in some] if rounds >= MOST_ROUNDS else redo
     return columns, parts
+
+
+def _demand_written(parts: Sequence[TypedFiles]) -> None:
+    for part in parts:
+        if part.failed:
+            raise LocalError(part.failed)
 
 
 def _only(item: Ingest, spec: TypedTable, columns: Columns) -> Ingest:

@@ -138,7 +138,7 @@ class Loop:
         """Bring all tables up to date, if that is soon done, and say that it is over."""
         try:
             if 0 < self._pipeline.behind() < LAST_ROWS:
-                self._count(now, self._pipeline.step())
+                self._count(now, self._pipeline.step(now))
             self._pipeline.finish(now)
         except Overtaken as error:  # another one goes on with it
             log.info("%s", error)
@@ -151,7 +151,7 @@ class Loop:
         wait = self.cadence.wait(now, pipeline.behind())
         if wait == 0.0:
             began = time.monotonic()
-            step = pipeline.step()
+            step = pipeline.step(now)
             step.seconds = time.monotonic() - began
             self.cadence.stepped(now, now + step.seconds)
             self._freshness.reached(now + step.seconds, pipeline.reached())
@@ -161,6 +161,8 @@ class Loop:
         elif wait is not None and self._once:
             return wait
         if self._once:
+            if pipeline.stopped.sentences():
+                raise LocalError("; ".join(pipeline.stopped.sentences()))
             return None
         if now - self._folds >= self._schedule.fold and pipeline.samples.version:
             self._folds = now
@@ -179,6 +181,10 @@ class Loop:
         self._changed |= bool(step.rows)
         if step.lost:
             self._complain(f"the journal dropped {step.lost:,} rows before they were read")
+        for sentence in self._pipeline.stopped.sentences():
+            line = self._complaints.said(now, sentence)
+            if line is not None:
+                self._complain(line)
         self._held += step.quarantined
         if self._held and now - self._held_told >= AGAIN:
             self._complain(f"{self._held:,} samples went to quarantine; `{WHY}` says why")
@@ -235,7 +241,7 @@ class Loop:
             rows=by_name["samples"].rows,
             lag=pipeline.behind(),
             freshness=self._freshness.reached(now, pipeline.reached()),
-            quarantine=by_name[QUARANTINED].rows,
+            quarantine=by_name[QUARANTINED].rows if QUARANTINED in by_name else 0,
             quarantined=done.quarantined,
             gaps=pipeline.gaps.missing(),
             lost=done.lost,
@@ -246,7 +252,7 @@ class Loop:
             failures=done.failures,
             error=error,
             error_at=at,
-            problems=tuple(pipeline.problems),
+            problems=(*pipeline.problems, *pipeline.stopped.sentences()),
             tables=tables,
             committed={**self._others, pipeline.journal.id: pipeline.committed()},
         )
@@ -308,21 +314,28 @@ class Keeper:
 
     def _keep(self, due: list[str]) -> None:
         # Table objects are not shared between threads: these look for themselves.
-        tables = {
-            name: table
-            for name in self._pipeline.tables
-            if (table := Table.open(self._pipeline.place, name)) is not None
-        }
+        tables: dict[str, Table] = {}
         config = self._pipeline.config
-        for table in tables.values():
-            if "compact" in due and not self.over.is_set():
-                compact(table, self._tasks, config)
-            if "retain" in due and not self.over.is_set():
-                retain(table, self._tasks, config.retain)
-        if "vacuum" in due and not self.over.is_set():
+        failed: list[Exception] = []
+        for name in self._pipeline.tables:
+            # A table that cannot be kept in shape keeps no other from it.
+            try:
+                table = Table.open(self._pipeline.place, name)
+                if table is None:
+                    continue
+                tables[name] = table
+                if "compact" in due and not self.over.is_set():
+                    compact(table, self._tasks, config)
+                if "retain" in due and not self.over.is_set():
+                    retain(table, self._tasks, config.retain)
+            except Exception as error:
+                failed.append(error)
+        if "vacuum" in due and not self.over.is_set() and not failed:
             keep = promised(tables)
             for name, table in tables.items():
                 vacuum(table, config.vacuum_age, keep if name == QUARANTINED else ())
+        if failed:
+            raise failed[0]
 
 
 def opened(

@@ -49,6 +49,8 @@ class TableStatus:
     """Rows of the journal that this table wants and has not; 0 when it is complete."""
     at: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each journal, by id: of each partition the offset below which it has what it wants."""
+    stopped: str = ""
+    """Why it does not go on, if it does not; the other tables do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,10 +138,12 @@ class TypedRows:
         self._parents: list[list[str]] = []
         self._facts: list[pa.Table] = []
         self._refused: list[pa.Table] = []
+        self._made: pa.Table | None = None
         self.refused = 0
 
     def add(self, rows: pa.Table) -> None:
         """Decode rows of `samples`."""
+        self._made = None
         keys = _coded(rows["key"])
         parts = [self._cut(key) for key in keys.dictionary.to_pylist()]
         ours = np.array([part is not None for part in parts], bool)
@@ -176,8 +178,17 @@ class TypedRows:
 
     def rows(self) -> pa.Table:
         """The rows that fit, with all columns of the table that they have values for."""
+        if self._made is None:
+            self._made = self._columns()
+        return self._made
+
+    def _columns(self) -> pa.Table:
         facts = pa.concat_tables(self._facts) if self._facts else None
-        count = len(self._rows)
+        payloads = self._payloads()
+        if payloads is None:
+            facts = self._left(facts)
+            payloads = self._payloads()
+            assert payloads is not None  # every value was taken alone
         columns: dict[str, Any] = {}
         schema = typed_schema(self.table, {})
         for n, chunk in enumerate(self._chunks):
@@ -187,16 +198,59 @@ class TypedRows:
                 continue
             typ = schema.field(name).type
             columns[name] = pa.nulls(0, typ) if facts is None else facts[name].cast(typ)
-        for name, kind in self._kinds.items():
-            values = [fitted(row.get(name), kind) for row in self._rows]
-            columns[name] = pa.array(values, ARROW[kind], size=count)
+        columns |= payloads
         received = columns["received"]
         columns[DAY] = received.cast(pa.date32())
         whole = typed_schema(self.table, self._kinds)
         return pa.table({name: columns[name] for name in whole.names}, schema=whole)
 
+    def _payloads(self) -> dict[str, Any] | None:
+        """The columns of the payloads; None if a value is not taken, whatever the reason."""
+        columns: dict[str, Any] = {}
+        for name, kind in self._kinds.items():
+            try:
+                values = [fitted(row.get(name), kind) for row in self._rows]
+                columns[name] = pa.array(values, ARROW[kind], size=len(values))
+            except Exception:  # a payload must not stop more than its own row
+                return None
+        return columns
+
+    def _left(self, facts: pa.Table) -> pa.Table:
+        """Put rows into quarantine that some column does not take; gives the facts of the rest."""
+        kept: list[int] = []
+        refused: list[int] = []
+        reasons: list[Undecodable] = []
+        for n, row in enumerate(self._rows):
+            error = self._taken_by_columns(row)
+            if error is None:
+                kept.append(n)
+            else:
+                refused.append(n)
+                reasons.append(error)
+        self.refused += len(refused)
+        self._refused.append(self._quarantined(facts.take(pa.array(refused)), reasons))
+        self._rows = [self._rows[n] for n in kept]
+        self._parents = [self._parents[n] for n in kept]
+        left = facts.take(pa.array(kept, pa.int64()))
+        self._facts = [left]
+        return left
+
+    def _taken_by_columns(self, row: Mapping[str, object]) -> Undecodable | None:
+        for name, value in row.items():
+            kind = self._kinds[name]
+            try:
+                pa.array([fitted(value, kind)], ARROW[kind])
+            except Undecodable as error:
+                error.field = name
+                return error
+            except Exception as error:
+                words = f"{kind} does not take it: {type(error).__name__}: {error}"
+                return Undecodable(words, Reason.COLUMN, name)
+        return None
+
     def quarantine(self) -> pa.Table:
         """The rows that did not, with the reasons."""
+        self.rows()
         if not self._refused:
             return QUARANTINE.empty_table()
         return pa.concat_tables(self._refused)
@@ -294,14 +348,19 @@ class TypedRows:
         columns: dict[str, Any] = {
             "table": pa.array([self.table.name] * len(reasons), pa.string()),
             "reason": pa.array([str(error.reason) for error in reasons], pa.string()),
-            "field": pa.array([error.field for error in reasons], pa.string()),
-            "detail": pa.array([str(error)[:MOST_DETAIL] for error in reasons], pa.string()),
+            "field": pa.array([_told(error.field) for error in reasons], pa.string()),
+            "detail": pa.array([_told(str(error)) for error in reasons], pa.string()),
             DAY: bad["received"].cast(pa.date32()),
         }
         for name in QUARANTINE.names:
             if name not in columns:
                 columns[name] = bad[name].cast(QUARANTINE.field(name).type)
         return pa.table({name: columns[name] for name in QUARANTINE.names}, schema=QUARANTINE)
+
+
+def _told(words: str | None) -> str | None:
+    """What a column of text can hold of words that a payload may have had a part in."""
+    return None if words is None else words[:MOST_DETAIL].encode("utf-8", "replace").decode()
 
 
 def _coded(keys: pa.ChunkedArray) -> pa.DictionaryArray:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from zenlake.errors import JournalError
 from zenlake.journal import Journal
 from zenlake.journal.ledger.heartbeats import samples_in
+from zenlake.lake.complaints import reason_of
 from zenlake.lake.files import DataFile, write_partitioned
 from zenlake.lake.place import Place
 from zenlake.lake.rows import DAY, sample_rows, with_day
@@ -54,6 +55,8 @@ class TypedFiles:
     """Files of the quarantine."""
     new: Mapping[str, str] = field(default_factory=dict)
     """The columns that were not known before, or were narrower."""
+    failed: str = ""
+    """Why nothing was written, if it could not be; the other tables have what is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Ingest:
         tables = [
             TypedRows(table, columns) for table, columns in self.typed if table.name in wanted
         ]
+        failed: dict[str, str] = {}
         for stretch, batch in self._batches():
             rows = sample_rows(batch, self.journal_id, stretch.partition)
             at = batch["offset"][0].as_py()
@@ -93,12 +97,13 @@ class Ingest:
                 if name == "samples":
                     samples.add(rows.slice(skip))
                 for typed in tables:
-                    if typed.table.name == name:
-                        typed.add(rows.slice(skip))
-        return Ingested(
-            tuple(samples.files()),
-            {typed.table.name: typed_files(lake, typed, attempt) for typed in tables},
-        )
+                    if typed.table.name == name and name not in failed:
+                        try:
+                            typed.add(rows.slice(skip))
+                        except Exception as error:
+                            failed[name] = reason_of(error)
+        written = {typed.table.name: _tried(lake, typed, attempt, failed) for typed in tables}
+        return Ingested(tuple(samples.files()), written)
 
     def _batches(self) -> Iterator[tuple[Stretch, pa.RecordBatch]]:
         """All rows of all stretches; none may be missing."""
@@ -146,6 +151,17 @@ class _Samples:
         name = f"{self._attempt}-{len(self._files)}"
         self._files += write_partitioned(self._place, with_day(rows), DAY, name)
         self._held, self._rows, self._bytes = [], 0, 0
+
+
+def _tried(lake: Place, typed: TypedRows, attempt: str, failed: Mapping[str, str]) -> TypedFiles:
+    """What one typed table gets, or why it gets nothing: no other table waits for it."""
+    name = typed.table.name
+    try:
+        return (
+            TypedFiles(failed=failed[name]) if name in failed else typed_files(lake, typed, attempt)
+        )
+    except Exception as error:
+        return TypedFiles(failed=reason_of(error))
 
 
 def typed_files(lake: Place, typed: TypedRows, attempt: str) -> TypedFiles:

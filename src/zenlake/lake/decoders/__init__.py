@@ -60,12 +60,16 @@ class Reason(StrEnum):
     """The decoder failed."""
     TYPE = "type"
     """A field has another type than its column."""
+    TEXT = "text"
+    """A text is not Unicode: it has half of a surrogate pair."""
     RANGE = "range"
     """A number does not fit its column without loss."""
     NAME = "name"
     """Two fields come to one column."""
     COLUMNS = "columns"
     """There would be too many columns."""
+    COLUMN = "column"
+    """The column does not take the value, for a reason that nobody foresaw."""
 
 
 class Undecodable(DecodeError):

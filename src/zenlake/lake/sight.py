@@ -1,0 +1,84 @@
+"""Which rows somebody may see: those of keys that the access control lets them have.
+
+A key expression becomes a regular expression that Spark applies to the column `key`, beneath
+everything that the question does with the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from zenlake.keys import KeyExpr
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["EVERYTHING", "Sight", "pattern_of"]
+
+KEY: Final = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Keys that may be seen: those that meet some of `allowed` and none of `denied`."""
+
+    allowed: tuple[str, ...] = ("**",)
+    denied: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row may be seen, those without a key too."""
+        return not self.denied and "**" in self.allowed
+
+    def pattern(self) -> str:
+        """One regular expression for the keys that may be seen."""
+        seen = _either(self.allowed)
+        return f"^(?!(?:{_either(self.denied)})$)(?:{seen})$" if self.denied else f"^(?:{seen})$"
+
+    def through(self, frame: DataFrame) -> DataFrame:
+        """The rows of a table that may be seen; none of a table without keys."""
+        from pyspark.sql import functions as f
+
+        if self.whole:
+            return frame
+        if KEY not in frame.columns:
+            nothing: Column = f.lit(False)
+            return frame.filter(nothing)
+        return frame.filter(f.coalesce(f.col(KEY).rlike(self.pattern()), f.lit(False)))
+
+
+EVERYTHING: Final = Sight()
+
+
+def pattern_of(expr: str) -> str:
+    """The regular expression of a key expression, without anchors, as Python and Java read it."""
+    told = ""
+    chunks = str(KeyExpr(expr)).split("/")
+    for place, chunk in enumerate(chunks):
+        last = place == len(chunks) - 1
+        if chunk == "**":
+            # Chunks that begin with @ are met only by name.
+            told += "(?:(?!@)[^/]+(?:/(?!@)[^/]+)*)" if place == 0 and last else ""
+            if place == 0 and not last:
+                told += "(?:(?!@)[^/]+/)*"
+            elif place and last:
+                told = f"{told[:-1]}(?:/(?!@)[^/]+)*"
+            elif place:
+                told += "(?:(?!@)[^/]+/)*"
+            continue
+        told += _chunk(chunk) + ("" if last else "/")
+    return told
+
+
+def _chunk(chunk: str) -> str:
+    if chunk == "*":
+        return "(?!@)[^/]+"
+    parts = [re.sub(r"([^\w])", r"\\\1", part) for part in chunk.split("$*")]
+    return "[^/]*".join(parts)
+
+
+def _either(exprs: Iterable[str]) -> str:
+    return "|".join(f"(?:{pattern_of(expr)})" for expr in exprs) or "(?!)"
