@@ -46,28 +46,48 @@ def sql(
     limit: Annotated[
         int, typer.Option("--limit", min=1, help="Rows that a table shows at most.")
     ] = 100,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds after which it is cancelled.")
+    ] = 3600.0,
+    rows: Annotated[
+        int, typer.Option("--rows", min=1, help="Rows that an answer has at most.")
+    ] = 10_000_000,
+    unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe",
+            help="Whatever Spark can do: it writes, deletes, reads any file and runs any code.",
+        ),
+    ] = False,
     master: Master = "local[*]",
     conf: Conf = None,
 ) -> None:
     """Query the tables of a lake in SQL.
 
     Tables: samples, latest, gaps, quarantine, and the typed ones of the configuration;
-    `zenlake lake tables` shows their columns.
+    `zenlake lake tables` shows their columns. A question is a single SELECT over them; what else
+    Spark can do needs --unsafe.
     """
     import zenlake.lake
     from zenlake.errors import LocalError
+    from zenlake.lake.gate import Gate, Limits
 
     asked = sys.stdin.read() if query == "-" else query
     zenlake.lake.open(where).ask(asked)  # before Spark is started for nothing
     with sparking(master, conf) as spark:
         from pyspark.errors import PySparkException
 
+        lake = zenlake.lake.open(where, spark)
+        most = limit + 1 if form is Format.TABLE else rows
         try:
-            answer = zenlake.lake.open(where, spark).sql(asked)
-            if form is Format.TABLE:
-                answer = answer.limit(limit + 1)
             # As Arrow, whatever the form: rows would come in the time zone of this machine.
-            told = answer.toArrow()
+            if unsafe:
+                told = lake.sql(asked).limit(most).toArrow()
+            else:
+                answer = Gate(lake).answer(asked, limits=Limits(timeout, most))
+                told = answer.rows
+                if answer.cut and form is not Format.TABLE:
+                    raise LocalError(f"the answer has more than {rows:,} rows; say --rows for more")
         except PySparkException as error:
             raise LocalError(one_line(str(error))) from error
     if form is Format.ARROW:

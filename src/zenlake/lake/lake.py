@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +16,20 @@ from typing import TYPE_CHECKING, Never, final
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 from zenlake.lake.config import LakeConfig, Retention
-from zenlake.lake.delta import Table
+from zenlake.lake.delta import Damaged, Table
 from zenlake.lake.folds import missing_in
+from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
 from zenlake.lake.place import Place
-from zenlake.lake.question import Question, ask
+from zenlake.lake.question import Question, Unanswerable, ask
 from zenlake.lake.rebuild import Rebuilt, rebuild
+from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.lake.status import LakeStatus, TableStatus, read_status
 from zenlake.lake.tail import fresh, marks_of, tail_of
 from zenlake.lake.tasks import SparkTasks, Tasks
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
 from zenlake.lake.views import frame_of, narrowed
 from zenlake.lake.work import QUARANTINED
+from zenlake.spark.session import session_conf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,8 +62,21 @@ class Lake:
 
     def tables(self) -> dict[str, Table]:
         """The tables by name, as they are now."""
-        found = {name: Table.open(self.place, name) for name in self.place.folders()}
-        return {name: table for name, table in found.items() if table is not None}
+        return self._opened()[0]
+
+    def _opened(self) -> tuple[dict[str, Table], dict[str, Damaged]]:
+        """The tables by name, and those whose log cannot be read."""
+        found: dict[str, Table] = {}
+        damaged: dict[str, Damaged] = {}
+        for name in self.place.folders():
+            try:
+                table = Table.open(self.place, name)
+            except Damaged as error:
+                damaged[name] = error
+                continue
+            if table is not None:
+                found[name] = table
+        return found, damaged
 
     def table(self, name: str, version: int | None = None) -> DataFrame:
         """One table as a Spark frame, now or as it was in a version."""
@@ -77,8 +94,19 @@ class Lake:
 
     def ask(self, query: str) -> Question:
         """The tables that a question reads; raises `Unanswerable` without Spark if it can."""
-        columns = {name: table.schema.names for name, table in self.tables().items()}
-        return ask(query, columns, self._elsewhere)
+        return Question(self._named(query, *self._opened()))
+
+    def _named(
+        self, query: str, every: Mapping[str, Table], damaged: Mapping[str, Damaged]
+    ) -> frozenset[str]:
+        columns = {name: table.schema.names for name, table in every.items()}
+        try:
+            return ask(query, columns, self._elsewhere).tables
+        except Unanswerable:
+            for name, error in damaged.items():
+                if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE):
+                    raise error from None
+            raise
 
     def sql(self, query: str, versions: Mapping[str, int] | None = None) -> DataFrame:
         """The answer to a question, as a Spark frame.
@@ -87,9 +115,34 @@ class Lake:
         tables are looked at once, when this is called. Raises `Unanswerable` for a table or a
         column that does not exist.
         """
-        every = self.tables()
-        columns = {name: table.schema.names for name, table in every.items()}
-        names = ask(query, columns, self._elsewhere).tables
+        return self._asked(query, versions, EVERYTHING, None)
+
+    def judged(
+        self, query: str, sight: Sight, limits: Limits, versions: Mapping[str, int] | None = None
+    ) -> DataFrame:
+        """The answer to a stranger's question, on a session of its own; for `lake/gate`.
+
+        Raises `Refused` for whatever is no single SELECT over tables of this lake.
+        """
+        session = self.spark.newSession()
+        for name, value in session_conf().items():
+            session.conf.set(name, value)
+        alone = Lake(self.place, session, self.config)
+        return alone._asked(query, versions, sight, limits)
+
+    def _asked(
+        self,
+        query: str,
+        versions: Mapping[str, int] | None,
+        sight: Sight,
+        limits: Limits | None,
+    ) -> DataFrame:
+        """`limits`: judge the question, as `lake/gate` says."""
+        every, damaged = self._opened()
+        names = self._named(query, every, damaged)
+        if limits is not None:
+            parser = self.spark._jsparkSession.sessionState().sqlParser()
+            judge_parsed(parsed(parser, query), frozenset(every), limits)
         then = dict(versions or {})
         tables = {name: table for name, table in every.items() if name in names}
         for name, version in then.items():
@@ -99,11 +152,15 @@ class Lake:
         if samples is not None and "samples" in then:
             samples = Table.open(self.place, "samples")
         looked = dict(tables) if samples is None else {"samples": samples, **tables}
-        self._show(tables, samples, {})
+        self._show(tables, samples, {}, sight)
         frame = self.spark.sql(query)
+        if limits is not None:
+            judge_analysed(
+                frame._jdf.queryExecution().analyzed(), self.place.address("").rstrip("/"), limits
+            )
         if not tables:
             return self._framed(frame)
-        self._show(tables, samples, narrowed(frame, looked))
+        self._show(tables, samples, narrowed(frame, looked), sight)
         return self._framed(self.spark.sql(query))
 
     def _elsewhere(self, name: str) -> bool:
@@ -111,7 +168,11 @@ class Lake:
         return self._spark is not None and bool(self._spark.catalog.tableExists(name))
 
     def _show(
-        self, tables: Mapping[str, Table], samples: Table | None, only: Mapping[str, list[str]]
+        self,
+        tables: Mapping[str, Table],
+        samples: Table | None,
+        only: Mapping[str, list[str]],
+        sight: Sight,
     ) -> None:
         """Make views of tables, of some of their files only where that is known to do."""
         for name, table in tables.items():
@@ -121,7 +182,7 @@ class Lake:
                 paths = only.get(name)
                 paths = table.actions()["path"].to_pylist() if paths is None else paths
                 frame = frame_of(self.spark, table, paths)
-            frame.createOrReplaceTempView(name)
+            sight.through(frame).createOrReplaceTempView(name)
 
     def _fresh(
         self, latest: Table, samples: Table, only: Mapping[str, list[str]] | None
@@ -248,9 +309,10 @@ def open(
 ) -> Lake:
     """The lake in a folder or at an address; Spark starts when a question needs it."""
     place = Place(path)
-    if not any(Table.open(place, name) for name in place.folders()):
+    lake = Lake(place, spark, config or LakeConfig())
+    if not any(lake._opened()):
         raise LocalError(
             f"{place.uri} is no lake: there is no table in it; fill one with "
             "`zenlake lake run --journal DIR --lake DIR`"
         )
-    return Lake(place, spark, config or LakeConfig())
+    return lake

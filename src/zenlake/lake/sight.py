@@ -19,23 +19,25 @@ if TYPE_CHECKING:
 __all__ = ["EVERYTHING", "Sight", "pattern_of"]
 
 KEY: Final = "key"
+_ESCAPED: Final = re.compile(r"[\\.+*?()\[\]{}|^$#&~\-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
     """Keys that may be seen: those that meet some of `allowed` and none of `denied`."""
 
-    allowed: tuple[str, ...] = ("**",)
+    allowed: tuple[str, ...] | None = None
+    """None: all of them, those with chunks that begin with @ too."""
     denied: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
         """Whether every row may be seen, those without a key too."""
-        return not self.denied and "**" in self.allowed
+        return not self.denied and self.allowed is None
 
     def pattern(self) -> str:
         """One regular expression for the keys that may be seen."""
-        seen = _either(self.allowed)
+        seen = ".*" if self.allowed is None else _either(self.allowed)
         return f"^(?!(?:{_either(self.denied)})$)(?:{seen})$" if self.denied else f"^(?:{seen})$"
 
     def through(self, frame: DataFrame) -> DataFrame:
@@ -76,8 +78,9 @@ def pattern_of(expr: str) -> str:
 def _chunk(chunk: str) -> str:
     if chunk == "*":
         return "(?!@)[^/]+"
-    parts = [re.sub(r"([^\w])", r"\\\1", part) for part in chunk.split("$*")]
-    return "[^/]*".join(parts)
+    pieces = [chunk] if chunk.startswith("@") else chunk.split("$*")
+    told = "[^/]*".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in pieces)
+    return f"(?!@){told}" if not pieces[0] else told
 
 
 def _either(exprs: Iterable[str]) -> str:
