@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -70,6 +71,7 @@ class DiskFile:
     def write(self, parts: Sequence[Any]) -> None:
         for part in parts:
             data = bytes(part)
+            self._disk.suffer("write")
             room = self._disk.room()
             cut = self._disk.step()
             if cut:
@@ -160,6 +162,8 @@ class Disk:
         self.operations = 0
         self.broken = False
         self.locked = False
+        #: What operations of a kind fail with: `{"write": errno.EIO}`.
+        self.suffering: dict[str, int] = {}
 
     # -------------------------------------------------------------- power and room
 
@@ -170,6 +174,11 @@ class Disk:
             return False
         self.fuse -= 1
         return self.fuse < 0
+
+    def suffer(self, operation: str) -> None:
+        if operation in self.suffering:
+            number = self.suffering[operation]
+            raise OSError(number, os.strerror(number))
 
     def operate(self) -> None:
         if self.step():
@@ -260,6 +269,7 @@ class Disk:
             self.pending.append(("make", path))
 
     def create(self, path: str) -> File:
+        self.suffer("create")
         self.operate()
         assert path.rpartition("/")[0] in self.folders, "no such folder"
         if self.room() == 0:
@@ -287,6 +297,7 @@ class Disk:
         self.pending.append(("remove", path))
 
     def sync(self, path: str) -> None:
+        self.suffer("sync")
         self.operate()
         kept = []
         for operation in self.pending:

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from zenlake.errors import LocalError, ZError
+from zenlake.errors import JournalError, LocalError, ZError
 from zenlake.journal.disk.files import LocalFiles
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.ingest.columns import ColumnSink, ColumnSubscriber, declare
+from zenlake.journal.ingest.future import FutureTimes
 from zenlake.journal.ingest.rows import batches_of, timestamp_of
 from zenlake.journal.ledger import checkpoint, heartbeats
 from zenlake.journal.ledger.account import Gap
@@ -60,6 +61,12 @@ GRACE: Final = 0.1
 
 PUT_ASIDE_EVERY: Final = 5.0
 """Seconds between two ledgers put aside."""
+
+CLOSE_SECONDS: Final = 5.0
+"""How long closing waits for a disk that takes nothing."""
+
+WITHDRAW_AFTER: Final = 1.0
+"""How long the disk may take nothing before others are asked for the keys, in seconds."""
 
 SETTLE_TIME: Final = 1.0
 """How long a question about the past waits for the disk, in seconds."""
@@ -121,6 +128,7 @@ class Recorder:
         self.rows = 0
         self.bytes = 0
         self._failure: ZError | None = None
+        self._future = FutureTimes(self._session._runtime)
         self._sinks = [ColumnSink(self._writer.partitions) for _ in self._exprs]
         #: Held while a sink's rows are taken and handed on.
         self._taking = [threading.Lock() for _ in self._exprs]
@@ -210,6 +218,9 @@ class Recorder:
             "queued_bytes": writer.queued_bytes,
             "dropped": self.dropped,
             "disk_full": writer.full,
+            "stuck": writer.stuck,
+            "retries": writer.retries,
+            "future": {"replaced": self._future.replaced, "dropped": self._future.dropped},
             "heartbeats": {"heard": self._beats.heard, "refused": self._beats.refused},
             "latest": self._memory.counts,
             "healing": {} if self._healer is None else self._healer.counts,
@@ -222,9 +233,17 @@ class Recorder:
             while sink.wait():
                 self._take(sink, number)
             self._take(sink, number)
-        except ZError as error:
-            log.error("recording into %s ended: %s", self.journal.path, error)
-            self._failure = error
+        except Exception as error:
+            self._ended("recording", error)
+
+    def _ended(self, what: str, error: Exception) -> None:
+        """A thread of the recorder cannot go on: the recorder must be opened again."""
+        if self._closed and isinstance(error, ZError):
+            return
+        log.error("%s into %s ended: %s", what, self.journal.path, error)
+        self._failure = (
+            error if isinstance(error, ZError) else JournalError(f"{what} failed: {error!r}")
+        )
 
     def _take(self, sink: ColumnSink, number: int) -> None:
         with self._taking[number]:
@@ -247,6 +266,9 @@ class Recorder:
         return batch.filter(pa.array(~other[key.indices.to_numpy(zero_copy_only=False)]))
 
     def _hand_on(self, partition: int, batch: Any) -> None:
+        batch = self._future.believed(batch)
+        if not batch.num_rows:
+            return
         with self._order:
             # Waits while the disk is slower than the network; links are held up meanwhile.
             self._writer.append(partition, batch)
@@ -269,9 +291,8 @@ class Recorder:
                     self._beats.rest(GRACE)
                     self._take_all()
                     self._heed(found)
-        except ZError as error:
-            log.error("heartbeats are no longer heard for %s: %s", self.journal.path, error)
-            self._failure = error
+        except Exception as error:
+            self._ended("hearing heartbeats", error)
 
     def _news_in(self, found: list[Heartbeat]) -> list[Heartbeat]:
         """The heartbeats that tell something which the rows do not."""
@@ -381,7 +402,7 @@ class Recorder:
         """Tell the watermark after it moved, and put the ledger aside now and then."""
         due = time.monotonic() + PUT_ASIDE_EVERY
         while not self._end.is_set():
-            if self._news.wait(max(0.0, due - time.monotonic())):
+            if self._news.wait(max(0.0, min(due - time.monotonic(), WITHDRAW_AFTER))):
                 self._news.clear()
                 self._tell_watermark()
             if time.monotonic() >= due:
@@ -390,7 +411,21 @@ class Recorder:
                     self._put_aside()
                 except (OSError, ZError) as error:
                     log.warning("the ledger of %s stays as it was: %s", self.journal.path, error)
+            self._mind_answers()
             self._end.wait(TELL_EVERY)
+
+    def _mind_answers(self) -> None:
+        """Answer for keys only while what is heard is kept: a value that stands still is none."""
+        answers, stats = self._answers, self._writer.stats
+        if answers is None or self._session.is_closed():
+            return
+        stuck = stats.stuck and time.monotonic() - stats.stuck_since >= WITHDRAW_AFTER
+        if self._failure is not None or (stuck and not stats.full):
+            if answers.answers_keys:
+                log.warning("journal '%s' answers for no keys while it is not written", self.name)
+                answers.withdraw_keys()
+        elif not stats.stuck:
+            answers.answer_keys()
 
     def _tell_watermark(self) -> None:
         if self._answers is not None and not self._session.is_closed():
@@ -429,7 +464,7 @@ class Recorder:
         """The disk refused rows that the ledger had entered already: read again what is there."""
         with self._order:
             self._dropped_seen = self._writer.stats.dropped_rows
-            self._writer.flush()
+            self._writer.flush(CLOSE_SECONDS)
             ledger = self._caught_up()
             with self._lock:
                 ledger.drops = self._ledger.drops
@@ -448,9 +483,15 @@ class Recorder:
     # -------------------------------------------------------------------------------- closing
 
     def close(self) -> None:
-        """Hear no more, write what was heard, and put the ledger aside."""
+        """Hear no more, write what was heard, and put the ledger aside.
+
+        A disk that takes nothing is given a few seconds; then what is not on it is told, and
+        raised as an error.
+        """
         if self._closed:
             return
+        until = time.monotonic() + CLOSE_SECONDS
+        failed = self._failure
         self._closed = True
         for subscriber in self._subscribers:
             subscriber.undeclare()
@@ -460,23 +501,46 @@ class Recorder:
         self._beats.close()
         for sink in self._sinks:
             sink.close()
-        for thread in self._hearing:
-            thread.join()
-        if self._healer is not None:
-            self._healer.close()
         self._end.set()
         self._news.set()
-        for thread in self._others:
-            thread.join()
+        for thread in self._hearing:
+            thread.join(max(0.0, until - time.monotonic()))
         try:
             if self._failure is None:
-                self._writer.flush()
-                self._finish()
+                self._writer.flush(max(0.1, until - time.monotonic()))
+        except ZError as error:
+            self._failure = self._not_on_disk(error)
         finally:
-            if self._answers is not None:
-                self._answers.close()
-            self._writer.close()
-            self.journal.close()
+            # With the writer gone nothing waits for the disk any more.
+            if self._failure is not None:
+                with contextlib.suppress(ZError, OSError):
+                    self._writer.close(0.1)
+            for thread in (*self._hearing, *self._others):
+                thread.join()
+            if self._healer is not None:
+                self._healer.close()
+            try:
+                if self._failure is None:
+                    self._finish()
+            finally:
+                if self._answers is not None:
+                    self._answers.close()
+                with contextlib.suppress(ZError):
+                    self._writer.close(CLOSE_SECONDS)
+                self.journal.close()
+        if failed is None and self._failure is not None:
+            raise self._failure
+
+    def _not_on_disk(self, error: ZError) -> ZError:
+        """What is lost when the recorder ends before the disk took it."""
+        waiting = sum(batch.num_rows for sink in self._sinks for _, batch in sink.take())
+        rows = self._writer.unwritten + waiting
+        words = (
+            f"{rows:,} rows that were heard are not on disk ({self._writer.stats.queued_bytes:,} "
+            f"bytes): {error}"
+        )
+        log.error("journal '%s': %s", self.name, words)
+        return JournalError(words)
 
     def _finish(self) -> None:
         """All is durable: the ledger of all of it is put aside."""

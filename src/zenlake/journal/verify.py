@@ -44,6 +44,9 @@ class Verdict:
 def verify(journal: Journal, told: Callable[[str], None] = lambda _: None) -> Verdict:
     """Read everything that is durable; `told` hears what is being looked at."""
     verdict = Verdict()
+    torn = journal.watermark_problem()
+    if torn:
+        verdict.problems.append(torn)
     ends = journal.watermark().offsets
     for partition, (first, end) in enumerate(zip(journal.earliest(), ends, strict=True)):
         told(f"partition {partition}: offsets {first} to {end}")

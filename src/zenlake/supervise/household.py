@@ -421,6 +421,9 @@ class Household:
                 found.dropped = int(one["dropped"])
                 found.missing, found.healed = int(one["missing"]), int(one["healed"])
                 found.disk_full = bool(one["disk_full"])
+                found.future = int(one.get("future", 0))
+                if not found.disk_full:
+                    found.failure = str(one.get("stuck", ""))
             else:
                 found.failure = str(one["reason"]) or "it is being opened"
         return found

@@ -62,6 +62,12 @@ SERIES: Final = {
             "Samples that sources numbered and that did not come.",
         ),
         Series("zenlake_journal_healed_samples", "gauge", "Samples that came when asked for."),
+        Series(
+            "zenlake_journal_future_samples",
+            "counter",
+            "Samples whose time was too far in the future: not believed.",
+        ),
+        Series("zenlake_journal_stuck", "gauge", "1 while nothing can be written, else 0."),
         Series("zenlake_journal_disk_full", "gauge", "1 while the disk has no room, else 0."),
         Series("zenlake_journal_size_bytes", "gauge", "What the files of the journal take."),
         Series("zenlake_journal_budget_bytes", "gauge", "What they may take."),
@@ -127,6 +133,8 @@ def _values(status: Status) -> Iterator[tuple[str, str, float]]:
     yield "zenlake_journal_dropped_rows", "", journal.dropped
     yield "zenlake_journal_missing_samples", "", journal.missing
     yield "zenlake_journal_healed_samples", "", journal.healed
+    yield "zenlake_journal_future_samples", "", journal.future
+    yield "zenlake_journal_stuck", "", int(bool(journal.failure) or journal.disk_full)
     yield "zenlake_journal_disk_full", "", int(journal.disk_full)
     yield "zenlake_journal_size_bytes", "", journal.size
     if journal.budget is not None:

@@ -75,7 +75,9 @@ class Recording:
     def _close(self) -> None:
         for one in self._all:
             if one.recorder is not None:
-                one.recorder.close()
+                # What is not on disk was told in the log; the other journals end well.
+                with contextlib.suppress(ZError, OSError):
+                    one.recorder.close()
 
     @property
     def recorders(self) -> list[Recorder]:
@@ -100,7 +102,7 @@ class Recording:
         now = time.monotonic()
         if now - one.totals_at >= TOTALS_EVERY:
             one.totals, one.totals_at = recorder.totals(), now
-        stats = recorder.stats()
+        stats: dict[str, Any] = recorder.stats()
         return fact | {
             "rows": stats["rows"],
             "bytes": stats["bytes"],
@@ -108,6 +110,8 @@ class Recording:
             "queued_bytes": stats["queued_bytes"],
             "dropped": stats["dropped"],
             "disk_full": stats["disk_full"],
+            "stuck": stats["stuck"],
+            "future": sum(stats["future"].values()),
             "missing": one.totals["missing"],
             "healed": one.totals["healed"],
         }
@@ -115,16 +119,22 @@ class Recording:
     def _watch(self) -> None:
         while not self._over.wait(LOOK):
             for one in self._all:
-                recorder = one.recorder
-                if recorder is not None and recorder.failure is not None:
-                    reason = str(recorder.failure)
-                    one.recorder = None
-                    with contextlib.suppress(ZError, OSError):
-                        recorder.close()
-                    one.part.ended(time.monotonic(), reason)
-                now = time.monotonic()
-                if one.part.tick(now) is Order.START:
-                    self._open(one, strict=False)
+                # Whatever happens here, the journals are looked after.
+                try:
+                    self._look(one)
+                except Exception:
+                    log.exception("journal '%s' could not be looked after", one.service.name)
+
+    def _look(self, one: _One) -> None:
+        recorder = one.recorder
+        if recorder is not None and recorder.failure is not None:
+            reason = str(recorder.failure)
+            one.recorder = None
+            one.part.ended(time.monotonic(), reason)
+            with contextlib.suppress(ZError, OSError):
+                recorder.close()
+        if one.part.tick(time.monotonic()) is Order.START:
+            self._open(one, strict=False)
 
     def _open(self, one: _One, *, strict: bool) -> None:
         # The extra `journal`: only who records needs it.
@@ -133,7 +143,7 @@ class Recording:
 
         try:
             one.recorder = Recorder(self._session, options_of(one.service))
-        except (ZError, OSError) as error:
+        except Exception as error:
             if strict:
                 raise
             one.part.ended(time.monotonic(), str(error))

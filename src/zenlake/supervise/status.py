@@ -62,6 +62,8 @@ class Journal:
     dropped: int = 0
     missing: int = 0
     healed: int = 0
+    #: Samples whose time was too far in the future; they got the time of the recorder.
+    future: int = 0
     disk_full: bool = False
     #: What its files take.
     size: int = 0

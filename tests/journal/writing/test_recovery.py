@@ -253,7 +253,7 @@ def test_damage_below_the_watermark_names_file_block_and_offset() -> None:
         History(disk.killed()).open()
 
 
-@pytest.mark.parametrize("name", ["watermark.json", "journal.json", "p0000/manifest.json"])
+@pytest.mark.parametrize("name", ["journal.json", "p0000/manifest.json"])
 def test_a_page_that_is_damaged_is_named(name: str) -> None:
     disk = Disk()
     history = History(disk, Limits(segment_bytes=1))

@@ -7,6 +7,7 @@ Everything the writer does to the disk goes through `Files`, everything a reader
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -123,11 +124,24 @@ def _grown(path: str, flags: int) -> File:
     return _LocalFile(path, flags)
 
 
+#: Descriptors that are kept for the moment when the process has no others.
+SPARE = 4
+#: Folders that stay open, so that their names can be synced without another descriptor.
+MOST_FOLDERS = 64
+
+
 class LocalFiles:
-    """A folder of this machine."""
+    """A folder of this machine, in which only its owner may look."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
+        self._spare: list[int] = []
+        self._folders: dict[str, int] = {}
+
+    def __del__(self) -> None:
+        for fd in (*self._spare, *self._folders.values()):
+            with contextlib.suppress(OSError):
+                os.close(fd)
 
     def __repr__(self) -> str:
         return f"LocalFiles({self.root!r})"
@@ -163,19 +177,42 @@ class LocalFiles:
         if not os.path.isdir(self.root):
             self.make("")
             LocalFiles(os.path.dirname(self.root)).sync("")
+        self._reserve()
         return take_lock(self._at("lock"))
+
+    def _reserve(self) -> None:
+        """Keep some descriptors for the moment when there are no others."""
+        with contextlib.suppress(OSError):
+            while len(self._spare) < SPARE:
+                self._spare.append(os.open(os.devnull, os.O_RDONLY))
+
+    def _opened(self, path: str, flags: int) -> File:
+        """A file to append to; a process without descriptors takes one that was kept."""
+        if not self._spare:
+            return _grown(self._at(path), flags)
+        try:
+            file = _grown(self._at(path), flags)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            os.close(self._spare.pop())
+            return _grown(self._at(path), flags)
+        if len(self._spare) < SPARE:
+            self._reserve()
+        return file
 
     def make(self, path: str) -> None:
         """Create a folder unless it is there."""
-        os.makedirs(self._at(path), exist_ok=True)
+        # What is recorded may be anything: nobody else on this machine may read it.
+        os.makedirs(self._at(path), 0o700, exist_ok=True)
 
     def create(self, path: str) -> File:
         """A new empty file, in place of any that had its name."""
-        return _grown(self._at(path), os.O_CREAT | os.O_TRUNC)
+        return self._opened(path, os.O_CREAT | os.O_TRUNC)
 
     def extend(self, path: str) -> File:
         """A file that is there, to append to."""
-        return _grown(self._at(path), 0)
+        return self._opened(path, 0)
 
     def rename(self, old: str, new: str) -> None:
         """Give a file a name at once, taking that name from any other."""
@@ -189,9 +226,25 @@ class LocalFiles:
         """Return when the names in a folder survive a loss of power."""
         if os.name == "nt":
             return  # Windows opens no folders, and its renames are journalled
+        known = self._folders.get(path)
+        if known is not None and _same(known, self._at(path)):
+            os.fsync(known)
+            return
         fd = os.open(self._at(path), os.O_RDONLY)
         try:
             os.fsync(fd)
-        finally:
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        if known is not None:
+            os.close(known)
+        elif len(self._folders) >= MOST_FOLDERS:
+            os.close(fd)
+            return
+        self._folders[path] = fd
+
+
+def _same(fd: int, path: str) -> bool:
+    """Whether an open folder is still the one of that name."""
+    here, there = os.fstat(fd), os.stat(path)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)

@@ -6,6 +6,7 @@ written once.
 
 from __future__ import annotations
 
+import errno
 from typing import Any, Final
 
 import numpy as np
@@ -197,8 +198,8 @@ class WriteAhead:
         end = [index, footer(self._schema, self._dictionaries, self._batches)]
         path = sealed_path(self._partition, self.first)
         self._write(end)
-        self.fsync()
         try:
+            self.fsync()
             self._files.rename(self.path, path)
         except OSError:
             self._file.truncate(self._position)
@@ -207,7 +208,10 @@ class WriteAhead:
         try:
             self._files.sync(folder(self._partition))
         except OSError as error:
-            raise _lost(path, error) from error
+            # Without a descriptor the names are synced with the manifest: until then the file is
+            # found under its old name or its new one, and its rows are safe.
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise _lost(path, error) from error
         size = self._position + sum(len(part) for part in end)
         return Segment.of(self.blocks, self.keys, path=path, size=size, sealed=True, closed=closed)
 
@@ -255,7 +259,9 @@ class WriteAhead:
         self._note(block, header, keys, rows)
 
 
-def _lost(path: str, error: OSError) -> JournalError:
+def _lost(path: str, error: OSError) -> Exception:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return error  # nothing was synced yet; it can be tried again
     # After a failed fsync the system may call lost pages clean, and the next fsync succeeds.
     return JournalError(
         f"fsync of {path} failed ({error}): what was written since the last one may be lost. "

@@ -12,7 +12,14 @@ import pyarrow as pa
 
 from zenlake.errors import JournalCorrupt, JournalError
 from zenlake.journal.disk.files import LocalFiles, Shelf
-from zenlake.journal.disk.layout import INFO, JournalInfo, manifest_path, open_path, sealed_path
+from zenlake.journal.disk.layout import (
+    INFO,
+    JournalInfo,
+    folder,
+    manifest_path,
+    open_path,
+    sealed_path,
+)
 from zenlake.journal.disk.manifest import Manifest
 from zenlake.journal.disk.remote import RemoteFiles, is_uri, parted
 from zenlake.journal.disk.segment import Segment
@@ -68,18 +75,36 @@ class Journal(Readable):
         return self._where
 
     def watermark(self) -> Watermark:
-        """How far the journal is durable now."""
+        """How far the journal is durable now.
+
+        Where the page that says so is missing or torn, what is sealed is durable; a writer that
+        opens the journal makes the page again from all that is there.
+        """
         try:
-            page = self._shelf.read(WATERMARK)
-        except FileNotFoundError:
-            return Watermark((0,) * self.partitions)
-        watermark = Watermark.from_json(page, f"{self._where}/{WATERMARK}")
+            watermark = Watermark.from_json(
+                self._shelf.read(WATERMARK), f"{self._where}/{WATERMARK}"
+            )
+        except (FileNotFoundError, JournalCorrupt):
+            ends = tuple(self._manifest(number).end for number in range(self.partitions))
+            return Watermark(ends)
         if len(watermark.offsets) != self.partitions:
             raise JournalCorrupt(
                 f"{self._where}/{WATERMARK} has {len(watermark.offsets)} offsets; the journal has "
                 f"{self.partitions} partitions"
             )
         return watermark
+
+    def watermark_problem(self) -> str:
+        """What is wrong with the page that says how far the journal is durable; else empty."""
+        again = "it is made again from the segments when the journal is next recorded"
+        try:
+            Watermark.from_json(self._shelf.read(WATERMARK), f"{self._where}/{WATERMARK}")
+        except FileNotFoundError:
+            begun = any(self._shelf.list(folder(number)) for number in range(self.partitions))
+            return f"{self._where}/{WATERMARK} is missing; {again}" if begun else ""
+        except JournalCorrupt as error:
+            return f"{error}; {again}"
+        return ""
 
     def segments(self, partition: int) -> list[Segment]:
         """What a partition consists of; the last may still be growing."""

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from zenlake.engine.claims import JOURNAL, NOTHING
+from zenlake.engine.claims import JOURNAL, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
 from zenlake.journal.schema import DELETE
@@ -123,22 +123,44 @@ class Answers:
             self._declared.append(
                 session.declare_queryable(f"{root}/*", lambda query: self._shown(query, root))
             )
-        # Without answers there is nothing to claim.
+        self._complete = complete
+        self._keys: list[Queryable[None]] = []
         self._claims = session._runtime.claims
-        self._claimed = [
-            self._claims.claim(expr, JOURNAL, JOURNAL if time else NOTHING)
-            for expr in (exprs if matching is not None else ())
-        ]
-        if matching is not None:
-            self._declared += [
-                session.declare_queryable(
-                    expr,
-                    lambda query, number=number: self._asked_key(query, number),  # type: ignore[misc]
-                    complete=complete,
-                )
-                for number, expr in enumerate(exprs)
-            ]
+        self._claimed: list[Claim] = []
+        self.answer_keys()
         self._watermark = session.declare_publisher(f"{self._root}/watermark", encoding=JSON)
+
+    @property
+    def answers_keys(self) -> bool:
+        """Whether keys are answered at this moment."""
+        return bool(self._keys)
+
+    def answer_keys(self) -> None:
+        """Answer for the keys that are recorded, if that is wanted at all."""
+        # Without answers there is nothing to claim.
+        if self._matching is None or self._keys or self._closed:
+            return
+        self._claimed = [
+            self._claims.claim(expr, JOURNAL, JOURNAL if self._time else NOTHING)
+            for expr in self._exprs
+        ]
+        self._keys = [
+            self._session.declare_queryable(
+                expr,
+                lambda query, number=number: self._asked_key(query, number),  # type: ignore[misc]
+                complete=self._complete,
+            )
+            for number, expr in enumerate(self._exprs)
+        ]
+
+    def withdraw_keys(self) -> None:
+        """Answer for no keys: others are asked. The journal still tells of itself."""
+        for claim in self._claimed:
+            self._claims.release(claim)
+        keys, self._keys = self._keys, []
+        if not self._session.is_closed():
+            for queryable in keys:
+                queryable.undeclare()
 
     @property
     def lake(self) -> bool:
@@ -155,8 +177,7 @@ class Answers:
     def close(self) -> None:
         """Answer no more."""
         self._closed = True
-        for claim in self._claimed:
-            self._claims.release(claim)
+        self.withdraw_keys()
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self._session.is_closed():
             return

@@ -5,6 +5,7 @@ Nothing here knows of threads or waits for time: `JournalWriter` does, and calls
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from zenlake.journal.writing.sources import SourceNumbers
 
 __all__ = ["Limits", "Log"]
 
+_log = logging.getLogger("zenlake.journal")
 _SOURCES: Final = ("source_zid", "source_eid", "source_sn")
 
 
@@ -129,9 +131,10 @@ class Log:
             watermark = Watermark.from_json(self.files.read(WATERMARK), WATERMARK)
         except FileNotFoundError:
             return nothing
-        except JournalCorrupt:
-            if trusted:
-                raise
+        except JournalCorrupt as error:
+            # What is whole in the segments is what there is; recovery counts it anew.
+            log = _log.warning if trusted else _log.debug
+            log("%s; it is made again from the segments", error)
             return nothing
         if len(watermark.offsets) != self.info.partitions:
             raise JournalError(

@@ -26,6 +26,20 @@ __all__ = ["JournalWriter", "WriterStats", "interval_of"]
 
 _log = logging.getLogger("zenlake.journal")
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+#: What a disk or a process can suffer from and get over; a failed fsync is not among it.
+_PASSING: Final = (
+    *_NO_ROOM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.EIO,
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.EINTR,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.EROFS,
+)
 _REQUIRED: Final = [i for i, field in enumerate(UNNUMBERED) if not field.nullable]
 #: How long the writer waits before it asks a full disk again.
 _ASK_AGAIN: Final = 0.1
@@ -46,6 +60,13 @@ class WriterStats:
     queued_bytes: int = 0
     blocked_appends: int = 0
     full: bool = False
+    #: Why nothing can be written at this moment, in words; empty if it can.
+    stuck: str = ""
+    #: Since when, on the monotonic clock.
+    stuck_since: float = 0.0
+    #: How often writing did not succeed at once.
+    retries: int = 0
+    appended_rows: int = 0
     recovered_bytes_cut: int = 0
     sources_forgotten: int = 0
     sealed: int = 0
@@ -230,6 +251,7 @@ class JournalWriter:
                 return
             self._queue.extend(items)
             self.stats.queued_bytes += size
+            self.stats.appended_rows += sum([len(batch) for _, batch, _ in items])
             # A wake costs more than the rest: one for the first rows of a group, one for many.
             if self._due is None:
                 self._due = time.monotonic() + self._interval
@@ -313,6 +335,11 @@ class JournalWriter:
             return JournalFull(
                 f"the disk of journal '{self.name}' is full: {what} waited {timeout} s; free some "
                 "space, lower retain_bytes, or choose on_full='drop'"
+            )
+        if self.stats.stuck:
+            return JournalError(
+                f"journal '{self.name}' cannot be written ({self.stats.stuck}): {what} waited "
+                f"{timeout} s"
             )
         return Timeout(f"{what} was not done within {timeout} s; the disk is slower than the data")
 
@@ -437,17 +464,34 @@ class JournalWriter:
     def _room(self, what: str) -> None:
         if self._stuck:
             self._stuck.discard(what)
-            self.stats.full = bool(self._stuck)
+            if not self._stuck:
+                self.stats.full = False
+                self.stats.stuck = ""
+                _log.warning("journal '%s' is written again", self.name)
 
     def _no_room(self, what: str, error: OSError) -> None:
-        """Note that the disk is full; anything else is a failure."""
-        if error.errno not in _NO_ROOM:
+        """Note what passes, a full disk first of all; anything else is a failure."""
+        if error.errno not in _PASSING:
             raise error
         self._stuck.add(what)
-        if not self.stats.full:
-            self.stats.full = True
+        self.stats.retries += 1
+        if not self.stats.stuck:
+            self.stats.stuck_since = time.monotonic()
+        full = error.errno in _NO_ROOM
+        if not self.stats.stuck or full > self.stats.full:
             now = "rows are dropped" if self._drop else "rows wait"
-            _log.warning("the disk of journal '%s' is full; %s until there is room", self.name, now)
+            if full:
+                words = f"the disk of journal '{self.name}' is full; {now} until there is room"
+            else:
+                words = f"journal '{self.name}' cannot be written: {error}; {now} until it can"
+            _log.warning("%s", words)
+        self.stats.full |= full
+        self.stats.stuck = "the disk is full" if full else str(error)
+
+    @property
+    def unwritten(self) -> int:
+        """Rows that were appended and are neither on disk nor counted as dropped."""
+        return self.stats.appended_rows - self.stats.rows - self.stats.dropped_rows
 
     def _pause(self) -> None:
         """Wait before a full disk is asked again."""

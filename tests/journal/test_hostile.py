@@ -1,0 +1,122 @@
+"""Times of the future and disks that take nothing, at a recorder that has no router."""
+
+from __future__ import annotations
+
+import errno
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journal.recording import recording, until_heard, until_rows
+from tests.waiting import until
+from zenlake import Timestamp
+from zenlake.errors import JournalError
+from zenlake.journal.disk.direct import DirectFile
+from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.ingest.future import latest_believed
+from zenlake.journal.schema import HLC_BIAS
+
+FAR = Timestamp.parse_rfc3339("2100-01-01T00:00:00Z/1234")
+
+
+def latest(session: Any, key: str) -> list[bytes]:
+    return [bytes(reply.ok.payload) for reply in session.get(key, timeout=5) if reply.ok]
+
+
+def test_a_time_of_the_year_2100_does_not_stay_the_latest_and_is_counted(tmp_path: Path) -> None:
+    with recording(tmp_path / "j") as (recorder, other):
+        publisher = other.declare_publisher("r/a")
+        until_heard(publisher)
+        publisher.put("of the future", timestamp=FAR)
+        publisher.put("of now")
+        until_rows(recorder, 2)
+        assert latest(other, "r/a") == [b"of now"]
+        assert recorder.stats()["future"] == {"replaced": 1, "dropped": 0}
+        other.delete("r/**", timestamp=FAR)
+        until_rows(recorder, 3)
+        publisher.put("after it")
+        until_rows(recorder, 4)
+        assert latest(other, "r/a") == [b"after it"]
+        batches = list(recorder.journal.scan())
+        now = time.time()
+        for batch in batches:
+            assert all(when.timestamp() < now + 1 for when in batch.column("time").to_pylist())
+
+
+def test_half_a_second_ahead_is_believed_and_more_is_not() -> None:
+    limit = latest_believed(10**9 * 1000) + HLC_BIAS
+    assert (limit >> 32, limit & 0xFFFF_FFFF) == (1000, 1 << 31)
+
+
+class Sick:
+    """Makes every write of files fail while it is set."""
+
+    number: int | None = None
+
+
+@pytest.fixture
+def sick(monkeypatch: pytest.MonkeyPatch) -> Sick:
+    state = Sick()
+    grown = LocalFiles._opened
+
+    def opened(self: LocalFiles, path: str, flags: int) -> Any:
+        if state.number is not None:
+            raise OSError(state.number, "it is sick")
+        return grown(self, path, flags)
+
+    wrote = DirectFile.write
+
+    def write(self: DirectFile, parts: Any) -> None:
+        if state.number is not None:
+            raise OSError(state.number, "it is sick")
+        wrote(self, parts)
+
+    monkeypatch.setattr(LocalFiles, "_opened", opened)
+    monkeypatch.setattr(DirectFile, "write", write)
+    return state
+
+
+def test_a_recorder_that_cannot_write_says_so_answers_for_no_keys_and_comes_back(
+    tmp_path: Path, sick: Sick
+) -> None:
+    with recording(tmp_path / "j") as (recorder, other):
+        publisher = other.declare_publisher("r/a")
+        until_heard(publisher)
+        publisher.put("1")
+        until_rows(recorder, 1)
+        assert latest(other, "r/a") == [b"1"]
+        sick.number = errno.EIO
+        publisher.put("2")
+        until(lambda: "sick" in str(recorder.stats()["stuck"]))
+        until(lambda: latest(other, "r/a") == [])
+        assert recorder.failure is None
+        (told,) = latest(other, "@journal/j/stats")
+        assert b"sick" in told
+        sick.number = None
+        until_rows(recorder, 2)
+        until(lambda: latest(other, "r/a") == [b"2"])
+        assert recorder.stats()["stuck"] == ""
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_closing_on_a_disk_that_takes_nothing_ends_in_seconds_and_says_what_is_lost(
+    tmp_path: Path, sick: Sick, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zenlake.journal.recorder.CLOSE_SECONDS", 0.5)
+    with recording(tmp_path / "j") as (recorder, other):
+        publisher = other.declare_publisher("r/a")
+        until_heard(publisher)
+        publisher.put("1")
+        until_rows(recorder, 1)
+        sick.number = number
+        for n in range(5):
+            publisher.put(str(n))
+        until(lambda: recorder.stats()["stuck"])
+        until(lambda: recorder.rows == 6)
+        began = time.monotonic()
+        with pytest.raises(JournalError, match="5 rows that were heard are not on disk"):
+            recorder.close()
+        assert time.monotonic() - began < 5
+        sick.number = None
