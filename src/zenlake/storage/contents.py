@@ -58,6 +58,8 @@ class Contents:
         self._dirty_wide: dict[str, int] = {}
         self._samples: list[Entry] = []
         self._taken: int = 0
+        #: The keys whose values the last update has changed.
+        self.changed: list[str] = []
         #: Bytes of payload that wait for the volume.
         self.waiting: int = 0
         #: The number of the newest update.
@@ -106,6 +108,26 @@ class Contents:
         held = self._newest.get(key)
         return None if held is None else _entry(held)
 
+    def known(self, key: str) -> Entry | None:
+        """What is known of one key, deleted or not."""
+        held = self._newest.known(key)
+        return None if held is None else _entry(held)
+
+    def records(self) -> list[Entry]:
+        """What is known of each key, deleted ones included."""
+        return [_entry(held) for held in self._newest.held()]
+
+    def updates_of_many(self) -> list[WideUpdate]:
+        """The updates of key expressions with wildcards that are remembered."""
+        exprs = {expr for expr, *_ in self._newest.puts_of_many()}
+        exprs.update(expr for expr, *_ in self._newest.deletions_of_many())
+        return [found for expr in sorted(exprs) if (found := self.update_of_many(expr)) is not None]
+
+    def update_of_many(self, expr: str) -> WideUpdate | None:
+        """The newest put and deletion of an expression with wildcards, if any is remembered."""
+        update = self._newest.update_of_many(expr)
+        return None if update is None else WideUpdate(expr, *update)
+
     # -------------------------------------------------------------------------------- updates
 
     def put(self, key: str, time: int, id: bytes, value: Value) -> int:
@@ -119,12 +141,12 @@ class Contents:
         weight = 0 if self._keeps else size
         self.number += 1
         if not self._keeps:
-            self._newest.put(key, time, id, value, weight)
+            self.changed = self._newest.put(key, time, id, value, weight)
             self.durable = self.number
             return self.number
         before = self._base(key)
-        changed = self._newest.put(key, time, id, value, weight)
-        self._note(key, changed, size, before)
+        self.changed = self._newest.put(key, time, id, value, weight)
+        self._note(key, self.changed, size, before)
         if self._history:
             self._samples.append(Entry(key, time, id, time, id, value))
             self.waiting += size
@@ -137,15 +159,40 @@ class Contents:
             return 0
         self.number += 1
         if not self._keeps:
-            self._newest.delete(key, time, id)
+            self.changed = self._newest.delete(key, time, id)
             self.durable = self.number
             return self.number
         before = self._base(key)
-        changed = self._newest.delete(key, time, id)
-        self._note(key, changed, KEY_COST, before)
+        self.changed = self._newest.delete(key, time, id)
+        self._note(key, self.changed, KEY_COST, before)
         if self._history:
             self._samples.append(Entry(key, time, id, time, id, None))
             self.waiting += KEY_COST
+        return self.number
+
+    def hold(
+        self, key: str, time: int, id: bytes, value: Value, base_time: int, base_id: bytes
+    ) -> int:
+        """Hear of what another storage has: a key put at its base time, with a value since.
+
+        Gives the number of the update, or 0 without room.
+        """
+        payload = value.payload
+        size = KEY_COST if payload is None else len(payload) + KEY_COST
+        if self._keeps and self.waiting + size > self._most_waiting:
+            self.dropped += 1
+            return 0
+        self.number += 1
+        before = self._base(key)
+        weight = 0 if self._keeps else size
+        self._newest.hold(key, time, id, value, weight, base_time, base_id)
+        held = self._newest.known(key)
+        new = held is not None and held.time == time and held.id == id
+        self.changed = [key] if new else []
+        if self._keeps:
+            self._note(key, self.changed, size, before)
+        else:
+            self.durable = self.number
         return self.number
 
     def _base(self, key: str) -> tuple[int, bytes]:
