@@ -65,13 +65,18 @@ class Replication:
 
     @staticmethod
     def holds(plain: Mapping[str, Plain]) -> Iterator[tuple[Path, str]]:
-        """The delay is shorter than half an interval."""
+        """The delay is shorter than half an interval, and a part of it not less than 1 ms."""
         delay, interval = plain["propagation_delay"], plain["interval"]
         assert isinstance(delay, int)
         assert isinstance(interval, int | float)
         if delay * 2 >= interval * 1000:
             why = f"{delay} ms is not less than half of the interval of {interval} s"
             yield ("propagation_delay",), why
+        parts = plain["sub_intervals"]
+        assert isinstance(parts, int)
+        if parts > round(interval * 1e9) // 1_000_000:
+            why = f"an interval of {interval} s has no {parts} parts of a millisecond or more"
+            yield ("sub_intervals",), why
 
 
 @section
@@ -118,6 +123,9 @@ class StorageSettings:
         expr, prefix, volume = plain["key_expr"], plain.get("strip_prefix"), plain["volume"]
         if isinstance(prefix, str) and not f"{expr}/".startswith(f"{prefix}/"):
             yield ("strip_prefix",), f"'{prefix}' is no beginning of the key_expr '{expr}'"
+        if plain.get("replication") is not None and plain.get("history") == "all":
+            why = 'replicas have the newest value of each key: write history: "latest"'
+            yield ("replication",), why
         name = volume.get("id") if isinstance(volume, dict) else volume
         if not isinstance(name, str):
             yield ("volume",), 'expected a name, or an object with an id: {id: "memory"}'

@@ -9,6 +9,7 @@ again later, and the storage says so; what does not fit into memory meanwhile is
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
-from zenlake.errors import Timeout, ZError
+from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
 from zenlake.storages.answers import Answers
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from zenlake.clock import Timestamp
     from zenlake.config.model_storages import StorageSettings
     from zenlake.node.sample import Sample
+    from zenlake.storages.replicating import Replicating
 
 __all__ = ["Storage"]
 
@@ -103,6 +105,9 @@ class Storage:
         self.read_only = read_only
         if volume is not None:
             self._contents.load(volume.entries(), volume.wide())
+        self._replicating: Replicating | None = None
+        if settings.replication is not None:
+            self._replicating = _replicating(session, name, settings, self._contents, self._changed)
         # At once: what became too old while it was closed must not be answered.
         self._next_collection = time.monotonic()
         self._writer = threading.Thread(
@@ -113,6 +118,10 @@ class Storage:
             None if read_only else session.declare_subscriber(self._expr, self._heard)
         )
         self._answers = Answers(self, session)
+        if self._replicating is not None:
+            delay = json.loads(session._runtime.config.get_json("scouting/delay"))
+            seconds = 0.5 if delay is None else delay / 1000
+            self._replicating.start(self._read, self._tell, takes=not read_only, delay=seconds)
 
     # ---------------------------------------------------------------------------------- facts
 
@@ -143,6 +152,7 @@ class Storage:
                 "written": self.counts.written,
                 "failures": self.counts.failures,
                 "failure": self._failure or None,
+                "replication": None if self._replicating is None else self._replicating.status(),
             }
 
     @property
@@ -187,11 +197,15 @@ class Storage:
             with self._changed:
                 self.counts.puts += 1
                 number = self._contents.put(key, moment, stamp.id_bytes, value)
+                if number and self._replicating is not None:
+                    self._replicating.replica.put(key, moment, stamp.id_bytes)
                 self._tell()
         else:
             with self._changed:
                 self.counts.deletes += 1
                 number = self._contents.delete(key, moment, stamp.id_bytes)
+                if number and self._replicating is not None:
+                    self._replicating.replica.delete(key, moment, stamp.id_bytes)
                 self._tell()
         return number
 
@@ -283,9 +297,13 @@ class Storage:
         now = time.time()
         with self._changed:
             self._next_collection = time.monotonic() + settings.garbage_collection.period
-            self._contents.collect(_ntp64(now - settings.garbage_collection.lifespan))
-            if settings.ttl is not None:
-                self._contents.expire(_ntp64(now - settings.ttl))
+            deletions = _ntp64(now - settings.garbage_collection.lifespan)
+            values = 0 if settings.ttl is None else _ntp64(now - settings.ttl)
+            self._contents.collect(deletions)
+            if values:
+                self._contents.expire(values)
+            if self._replicating is not None:
+                self._replicating.replica.forget(deletions, values)
         if self._history and self._volume is not None:
             age = settings.history_age
             try:
@@ -396,6 +414,8 @@ class Storage:
 
     def close(self) -> None:
         """Hear and answer no more, and write what is still to be written."""
+        if self._replicating is not None:
+            self._replicating.close()
         self._answers.close()
         if self._subscriber is not None and not self._session.is_closed():
             self._subscriber.undeclare()
@@ -412,6 +432,23 @@ class Storage:
             )
         if self._volume is not None:
             self._volume.close()
+
+
+def _replicating(
+    session: Session,
+    name: str,
+    settings: StorageSettings,
+    contents: Contents,
+    lock: threading.Condition,
+) -> Replicating:
+    try:
+        from zenlake.storages.replicating import Replicating
+    except ModuleNotFoundError as error:
+        if error.name != "xxhash":
+            raise
+        why = "replication needs the package xxhash: pip install 'zenlake[replication]'"
+        raise LocalError(f"storage '{name}': {why}") from None
+    return Replicating(session, name, settings, contents, lock)
 
 
 def _ntp64(seconds: float) -> int:
