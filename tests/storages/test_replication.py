@@ -7,6 +7,7 @@ from pathlib import Path
 
 import zenlake
 from tests.api.sessions import config, connected, listening, where
+from tests.cli.programs import Program, command, endpoint
 from tests.storages.test_storages import manager, memory, sqlite, values
 from tests.waiting import until
 from zenlake.replication.messages import Discovery, encode_query
@@ -109,6 +110,43 @@ def test_three_in_a_row_become_equal_though_the_ends_never_speak_directly() -> N
         middle_config = config(mode='"router"', plugins=settings, connect__endpoints=ends)
         with zenlake.open(middle_config) as middle:
             until(lambda: held(left) == held(middle) == held(right) == both)
+
+
+def test_a_router_that_is_killed_under_load_has_everything_when_it_is_back(tmp_path: Path) -> None:
+    (tmp_path / "killed.json5").write_text(
+        json.dumps({"plugins": json.loads(manager(s=sqlite(tmp_path / "v", replication=QUICK)))})
+    )
+    with listening(mode='"router"', plugins=manager(s=memory(replication=QUICK))) as left:
+
+        def router() -> Program:
+            config = str(tmp_path / "killed.json5")
+            return command("router", "-c", config, "-l", endpoint(), "-e", where(left))
+
+        with router() as first:
+            first.says("listens on")
+            until(lambda: storage(left)["digests_heard"])
+            for number in range(500):
+                left.put(f"s/{number}", str(number))
+                if number == 250:
+                    first.process.kill()
+            left.delete("s/1$*")
+        expected = {f"s/{n}": str(n) for n in range(500) if not str(n).startswith("1")}
+        until(lambda: held(left) == expected)
+        with router() as second:
+            second.says("listens on")
+            shown = "@/*/router/status/plugins/storage_manager/storages/s"
+
+            def others() -> list[int]:
+                return [
+                    json.loads(reply.ok.payload.to_string())["keys"]
+                    for reply in left.get(shown, timeout=5.0)
+                    if reply.ok is not None
+                ]
+
+            until(lambda: others() == [len(expected)])
+            # And it holds nothing that was deleted while it was dead.
+            until(lambda: '"differs": true' not in json.dumps(storage(left)["replicas"]))
+        assert held(left) == expected
 
 
 def test_storages_that_differ_in_their_settings_never_hear_of_each_other() -> None:
