@@ -98,13 +98,11 @@ def test_any_bytes_are_read_or_refused(raw: bytes, variant: int) -> None:
 @given(st.one_of(queries.map(encode_query), replies.map(encode_reply)), st.data())
 def test_a_message_cut_short_is_refused(raw: bytes, data: st.DataObject) -> None:
     cut = raw[: data.draw(st.integers(0, len(raw) - 1))]
-    for read, write in ((decode_query, encode_query), (decode_reply, encode_reply)):
-        try:
-            found = read(cut)
-        except DecodeError:
-            continue
-        # What is left may be another message, which is then all of it.
-        assert write(found) == cut  # type: ignore[operator]
+    # What is left may be another message, which is then all of it.
+    with contextlib.suppress(DecodeError):
+        assert encode_query(decode_query(cut)) == cut
+    with contextlib.suppress(DecodeError):
+        assert encode_reply(decode_reply(cut)) == cut
 
 
 def test_every_message_has_the_bytes_that_bincode_gives() -> None:

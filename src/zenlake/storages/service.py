@@ -43,6 +43,16 @@ COUNTED: Final = {
     metrics.STORAGE_DROPPED: "dropped",
     metrics.STORAGE_FAILURES: "failures",
 }
+#: The same of the replication of a storage that has one.
+REPLICATED: Final = {
+    metrics.REPLICATION_EVENTS: "events",
+    metrics.REPLICATION_DIFFERENCES: "differences",
+    metrics.REPLICATION_PUTS: "puts",
+    metrics.REPLICATION_DELETES: "deletes",
+    metrics.REPLICATION_MALFORMED: "malformed",
+    metrics.REPLICATION_REFUSED: "refused",
+    metrics.REPLICATION_FAILURES: "failures",
+}
 PATH: Final = "plugins/storage_manager"
 #: Seconds until a server that cannot be reached is tried again, doubled each time up to the last.
 RETRY: Final = (0.5, 30.0)
@@ -213,10 +223,10 @@ class Storages:
         """What its storages count."""
         for name, storage in self.running.items():
             told = storage.status()
-            for metric, member in COUNTED.items():
-                value = told[member]
-                assert isinstance(value, int | float)
-                yield metric, {"storage": name}, value
+            yield from _rows(COUNTED, told, name)
+            replication = told["replication"]
+            if isinstance(replication, dict):
+                yield from _rows(REPLICATED, replication, name)
 
     def _volumes(self) -> dict[str, str]:
         """The volumes that are configured or used, by name, with their kind."""
@@ -240,6 +250,15 @@ class Storages:
             for storage in self._running.values():
                 storage.close()
             self._running.clear()
+
+
+def _rows(
+    counted: Mapping[metrics.Metric, str], told: Mapping[str, object], name: str
+) -> Iterator[Row]:
+    for metric, member in counted.items():
+        value = told[member]
+        assert isinstance(value, int | float)
+        yield metric, {"storage": name}, value
 
 
 # ------------------------------------------------------------------------------------ options

@@ -140,9 +140,31 @@ STORAGE_DROPPED = Metric(
 STORAGE_FAILURES = Metric(
     "storage_failures", "counter", "Writes that a volume refused; they are tried again.", STORAGE
 )
+REPLICATION_EVENTS = Metric(
+    "replication_events", "gauge", "Events in the replication log of a storage.", STORAGE
+)
+REPLICATION_DIFFERENCES = Metric(
+    "replication_differences", "counter", "Digests of others that had what it lacked.", STORAGE
+)
+REPLICATION_PUTS = Metric(
+    "replication_puts", "counter", "Values that a storage took from others.", STORAGE
+)
+REPLICATION_DELETES = Metric(
+    "replication_deletes", "counter", "Deletions that a storage took from others.", STORAGE
+)
+REPLICATION_MALFORMED = Metric(
+    "replication_malformed", "counter", "Messages of others that could not be read.", STORAGE
+)
+REPLICATION_REFUSED = Metric(
+    "replication_refused", "counter", "Queries and digests beyond what is handled.", STORAGE
+)
+REPLICATION_FAILURES = Metric(
+    "replication_failures", "counter", "Alignments that ended early.", STORAGE
+)
 STORAGE_METRICS = (
     STORAGE_KEYS, STORAGE_WAITING, STORAGE_WAITING_BYTES, STORAGE_LAG, STORAGE_DROPPED,
-    STORAGE_FAILURES,
+    STORAGE_FAILURES, REPLICATION_EVENTS, REPLICATION_DIFFERENCES, REPLICATION_PUTS,
+    REPLICATION_DELETES, REPLICATION_MALFORMED, REPLICATION_REFUSED, REPLICATION_FAILURES,
 )  # fmt: skip
 
 METRICS = (
