@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
+import sys
+import termios
 import tty
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,14 @@ from tests.links.conftest import Run
 from tests.links.watching import PATIENCE, Visitors, Watched, connected
 from zenlake.errors import LinkError, LocatorError
 from zenlake.links.serial_frame import ACK, INIT, RESET, SerialDeframer, encode
+
+
+#: How long an end that is not open yet may leave a frame without an answer, in seconds.
+AGAIN = 0.05
+
+
+def _unread(fd: int) -> int:
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class Line:
@@ -48,6 +59,15 @@ class Line:
         with contextlib.suppress(BlockingIOError):
             os.write(target, os.read(source, 1024))
 
+    async def until_unread(self, size: int) -> None:
+        """Wait until so many bytes lie unread at the first end, and its reader had a chance."""
+        async with asyncio.timeout(PATIENCE):
+            while _unread(self._held[0]) < size:
+                await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert _unread(self._held[0]) == size
+
     def close(self) -> None:
         for fd in (self._a, self._b, *self._held):
             if fd >= 0:
@@ -55,7 +75,7 @@ class Line:
 
 
 class Hand:
-    """Somebody at the bare end of a line, who says frames one by one."""
+    """The bare end of a line: writes and reads frames one by one."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
@@ -75,6 +95,14 @@ class Hand:
                     self._heard += self._frames.feed(os.read(self._fd, 4096))
                 await asyncio.sleep(0.001)
         return self._heard.pop(0)
+
+    async def until_answered(self, header: int) -> tuple[int, bytes]:
+        """Say a frame again and again, for a line that is not open loses it; the first answer."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                self.say(header)
+                with contextlib.suppress(TimeoutError):
+                    return await asyncio.wait_for(self.hear(), AGAIN)
 
     def close(self) -> None:
         os.close(self._fd)
@@ -160,7 +188,7 @@ def test_who_pauses_reads_later(run: Run, line: Line) -> None:
         there.link.pause()
         here.link.send(b"later")
         here.link.send(b"too")
-        await asyncio.sleep(0.01)
+        await line.until_unread(len(encode(0, b"later") + encode(0, b"too")))
         assert there.datagrams == []
         there.link.resume()
         await there.until(lambda: there.datagrams == [b"later", b"too"])
@@ -211,11 +239,7 @@ def test_a_second_begin_ends_the_link_and_the_third_starts_another(run: Run, lin
         await there.until(lambda: bool(there.lost))
         assert "started anew" in str(there.lost[0])
         there.link.close()
-        for _ in range(100):  # what is said while the line is opened again is lost
-            hand.say(INIT)
-            await asyncio.sleep(0.01)
-            if len(visitors.came) == 2:
-                break
+        assert await hand.until_answered(INIT) == (INIT | ACK, b"\0")
         await visitors.until(2)
         hand.close()
         visitors.close()
