@@ -17,7 +17,7 @@ from bench.journal.rows import batch
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.disk.files import LocalFiles
 from zenlake.journal.serving import recall
-from zenlake.journal.serving.remember import Memory
+from zenlake.journal.serving.remember import RememberedValues
 
 STEP = 10_000
 
@@ -28,7 +28,7 @@ def remembered(home: str, *, aside: bool) -> tuple[float, int]:
         journal = Journal.open(home)
         offsets = dict(enumerate(writer.watermark.offsets))
         end = threading.Event()
-        memory = Memory(journal, LocalFiles(home), writer, lambda: offsets, end)
+        memory = RememberedValues(journal, LocalFiles(home), writer, lambda: offsets, end)
         thread = threading.Thread(target=memory.run)
         started = time.perf_counter()
         thread.start()

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from zenlake.config.model_transport import Link as LinkSettings
+from zenlake.config.model_transport import LinkSettings
 from zenlake.errors import LinkError
-from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnData, OnLink, OnLost
+from zenlake.links.link import MAX_BATCH, LinkListener, OnData, OnLink, OnLost, UnicastLink
 from zenlake.links.registry import PROTOCOLS, Protocol
 from zenlake.values.locator import EndPoint
 
@@ -20,7 +20,7 @@ from zenlake.values.locator import EndPoint
 HOLDS = 100_000
 
 
-class Wire(Link):
+class Wire(UnicastLink):
     """One end of a link."""
 
     stream = True
@@ -127,7 +127,7 @@ class Wires(LinkListener):
 
     async def connect(
         self, _to: EndPoint, loop: asyncio.AbstractEventLoop, _timeout: float, _: LinkSettings
-    ) -> Link:
+    ) -> UnicastLink:
         for _turn in range(self.random.randrange(4)):
             await asyncio.sleep(0)
         if self.listening is None:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from zenlake.cli import patience
-from zenlake.cli.patience import ERASE, Waiting
+from zenlake.cli.patience import ERASE, WaitNotice
 
 
 class Terminal(io.StringIO):
@@ -28,7 +28,7 @@ def test_a_terminal_shows_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> No
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(patience, "LONG", 0.0)
-    with Waiting("measuring") as waiting:
+    with WaitNotice("measuring") as waiting:
         assert terminal.written.wait(10)
         waiting.clear()
     assert terminal.getvalue() == f"{ERASE}measuring … 0 s{ERASE}"
@@ -37,7 +37,7 @@ def test_a_terminal_shows_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with Waiting("measuring"):
+    with WaitNotice("measuring"):
         pass
     assert terminal.getvalue() == ""
 
@@ -46,5 +46,5 @@ def test_nothing_but_a_terminal_shows_progress(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setattr(patience, "LONG", 0.0)
     before = threading.active_count()
-    with Waiting("measuring"):
+    with WaitNotice("measuring"):
         assert threading.active_count() == before

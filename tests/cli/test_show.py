@@ -62,8 +62,8 @@ def test_escaped_text_stays_in_its_line(text: str) -> None:
 
 
 def test_the_choices_are_those_of_the_api() -> None:
-    assert {one.lane() for one in options.Priority} == set(Lane)
-    assert {one.control() for one in options.Congestion} == set(CongestionControl)
+    assert {one.lane() for one in options.PriorityChoice} == set(Lane)
+    assert {one.control() for one in options.CongestionChoice} == set(CongestionControl)
     assert {one.name for one in Target} == set(QueryTarget.__members__) - {"DEFAULT"}
     assert {one.name for one in Consolidation} == set(ConsolidationMode.__members__) - {"DEFAULT"}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from zenlake.cli.natural import natural
 from zenlake.cli.show import elided
-from zenlake.cli.top import Look, Order, Row, drawn, names, rates
+from zenlake.cli.top import Look, Row, SortOrder, drawn, names, rates
 
 HOME = "aa" * 16
 ROBOTS = {number: f"{number:02x}" * 16 for number in range(1, 13)}
@@ -31,25 +31,25 @@ def test_equal_rates_are_in_the_order_of_their_keys() -> None:
 
 
 def test_each_order_has_its_own_first() -> None:
-    first = {order: rates(*looks(), order)[0][0] for order in Order}
+    first = {order: rates(*looks(), order)[0][0] for order in SortOrder}
     assert first == {
-        Order.RATE: "robot/7/pose",
-        Order.BYTES: "robot/12/pose",
-        Order.TOTAL: "robot/7/pose",
-        Order.KEY: "robot/1/pose",
+        SortOrder.RATE: "robot/7/pose",
+        SortOrder.BYTES: "robot/12/pose",
+        SortOrder.TOTAL: "robot/7/pose",
+        SortOrder.KEY: "robot/1/pose",
     }
 
 
 @given(st.integers(60, 200), st.integers(8, 60))
 def test_what_is_drawn_fits_the_screen(width: int, height: int) -> None:
-    lines = drawn(*looks(), Order.RATE, width=max(width, 78), rows=None, height=height)
+    lines = drawn(*looks(), SortOrder.RATE, width=max(width, 78), rows=None, height=height)
     assert len(lines) <= height
     assert max(len(line) for line in lines) <= max(width, 78)
     assert lines[-1].endswith("q quits")
 
 
 def test_a_terminal_of_80_by_24_shows_names_numbers_and_what_is_left_out() -> None:
-    lines = drawn(*looks(), Order.RATE, width=80, rows=None, height=24)
+    lines = drawn(*looks(), SortOrder.RATE, width=80, rows=None, height=24)
     assert lines[0] == (
         "KEY                                  FROM        SAMPLES/S    BYTES/S    SAMPLES"
     )

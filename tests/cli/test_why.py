@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zenlake.cli.why import Diagnosis, Verdict
+from zenlake.cli.why import Diagnosis, RouteVerdict
 from zenlake.config import Config
 from zenlake.node.inspection import view
 from zenlake.node.inspection.why import why
@@ -14,7 +14,7 @@ from zenlake.routing.policy import Policy
 from zenlake.testing.network import Host, Network
 
 
-def diagnosed(network: Network, key: str, *silent: str) -> Verdict:
+def diagnosed(network: Network, key: str, *silent: str) -> RouteVerdict:
     """What `zenlake why` would say if all nodes but the silent ones showed themselves."""
     hosts = [host for name, host in network.hosts.items() if name not in silent]
     pages: dict[str, Any] = {view.zid_text(host.node.zid): why(host.node, key) for host in hosts}

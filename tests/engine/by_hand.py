@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from tests.api.sessions import config
-from zenlake.engine.loop import Loop
+from zenlake.engine.loop import EventLoop
 from zenlake.engine.pump import Pump
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LinkError
-from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost
+from zenlake.links.link import MAX_BATCH, OnData, OnLost, UnicastLink
 from zenlake.wire import (
     Declare,
     DeclareSubscriber,
@@ -71,7 +71,7 @@ class Schedule:
         return timer
 
 
-class HandLoop(Loop):
+class HandLoop(EventLoop):
     """A loop whose thread is whichever thread turns it."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class HandLoop(Loop):
             self.ident = before
 
 
-class MemoryLink(Link):
+class MemoryLink(UnicastLink):
     """A link without a network: what was sent, and how much more it takes."""
 
     stream = True

@@ -161,16 +161,16 @@ def test_a_request_is_made_once_until_it_is_done() -> None:
     asked: list[SharedOutbox] = []
     request = FlushRequest(asked.append)
     box = SharedOutbox(True, 2, asked.append, lambda: False, 0.0, 0.0)
-    request.ask(box)
-    request.ask(box)
+    request.request_flush(box)
+    request.request_flush(box)
     assert asked == [box]
     request.flushed(False)
-    assert request.asked, "the link is blocked and will call"
+    assert request.requested, "the link is blocked and will call"
     request.flushed(True)
-    assert not request.asked
+    assert not request.requested
     request.streaming = True
     request.flushed(True)
-    assert request.asked
+    assert request.requested
     assert request.comes_again
     request.flushed(True)
     assert not request.comes_again

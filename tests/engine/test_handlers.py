@@ -13,12 +13,12 @@ from zenlake.engine.handlers import (
     DefaultHandler,
     FifoChannel,
     Handler,
+    HandlerStats,
     QueryQueue,
     Receiver,
     ReplyQueue,
     RingChannel,
     SampleQueue,
-    Stats,
     StatusQueue,
     TokenQueue,
 )
@@ -125,7 +125,7 @@ def test_samples_are_counted_by_what_became_of_them() -> None:
     first = handler_of(receiver).recv()
     assert isinstance(first, Sample)
     assert first.payload == b"b"
-    stats = Stats(receiver.channel)
+    stats = HandlerStats(receiver.channel)
     assert (stats.received, stats.delivered, stats.queued) == (3, 1, 1)
     assert stats.dropped == {"oldest": 1, "full": 0, "cancelled": 0}
     assert "received=3" in repr(stats)

@@ -143,9 +143,9 @@ def test_the_loop_comes_again_while_callers_fill_batches() -> None:
     outbox.request.streaming = True
     with loop.as_loop():
         client.pump.flush()
-    assert outbox.request.asked, "no thread needs to wake it"
+    assert outbox.request.requested, "no thread needs to wake it"
     loop.advance(MEANWHILE)
-    assert not outbox.request.asked
+    assert not outbox.request.requested
 
 
 def test_what_waits_is_written_before_a_link_is_closed() -> None:

@@ -25,7 +25,7 @@ def outbox(wire: Wire) -> SharedOutbox:
     """One whose flushes are asked of nobody: what is written is written by whoever fills it."""
     box = SharedOutbox(True, 2, lambda _: None, lambda: False, 0.0, 0.0)
     box.attach(wire.write, direct=True, burst=BURST)
-    box.request.asked = True
+    box.request.requested = True
     return box
 
 

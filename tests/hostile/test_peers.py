@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.testing import specs
-from zenlake.testing.network import Host, Network, Recorder, Stranger
+from zenlake.testing.network import Host, Network, SampleRecorder, Stranger
 from zenlake.testing.strategies import messages
 from zenlake.wire import (
     Close,
@@ -47,7 +47,7 @@ class Scene:
             self.network.node(name, "client", connect=["node"]) for name in ("one", "two")
         ]
         self.network.settle()
-        self.samples: Recorder = self.honest[0].subscribe("honest")
+        self.samples: SampleRecorder = self.honest[0].subscribe("honest")
         self.network.settle()
         self.rounds = 0
         self.sn = 5

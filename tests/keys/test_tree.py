@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.keys.oracle import all_expressions, expressions, keys
 from zenlake.keys.matching import includes, intersects
-from zenlake.keys.tree import Entry, KeyTree
+from zenlake.keys.tree import KeyTree, TreeEntry
 
 
 def tree_of(*exprs: str) -> KeyTree[int]:
@@ -19,7 +19,7 @@ def tree_of(*exprs: str) -> KeyTree[int]:
     return tree
 
 
-def names(entries: list[Entry[int]]) -> list[str]:
+def names(entries: list[TreeEntry[int]]) -> list[str]:
     """The keys found, sorted and with repetitions: an entry must be found once."""
     return sorted(entry.key for entry in entries)
 

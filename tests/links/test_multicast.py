@@ -11,10 +11,10 @@ import pytest
 from tests.links.conftest import Run
 from tests.links.watching import PATIENCE
 from zenlake.errors import LinkError
-from zenlake.links import Multicast
+from zenlake.links import MulticastSockets
 from zenlake.links.interfaces import Interface, interfaces
 from zenlake.links.multicast import LOOK_AGAIN
-from zenlake.scouting import Answering, Found, Scouting
+from zenlake.scouting import DiscoveredNode, HelloResponder, ScoutSender
 
 Heard = tuple[bytes, tuple[str, int], str]
 
@@ -31,7 +31,7 @@ class Ears:
 
     def __init__(self, port: int, host: str = "224.0.0.224", interface: str = "127.0.0.1") -> None:
         loop = asyncio.get_running_loop()
-        self.sockets = Multicast(loop, f"{host}:{port}", interface)
+        self.sockets = MulticastSockets(loop, f"{host}:{port}", interface)
         self.questions: list[Heard] = []
         self.answers: list[Heard] = []
         self._changed = asyncio.Event()
@@ -60,12 +60,12 @@ def test_a_question_is_heard_and_answered(run: Run, group: str, interface: str) 
     async def scene() -> None:
         port = free_port()
         asker, other = Ears(port, group, interface), Ears(port, group, interface)
-        assert asker.sockets.ask(b"anybody?") == 1
+        assert asker.sockets.send_to_group(b"anybody?") == 1
         await other.until(lambda: bool(other.questions))
         data, address, name = other.questions[0]
         assert (data, name) == (b"anybody?", "lo")
-        assert other.sockets.is_here(address)
-        other.sockets.answer(b"me", address)
+        assert other.sockets.is_local(address)
+        other.sockets.send_to(b"me", address)
         await asker.until(lambda: bool(asker.answers))
         assert asker.answers[0][0] == b"me"
         assert asker.answers[0][1][1] != port  # not from the port of the group
@@ -90,11 +90,11 @@ def test_a_group_of_ipv6_is_asked_where_there_is_a_way(run: Run) -> None:
         port = free_port()
         interface = six[0] if six else "lo"
         asker, other = Ears(port, "[ff02::224]", interface), Ears(port, "[ff02::224]", interface)
-        if asker.sockets.ask(b"anybody?"):
+        if asker.sockets.send_to_group(b"anybody?"):
             await other.until(lambda: bool(other.questions))
             data, address, name = other.questions[0]
             assert (data, name) == (b"anybody?", interface)
-            other.sockets.answer(b"me", address)
+            other.sockets.send_to(b"me", address)
             await asker.until(lambda: bool(asker.answers))
             assert asker.questions == []
         asker.sockets.close()
@@ -107,18 +107,18 @@ def test_two_nodes_find_each_other(run: Run) -> None:
     async def scene() -> None:
         port = free_port()
         asker, other = Ears(port), Ears(port)
-        scouting = Scouting(b"\x01", 2, 7)
-        answering = Answering(b"\x02", 1, lambda: ["tcp/127.0.0.1:7447"])
+        scouting = ScoutSender(b"\x01", 2, 7)
+        answering = HelloResponder(b"\x02", 1, lambda: ["tcp/127.0.0.1:7447"])
         scouting.start(0.0)
-        asker.sockets.ask(scouting.tick(0.0) or b"")
+        asker.sockets.send_to_group(scouting.tick(0.0) or b"")
         await other.until(lambda: bool(other.questions))
         question, address, _ = other.questions[0]
-        hello = answering.received(question, other.sockets.is_here(address))
+        hello = answering.received(question, other.sockets.is_local(address))
         assert hello is not None
-        other.sockets.answer(hello, address)
+        other.sockets.send_to(hello, address)
         await asker.until(lambda: bool(asker.answers))
         found = scouting.received(asker.answers[0][0], 0.0)
-        assert found == [Found(b"\x02", 1, ("tcp/127.0.0.1:7447",))]
+        assert found == [DiscoveredNode(b"\x02", 1, ("tcp/127.0.0.1:7447",))]
         asker.sockets.close()
         other.sockets.close()
 
@@ -129,17 +129,17 @@ def test_who_does_not_listen_still_asks(run: Run) -> None:
     async def scene() -> None:
         port = free_port()
         other = Ears(port)
-        quiet = Multicast(
+        quiet = MulticastSockets(
             asyncio.get_running_loop(), f"224.0.0.224:{port}", "127.0.0.1", listen=False
         )
         quiet.open(lambda *_: pytest.fail("it does not listen"), lambda *_: None)
-        other.sockets.ask(b"anybody?")
-        quiet.ask(b"you?")
+        other.sockets.send_to_group(b"anybody?")
+        quiet.send_to_group(b"you?")
         await other.until(lambda: [each[0] for each in other.questions] == [b"you?"])
         quiet.close()
         other.sockets.close()
-        assert quiet.ask(b"after the end") == 0
-        quiet.answer(b"after the end", ("127.0.0.1", port))
+        assert quiet.send_to_group(b"after the end") == 0
+        quiet.send_to(b"after the end", ("127.0.0.1", port))
 
     run(scene())
 
@@ -149,7 +149,7 @@ def test_unknown_interfaces_are_passed_over(run: Run, caplog: pytest.LogCaptureF
         port = free_port()
         with caplog.at_level(logging.WARNING, "zenlake.links"):
             ears = Ears(port, interface="nosuch0, 127.0.0.1,::1")
-        assert ears.sockets.ask(b"x") == 1
+        assert ears.sockets.send_to_group(b"x") == 1
         assert "'nosuch0'" in caplog.text
         assert "'::1'" in caplog.text  # a group of IPv4 has no use for it
         ears.sockets.close()
@@ -163,7 +163,7 @@ def test_unknown_interfaces_are_passed_over(run: Run, caplog: pytest.LogCaptureF
 def test_what_is_no_group_is_refused(run: Run, group: str) -> None:
     async def scene() -> None:
         with pytest.raises(LinkError, match="multicast group"):
-            Multicast(asyncio.get_running_loop(), group)
+            MulticastSockets(asyncio.get_running_loop(), group)
 
     run(scene())
 
@@ -174,13 +174,13 @@ def test_a_failed_join_is_a_warning(
     def refuse(*_: object) -> None:
         raise OSError(19, "No such device")
 
-    monkeypatch.setattr(Multicast, "_join", refuse)
+    monkeypatch.setattr(MulticastSockets, "_join", refuse)
 
     async def scene() -> None:
         with caplog.at_level(logging.WARNING, "zenlake.links"):
             ears = Ears(free_port())
         assert "cannot join 224.0.0.224 over lo: No such device" in caplog.text
-        assert ears.sockets.ask(b"x") == 1
+        assert ears.sockets.send_to_group(b"x") == 1
         ears.sockets.close()
 
     run(scene())
@@ -202,7 +202,7 @@ def test_auto_takes_what_is_up_and_can_do_it(run: Run, monkeypatch: pytest.Monke
     monkeypatch.setattr("zenlake.links.multicast.interfaces", lambda: tuple(present))
 
     async def scene() -> None:
-        sockets = Multicast(asyncio.get_running_loop())
+        sockets = MulticastSockets(asyncio.get_running_loop())
         wired = [("eth0", 4, "10.0.0.3"), ("wlan0", 6, "10.1.0.3")]
         assert sockets._chosen() == [("lo", 1, "127.0.0.1"), *wired]
         present[0] = present[0]._replace(multicast=False)
@@ -223,7 +223,7 @@ def test_the_nearest_interface_answers(run: Run) -> None:
         assert near is not None
         assert near.host == "127.0.0.1"
         assert ears.sockets._nearest("no address") is None
-        ears.sockets.answer(b"x", ("255.255.255.255", port))  # not allowed, and not raised
+        ears.sockets.send_to(b"x", ("255.255.255.255", port))  # not allowed, and not raised
         ears.sockets.close()
 
     run(scene())
@@ -239,16 +239,16 @@ def test_who_asks_from_this_machine_is_known_by_any_of_its_addresses(
         loop = asyncio.get_running_loop()
         now = 100.0
         monkeypatch.setattr(loop, "time", lambda: now)
-        sockets = Multicast(loop)
+        sockets = MulticastSockets(loop)
         for host in ("127.0.0.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "10.0.0.3"):
-            assert sockets.is_here((host, 1)), host
+            assert sockets.is_local((host, 1)), host
         for host in ("10.0.0.4", "192.168.0.1", "name"):
-            assert not sockets.is_here((host, 1)), host
+            assert not sockets.is_local((host, 1)), host
         # An address that came meanwhile is seen after a while, and not looked for each time.
         own[0] = own[0]._replace(addresses=(ipaddress.IPv4Address("10.0.0.4"),))
-        assert not sockets.is_here(("10.0.0.4", 1))
+        assert not sockets.is_local(("10.0.0.4", 1))
         now += LOOK_AGAIN
-        assert sockets.is_here(("10.0.0.4", 1))
-        assert not sockets.is_here(("10.0.0.3", 1))
+        assert sockets.is_local(("10.0.0.4", 1))
+        assert not sockets.is_local(("10.0.0.3", 1))
 
     run(scene())

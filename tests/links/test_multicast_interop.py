@@ -12,8 +12,8 @@ import pytest
 import zenoh
 
 from zenlake.clock import ZenohId
-from zenlake.links import Multicast
-from zenlake.scouting import Answering, Found, Scouting
+from zenlake.links import MulticastSockets
+from zenlake.scouting import DiscoveredNode, HelloResponder, ScoutSender
 
 pytestmark = pytest.mark.interop
 
@@ -54,11 +54,11 @@ def test_a_real_node_answers_our_question(mode: str, role: int) -> None:
     group = f"224.0.0.224:{free_port(socket.SOCK_DGRAM)}"
     place = f"tcp/127.0.0.1:{free_port(socket.SOCK_STREAM)}"
 
-    async def ask(matcher: int) -> list[Found]:
+    async def ask(matcher: int) -> list[DiscoveredNode]:
         loop = asyncio.get_running_loop()
-        scouting = Scouting(b"\x01", 4, matcher, period=0.1)
+        scouting = ScoutSender(b"\x01", 4, matcher, period=0.1)
         answers: asyncio.Queue[bytes] = asyncio.Queue()
-        sockets = Multicast(loop, group, "127.0.0.1", listen=False)
+        sockets = MulticastSockets(loop, group, "127.0.0.1", listen=False)
         sockets.open(lambda *_: None, lambda data, *_: answers.put_nowait(data))
         scouting.start(loop.time())
         try:
@@ -66,7 +66,7 @@ def test_a_real_node_answers_our_question(mode: str, role: int) -> None:
                 while True:
                     question = scouting.tick(loop.time())
                     if question is not None:
-                        assert sockets.ask(question) == 1
+                        assert sockets.send_to_group(question) == 1
                     assert scouting.deadline is not None
                     try:
                         async with asyncio.timeout_at(scouting.deadline):
@@ -80,7 +80,7 @@ def test_a_real_node_answers_our_question(mode: str, role: int) -> None:
 
     with opened(config(mode, group, [place])) as session:
         zid = bytes(ZenohId.parse(str(session.info.zid())))
-        assert asyncio.run(ask(role)) == [Found(zid, role, (place,))]
+        assert asyncio.run(ask(role)) == [DiscoveredNode(zid, role, (place,))]
 
 
 def test_a_real_scout_finds_us() -> None:
@@ -89,14 +89,14 @@ def test_a_real_scout_finds_us() -> None:
 
     async def be_found() -> zenoh.Hello:
         loop = asyncio.get_running_loop()
-        answering = Answering(bytes(zid), 1, lambda: ["tcp/127.0.0.1:7447"])
-        sockets = Multicast(loop, group, "127.0.0.1")
+        answering = HelloResponder(bytes(zid), 1, lambda: ["tcp/127.0.0.1:7447"])
+        sockets = MulticastSockets(loop, group, "127.0.0.1")
         found: asyncio.Queue[zenoh.Hello] = asyncio.Queue()
 
         def question(data: bytes, address: tuple[str, int], _: str) -> None:
-            hello = answering.received(data, sockets.is_here(address))
+            hello = answering.received(data, sockets.is_local(address))
             if hello is not None:
-                sockets.answer(hello, address)
+                sockets.send_to(hello, address)
 
         def heard(hello: zenoh.Hello) -> None:
             loop.call_soon_threadsafe(found.put_nowait, hello)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.config.model_transport import Link as LinkSettings
+from zenlake.config.model_transport import LinkSettings
 from zenlake.errors import LocatorError
 from zenlake.links import PROTOCOLS, check, supports
 from zenlake.links.options import only_inet, parse_integer, traffic_class

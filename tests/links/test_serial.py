@@ -17,7 +17,6 @@ from tests.links.watching import PATIENCE, Visitors, Watched, connected
 from zenlake.errors import LinkError, LocatorError
 from zenlake.links.serial_frame import ACK, INIT, RESET, SerialDeframer, encode
 
-
 #: How long an end that is not open yet may leave a frame without an answer, in seconds.
 AGAIN = 0.05
 

@@ -15,10 +15,9 @@ import pytest
 from tests.links.authority import DAY, Authority, Certificate
 from tests.links.conftest import Run
 from tests.links.watching import PATIENCE, Visitors, Watched
-from zenlake.config.model_transport import Link as LinkSettings
-from zenlake.config.model_transport import Tls
+from zenlake.config.model_transport import LinkSettings, Tls
 from zenlake.errors import ConfigError, LinkError, LocatorError
-from zenlake.links import Link, LinkListener, check, connect, listen
+from zenlake.links import LinkListener, UnicastLink, check, connect, listen
 from zenlake.links.options import shown
 from zenlake.values.locator import EndPoint
 
@@ -475,7 +474,7 @@ def test_a_side_that_does_not_speak_tls_is_named(
         writer.close()
         hall.close()
 
-        greeted: list[Link] = []
+        greeted: list[UnicastLink] = []
         loop = asyncio.get_running_loop()
         plain = await listen(EndPoint.parse("tcp/127.0.0.1:0"), loop, greeted.append)
         port = plain.locators()[0].rpartition(":")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from zenlake.links import Link, LinkListener, connect, listen
+from zenlake.links import LinkListener, UnicastLink, connect, listen
 from zenlake.values.locator import EndPoint
 
 PATIENCE = 20.0
@@ -14,7 +14,7 @@ PATIENCE = 20.0
 class Watched:
     """A started link, with all that arrived on it."""
 
-    def __init__(self, link: Link, start: bool = True) -> None:
+    def __init__(self, link: UnicastLink, start: bool = True) -> None:
         self.link = link
         self.datagrams: list[bytes] = []
         self.size = 0
@@ -71,7 +71,7 @@ class Visitors:
         self.listening = await listen(EndPoint.parse(endpoint), loop, self._on_link)
         return self.listening
 
-    def _on_link(self, link: Link) -> None:
+    def _on_link(self, link: UnicastLink) -> None:
         self.came.append(Watched(link, self._start))
         self._changed.set()
 

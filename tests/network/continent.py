@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from zenlake.keys.matching import intersects
-from zenlake.testing.network import Conditions, Host, Network, Recorder
+from zenlake.testing.network import Conditions, Host, Network, SampleRecorder
 
 KEYS = ["a/1", "a/2", "a/*", "b/1", "b/**", "**"]
 PUBLISHED = ["a/1", "a/2", "b/1", "a/*"]
@@ -21,7 +21,7 @@ class Continent:
         self.clients: list[Host] = []
         #: Whose client is whose.
         self.home: dict[str, str] = {}
-        self.subscriptions: list[tuple[Host, str, Recorder]] = []
+        self.subscriptions: list[tuple[Host, str, SampleRecorder]] = []
         self.tokens: list[tuple[Host, str, object]] = []
         self._names = 0
         self._sent = 0

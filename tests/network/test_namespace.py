@@ -7,7 +7,7 @@ import pytest
 from tests.network.test_policy import seen
 from tests.routing.policies import policy_of
 from zenlake.routing.policy import KINDS
-from zenlake.testing.network import Host, Network, Recorder, Replier, Statuses
+from zenlake.testing.network import Host, Network, Replier, SampleRecorder, Statuses
 
 SITE = policy_of(namespace="site/a")
 
@@ -146,7 +146,7 @@ def test_options_of_publications_are_what_the_configuration_says() -> None:
 
 def test_what_is_of_the_node_itself_is_in_no_namespace() -> None:
     network, within, without = pair("peer")
-    heard, replier = Recorder(), Replier(within.node, "@/node/x", b"answer")
+    heard, replier = SampleRecorder(), Replier(within.node, "@/node/x", b"answer")
     within.node.local.queryable("@/node/**", replier, False, no_namespace=True)
     subscriber = within.node.local.subscribe("@/node/config/**", heard, no_namespace=True)
     network.settle()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zenlake.testing.network import Conditions, Host, Network, Recorder
+from zenlake.testing.network import Conditions, Host, Network, SampleRecorder
 
 
 def mesh(network: Network, count: int, **options: Any) -> list[Host]:
@@ -200,7 +200,9 @@ def test_a_silent_death_is_noticed_after_the_lease_and_takes_everything_with_it(
 
 def all_pairs_deliver_once(network: Network, hosts: list[Host], round_: str) -> None:
     """Everybody publishes; everybody hears everybody once, and nothing else."""
-    samples: dict[str, Recorder] = {host.name: host.subscribe(f"{round_}/*") for host in hosts}
+    samples: dict[str, SampleRecorder] = {
+        host.name: host.subscribe(f"{round_}/*") for host in hosts
+    }
     network.settle()
     for host in hosts:
         host.put(f"{round_}/{host.name}", host.name.encode())

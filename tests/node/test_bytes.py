@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zenlake.node.entities import ANY, Publication
-from zenlake.testing.network import Answers, Host, Network, Recorder, Statuses, Stranger
+from zenlake.testing.network import Host, Network, ReplyRecorder, SampleRecorder, Statuses, Stranger
 from zenlake.wire import (
     Declare,
     DeclareFinal,
@@ -350,5 +350,5 @@ def test_everything_is_ended_when_a_node_closes(line: Line) -> None:
     assert replier.ended
     assert watcher.ended
     assert (answers.finals, alive.finals) == (1, 1)
-    assert isinstance(answers, Answers)
-    assert isinstance(samples, Recorder)
+    assert isinstance(answers, ReplyRecorder)
+    assert isinstance(samples, SampleRecorder)

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zenlake.node.inspection import view
-from zenlake.routing.regions import CLIENT, PEER, Filter, Subregion
+from zenlake.routing.regions import CLIENT, PEER, RegionFilter, Subregion
 from zenlake.testing.network import Host, Network
-from zenlake.testing.recorders import Recorder
+from zenlake.testing.recorders import SampleRecorder
 
-HALLS = (Subregion((Filter(names=("one",)),)), Subregion((Filter(names=("two",)),)))
-PLANT = (Subregion((Filter(names=("plant",)),)),)
+HALLS = (Subregion((RegionFilter(names=("one",)),)), Subregion((RegionFilter(names=("two",)),)))
+PLANT = (Subregion((RegionFilter(names=("plant",)),)),)
 MAIN: dict[str, Any] = {
     "region_name": "main",
-    "south": (Subregion((Filter(names=("main",), negated=True),)),),
+    "south": (Subregion((RegionFilter(names=("main",), negated=True),)),),
 }
 LEADER, SECOND = b"\x09" * 16, b"\x08" * 16
 
@@ -27,7 +27,7 @@ Plan = dict[str, tuple[str, str, dict[str, Any]]]
 #: Networks, by what is special about them: name → (mode, connected to, settings).
 PLANS: dict[str, Plan] = {
     "two halls of one router": {
-        "g": ("router", "", {"south": (*HALLS, Subregion((Filter(roles=(CLIENT,)),)))}),
+        "g": ("router", "", {"south": (*HALLS, Subregion((RegionFilter(roles=(CLIENT,)),)))}),
         "a": ("peer", "g", {"region_name": "one"}),
         "b": ("peer", "g", {"region_name": "one"}),
         "c": ("peer", "g", {"region_name": "two"}),
@@ -43,7 +43,7 @@ PLANS: dict[str, Plan] = {
     },
     "clients that serve": {
         "r": ("router", "", {}),
-        "g": ("client", "r", {"south": (Subregion((Filter(roles=(PEER, CLIENT)),)),)}),
+        "g": ("client", "r", {"south": (Subregion((RegionFilter(roles=(PEER, CLIENT)),)),)}),
         "a": ("peer", "g", {}),
         "b": ("client", "g", {}),
         "c": ("client", "r", {}),
@@ -102,7 +102,7 @@ def regions(host: Host) -> dict[str, str]:
 
 
 def everybody_hears_everybody_once(network: Network, hosts: dict[str, Host]) -> None:
-    heard: dict[str, Recorder] = {}
+    heard: dict[str, SampleRecorder] = {}
     for name, host in hosts.items():
         heard[name] = host.subscribe("x/*")
         host.queryable(f"q/{name}", name.encode())
@@ -130,7 +130,7 @@ def test_what_crosses_a_border_arrives_once(name: str) -> None:
 
 
 def named(*names: str) -> tuple[Subregion, ...]:
-    return tuple(Subregion((Filter(names=(name,)),)) for name in names)
+    return tuple(Subregion((RegionFilter(names=(name,)),)) for name in names)
 
 
 def nested(random: Random) -> Plan:

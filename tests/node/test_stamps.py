@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.clock import Hlc, ZenohId
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 from zenlake.wire.codec_zenoh import Put, Timestamp
 
 NOW = 1_700_000_000
 
 
-def stamps(drop_future: bool = False) -> Stamps:
-    return Stamps(Hlc(ZenohId(b"\x01")), lambda: NOW * 10**9, drop_future)
+def stamps(drop_future: bool = False) -> Timestamper:
+    return Timestamper(Hlc(ZenohId(b"\x01")), lambda: NOW * 10**9, drop_future)
 
 
 def test_a_value_without_a_time_is_given_one_of_ours() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.keys.oracle import expressions
 from tests.routing.policies import access_control, applying, policy_of, rule, subject
-from zenlake.routing.policy import EGRESS, INGRESS, KINDS, Gate, Policy, Subject, Verdict
+from zenlake.routing.policy import EGRESS, INGRESS, KINDS, Gate, Policy, PolicyVerdict, Subject
 from zenlake.routing.policy.gate import REMEMBERED
 from zenlake.testing.strategies import messages
 from zenlake.wire.codec_declare import (
@@ -73,8 +73,8 @@ def test_a_flow_in_which_nothing_is_refused_has_no_gate() -> None:
 
 def test_what_is_allowed_passes_and_what_is_denied_is_dropped() -> None:
     one = gate(walled())
-    assert one.judge(put(), "open/x", 0.0) is Verdict.PASS
-    assert one.judge(put(), "closed/x", 0.0) is Verdict.DROP
+    assert one.judge(put(), "open/x", 0.0) is PolicyVerdict.PASS
+    assert one.judge(put(), "closed/x", 0.0) is PolicyVerdict.DROP
 
 
 def test_a_refused_request_is_owed_a_final_by_whatever_refused_it() -> None:
@@ -87,27 +87,29 @@ def test_a_refused_request_is_owed_a_final_by_whatever_refused_it() -> None:
     for section in sections:
         for flow in (INGRESS, EGRESS):
             assert gate(policy_of(**section), flow).judge(request, "a", 0.0) is (
-                Verdict.RESPONSE_FINAL
+                PolicyVerdict.RESPONSE_FINAL
             )
 
 
 def test_a_refused_interest_is_owed_a_final() -> None:
     one = gate(walled())
     interest = Interest(mode=1, id=1, tokens=True, restricted=True, scope=1)
-    assert one.judge(interest, "closed/x", 0.0) is Verdict.DECLARE_FINAL
-    assert one.judge(interest, "open/x", 0.0) is Verdict.PASS
+    assert one.judge(interest, "closed/x", 0.0) is PolicyVerdict.DECLARE_FINAL
+    assert one.judge(interest, "open/x", 0.0) is PolicyVerdict.PASS
 
 
 def test_an_interest_in_every_token_there_is_needs_more_than_rules_can_say() -> None:
     unrestricted = Interest(mode=3, id=1, tokens=True)
     everything = gate(walled("deny", rule("r", "allow", "**")))
-    assert everything.judge(unrestricted, "", 0.0) is Verdict.DECLARE_FINAL
-    assert everything.judge(Interest(mode=3, id=1, subscribers=True), "", 0.0) is Verdict.PASS
+    assert everything.judge(unrestricted, "", 0.0) is PolicyVerdict.DECLARE_FINAL
+    assert everything.judge(Interest(mode=3, id=1, subscribers=True), "", 0.0) is PolicyVerdict.PASS
 
 
 def test_an_error_without_a_key_is_dropped() -> None:
     error = Response(id=1, scope=0, body=Err(payload=b""))
-    assert gate(walled("deny", rule("r", "allow", "**"))).judge(error, "", 0.0) is Verdict.DROP
+    assert (
+        gate(walled("deny", rule("r", "allow", "**"))).judge(error, "", 0.0) is PolicyVerdict.DROP
+    )
 
 
 def test_what_is_not_filtered_passes_a_closed_gate() -> None:
@@ -117,7 +119,7 @@ def test_what_is_not_filtered_passes_a_closed_gate() -> None:
         Declare(body=DeclareFinal()),
         Interest(mode=0, id=1),
     ):
-        assert one.judge(message, "a", 0.0) is Verdict.PASS
+        assert one.judge(message, "a", 0.0) is PolicyVerdict.PASS
     assert one.counters.denied == 0
 
 
@@ -126,24 +128,24 @@ def test_an_undeclaration_by_number_passes_and_one_by_key_is_judged() -> None:
     key = KeyExt(scope=1, sender_mapping=True)
     by_number = Declare(body=UndeclareSubscriber(id=1))
     by_key = Declare(body=UndeclareSubscriber(id=1, key=key))
-    assert one.judge(by_number, "", 0.0) is Verdict.PASS
-    assert one.judge(by_key, "closed", 0.0) is Verdict.DROP
-    assert one.judge(by_key, "open/x", 0.0) is Verdict.PASS
-    assert one.judge(Declare(body=DeclareSubscriber(id=1, scope=1)), "", 0.0) is Verdict.DROP
+    assert one.judge(by_number, "", 0.0) is PolicyVerdict.PASS
+    assert one.judge(by_key, "closed", 0.0) is PolicyVerdict.DROP
+    assert one.judge(by_key, "open/x", 0.0) is PolicyVerdict.PASS
+    assert one.judge(Declare(body=DeclareSubscriber(id=1, scope=1)), "", 0.0) is PolicyVerdict.DROP
 
 
 def test_payload_and_attachment_count_together() -> None:
     filters = [{"messages": ["put"], "key_exprs": ["**"], "size_limit": 3}]
     one = gate(policy_of(low_pass_filter=filters))
-    assert one.judge(put(b"ab", b"c"), "a", 0.0) is Verdict.PASS
-    assert one.judge(put(b"ab", b"cd"), "a", 0.0) is Verdict.DROP
+    assert one.judge(put(b"ab", b"c"), "a", 0.0) is PolicyVerdict.PASS
+    assert one.judge(put(b"ab", b"cd"), "a", 0.0) is PolicyVerdict.DROP
 
 
 @given(messages(PAGE), st.one_of(expressions(3), st.text(max_size=8)))
 def test_any_message_on_any_text_gets_a_verdict(message: Message, key: str) -> None:
     one = gate(EVERYTHING)
     told = one.judge(message, key, 0.0)
-    assert (told is Verdict.PASS) is (sum(one.counters.to_dict().values()) == 0)
+    assert (told is PolicyVerdict.PASS) is (sum(one.counters.to_dict().values()) == 0)
     assert -1 <= one.qos(message, key, True) <= 0xFF
 
 

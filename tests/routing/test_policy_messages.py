@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from zenlake.routing.policy import KINDS, UNFILTERED, Verdict, kind_of
+from zenlake.routing.policy import KINDS, UNFILTERED, PolicyVerdict, kind_of
 from zenlake.routing.policy.messages import (
     attachment_size,
     flows_of,
@@ -96,11 +96,11 @@ def test_every_kind_is_some_message() -> None:
 
 @pytest.mark.parametrize("message", [message for message, _ in FILTERED])
 def test_whoever_waits_for_an_end_gets_one(message: Message) -> None:
-    expected = Verdict.DROP
+    expected = PolicyVerdict.DROP
     if isinstance(message, Request):
-        expected = Verdict.RESPONSE_FINAL
+        expected = PolicyVerdict.RESPONSE_FINAL
     elif isinstance(message, Interest):
-        expected = Verdict.DECLARE_FINAL
+        expected = PolicyVerdict.DECLARE_FINAL
     assert refusal_of(message) is expected
 
 
@@ -149,4 +149,4 @@ def test_any_message_at_all_can_be_asked_about(message: Message) -> None:
     assert UNFILTERED <= kind_of(message) < len(KINDS)
     assert payload_size(message) >= 0
     assert attachment_size(message) >= 0
-    assert refusal_of(message) is not Verdict.PASS
+    assert refusal_of(message) is not PolicyVerdict.PASS

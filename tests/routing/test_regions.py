@@ -21,8 +21,8 @@ from zenlake.routing.regions import (
     PEER,
     ROUTER,
     UNSAID,
-    Filter,
-    Place,
+    Placement,
+    RegionFilter,
     Subregion,
     Traits,
     bound,
@@ -76,23 +76,23 @@ FILTERS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("traits", "matches"), FILTERS)
 def test_a_filter_is_about_those_with_all_its_traits(traits: dict[str, Any], matches: bool) -> None:
-    assert Filter(**traits).matches(ME) == matches
+    assert RegionFilter(**traits).matches(ME) == matches
 
 
 def test_who_names_no_region_is_in_none() -> None:
-    assert not Filter(names=("hall",)).matches(Traits(b"\x07", PEER, "", ()))
-    assert Filter(names=("hall",), negated=True).matches(Traits(b"\x07", PEER, "", ()))
+    assert not RegionFilter(names=("hall",)).matches(Traits(b"\x07", PEER, "", ()))
+    assert RegionFilter(names=("hall",), negated=True).matches(Traits(b"\x07", PEER, "", ()))
 
 
 def test_every_interface_of_a_link_has_to_be_listed() -> None:
-    listed = Filter(interfaces=("eth0",))
+    listed = RegionFilter(interfaces=("eth0",))
     assert not listed.matches(Traits(b"\x07", PEER, "", ("eth0", "eth1")))
     # A link that cannot tell is taken to be anywhere, as Eclipse's nodes take it.
     assert listed.matches(Traits(b"\x07", PEER, "", ()))
 
 
 def test_the_first_subregion_that_holds_it_has_it() -> None:
-    hall = Subregion((Filter(names=("yard",)), Filter(names=("hall",))))
+    hall = Subregion((RegionFilter(names=("yard",)), RegionFilter(names=("hall",))))
     everyone = Subregion()
     nobody = Subregion(())
     assert claimed(ROUTER, None, ME) == UNSAID
@@ -173,8 +173,8 @@ def filtered(
     zids: tuple[bytes, ...] | None,
     names: tuple[str, ...] | None,
     negated: bool,
-) -> Filter:
-    return Filter(roles, None, zids, names, negated)
+) -> RegionFilter:
+    return RegionFilter(roles, None, zids, names, negated)
 
 
 def subregions() -> st.SearchStrategy[tuple[Subregion, ...] | None]:
@@ -207,7 +207,7 @@ def test_both_sides_come_to_the_same_end(
         claims = [claimed(modes[at], lists[at], traits[1 - at]) for at in (0, 1)]
     except HandshakeError:
         return
-    found: list[Place | None] = []
+    found: list[Placement | None] = []
     for at in (0, 1):
         try:
             found.append(place(modes[at], modes[1 - at], claims[at], bound(claims[1 - at])))

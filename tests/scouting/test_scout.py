@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.scouting import Answering, Found, Scouting, is_loopback
+from zenlake.scouting import DiscoveredNode, HelloResponder, ScoutSender, is_loopback
 from zenlake.scouting.scout import MAX_HELLO_BYTES
 from zenlake.wire import Hello, Scout, read_scouting, write
 
@@ -13,8 +13,8 @@ OTHER = b"\xaa\xbb"
 ROUTER, PEER, CLIENT = 1, 2, 4
 
 
-def scouting(matcher: int = 7) -> Scouting:
-    return Scouting(ME, PEER, matcher)
+def scouting(matcher: int = 7) -> ScoutSender:
+    return ScoutSender(ME, PEER, matcher)
 
 
 def hello(zid: bytes = OTHER, code: int = 0, locators: tuple[str, ...] = ("tcp/a:1",)) -> bytes:
@@ -61,7 +61,7 @@ def test_a_new_start_begins_with_the_short_interval() -> None:
 @pytest.mark.parametrize(("code", "role"), [(0, ROUTER), (1, PEER), (2, CLIENT)])
 def test_an_answer_tells_who_is_where(code: int, role: int) -> None:
     found = scouting().received(hello(code=code, locators=("tcp/a:1", "udp/b:2")), 0.0)
-    assert found == [Found(OTHER, role, ("tcp/a:1", "udp/b:2"))]
+    assert found == [DiscoveredNode(OTHER, role, ("tcp/a:1", "udp/b:2"))]
 
 
 def test_the_golden_hello_is_understood() -> None:
@@ -95,7 +95,7 @@ def test_what_cannot_be_decoded_is_counted() -> None:
 @given(st.binary(max_size=200))
 def test_no_datagram_can_hurt(datagram: bytes) -> None:
     machine = scouting()
-    answering = Answering(ME, PEER, lambda: ["tcp/1.2.3.4:5"])
+    answering = HelloResponder(ME, PEER, lambda: ["tcp/1.2.3.4:5"])
     assert len(machine.received(datagram, 0.0)) <= 1
     answer = answering.received(datagram, True)
     assert answer is None or isinstance(read_scouting(answer), Hello)
@@ -110,7 +110,7 @@ def test_no_datagram_can_hurt(datagram: bytes) -> None:
 def test_it_never_asks_sooner_than_the_interval_allows(
     steps: list[float], period: float, longest: float
 ) -> None:
-    machine = Scouting(ME, PEER, 7, period=period, max_period=longest)
+    machine = ScoutSender(ME, PEER, 7, period=period, max_period=longest)
     now, last = 0.0, None
     machine.start(now)
     for step in steps:
@@ -126,15 +126,17 @@ def test_it_never_asks_sooner_than_the_interval_allows(
 def test_only_those_who_look_for_the_role_are_answered(
     matcher: int, role: int, version: int
 ) -> None:
-    answering = Answering(ME, role, lambda: ["tcp/1.2.3.4:5"])
+    answering = HelloResponder(ME, role, lambda: ["tcp/1.2.3.4:5"])
     answer = answering.received(write(Scout(version=version, what=matcher, zid=OTHER)), False)
     assert (answer is not None) == (matcher & role != 0)
     if answer is not None:
-        assert scouting_of_other().received(answer, 0.0) == [Found(ME, role, ("tcp/1.2.3.4:5",))]
+        assert scouting_of_other().received(answer, 0.0) == [
+            DiscoveredNode(ME, role, ("tcp/1.2.3.4:5",))
+        ]
 
 
-def scouting_of_other() -> Scouting:
-    return Scouting(OTHER, PEER, 7)
+def scouting_of_other() -> ScoutSender:
+    return ScoutSender(OTHER, PEER, 7)
 
 
 def test_loopback_is_told_to_this_machine_only() -> None:
@@ -145,7 +147,7 @@ def test_loopback_is_told_to_this_machine_only() -> None:
         "unixsock-stream/a",
         "tcp/[fd::2]:1",
     ]
-    answering = Answering(ME, PEER, lambda: places)
+    answering = HelloResponder(ME, PEER, lambda: places)
     near = answering.received(bytes.fromhex("010907"), True)
     far = answering.received(bytes.fromhex("010907"), False)
     assert near is not None
@@ -155,13 +157,13 @@ def test_loopback_is_told_to_this_machine_only() -> None:
 
 
 def test_a_node_that_has_nothing_to_tell_is_silent() -> None:
-    assert Answering(ME, PEER, list).received(bytes.fromhex("010907"), True) is None
-    only_near = Answering(ME, PEER, lambda: ["tcp/127.0.0.1:1"])
+    assert HelloResponder(ME, PEER, list).received(bytes.fromhex("010907"), True) is None
+    only_near = HelloResponder(ME, PEER, lambda: ["tcp/127.0.0.1:1"])
     assert only_near.received(bytes.fromhex("010907"), False) is None
 
 
 def test_an_answer_fits_one_packet() -> None:
-    answering = Answering(ME, PEER, lambda: [f"tcp/10.0.0.{i}:7447" for i in range(255)])
+    answering = HelloResponder(ME, PEER, lambda: [f"tcp/10.0.0.{i}:7447" for i in range(255)])
     answer = answering.received(bytes.fromhex("010907"), False)
     assert answer is not None
     assert len(answer) <= MAX_HELLO_BYTES

@@ -14,7 +14,7 @@ import zenlake
 from tests.api.sessions import listening, where
 from tests.spark.rows import MIDNIGHT, row, write_journal
 from zenlake.journal import Journal
-from zenlake.journal.serving.serve import Answers, Documents
+from zenlake.journal.serving.serve import Documents, JournalReplies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +108,7 @@ def test_a_journal_behind_the_network_streams_into_it_again(
     write_journal(tmp_path / "robots", rows, partitions=2)
     journal = Journal.open(tmp_path / "robots")
     documents = Documents(journal.watermark, dict, dict)
-    answers = Answers(
+    answers = JournalReplies(
         router, journal, documents, None, lambda: None, [], time=False, complete=False
     )
     heard = Heard(router, "in/**")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.supervise.test_telling import status
 from zenlake.supervise import listening, openmetrics
 from zenlake.supervise.listening import CONNECTIONS, Server, fetch
-from zenlake.supervise.requests import MOST, Page, Refusal, Request, answer, parse, reply
+from zenlake.supervise.requests import MOST, HttpPage, HttpRequest, Refusal, answer, parse, reply
 
-PAGES = {"/health": lambda: Page(200, "text/plain", "well\n")}
+PAGES = {"/health": lambda: HttpPage(200, "text/plain", "well\n")}
 HOSTS = {"localhost", "127.0.0.1", "[::1]"}
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,11 +66,11 @@ def test_no_bytes_do_anything_but_wait_or_be_refused(data: bytes) -> None:
         found = parse(data)
     except Refusal:
         return
-    assert found is None or isinstance(found, Request)
+    assert found is None or isinstance(found, HttpRequest)
 
 
 def test_an_answer_is_whole_and_a_head_has_no_body() -> None:
-    page = Page(503, "text/plain", "the lake is resting\n")
+    page = HttpPage(503, "text/plain", "the lake is resting\n")
     whole = reply(page)
     assert whole.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
     assert b"Content-Length: 20\r\n" in whole

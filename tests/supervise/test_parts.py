@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.supervise.parts import Order, Part, Policy, State
+from zenlake.supervise.parts import Order, Part, RestartPolicy, State
 
-POLICY = Policy(patience=30, silence=10, pause=0.5, longest=8, steady=60)
+POLICY = RestartPolicy(patience=30, silence=10, pause=0.5, longest=8, steady=60)
 
 
 def started(now: float = 0.0) -> Part:

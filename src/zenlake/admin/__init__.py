@@ -1,6 +1,6 @@
 """The admin space: a node shows itself under `@/<zid>/<whatami>`, and takes changes there.
 
-documents   which records answer a question, and what is in them
+documents   which records match a query, and what is in them
 loopback    whether a link stays within this machine
 reload      what can be changed while a node runs
 space       the queryable and the subscriber, on a thread of their own

@@ -1,8 +1,8 @@
-"""Which records of a node answer a question about its admin space, and what is in them.
+"""Which records of a node match a query about its admin space, and what is in them.
 
-Records that Eclipse's nodes have answer any expression that meets their keys. Those of our own
-(`config`, `traffic`, `why`) answer only who names them, so that `@/**` gives what it gives
-everywhere.
+Records that Eclipse's nodes have too match any expression that intersects their keys. Those of our
+own (`config`, `traffic`, `why`) are given only to a query that names them, so that `@/**` gives
+what it gives everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zenlake.config.problem import InvalidConfig
 from zenlake.keys import Parameters
 from zenlake.keys.matching import intersects
 from zenlake.node.inspection import view
-from zenlake.node.inspection.metrics import Row, Wanted, openmetrics
+from zenlake.node.inspection.metrics import MetricSelection, Row, openmetrics
 from zenlake.node.inspection.why import why
 from zenlake.node.node import Node
 
@@ -28,7 +28,7 @@ JSON = "application/json"
 TEXT = "text/plain"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-#: How many rows of traffic are told unless the question says otherwise, and at most.
+#: How many rows of traffic are told unless the query says otherwise, and at most.
 ROWS = 1000
 MOST_ROWS = 100_000
 
@@ -55,7 +55,7 @@ class Facts:
 
 
 def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator[Document]:
-    """The records that answer a question; nobody changes the node meanwhile."""
+    """The records that match a query; the node's lock is held."""
     above = view.root(node)
     wanted = Parameters(parameters)
     if intersects(asked, above):
@@ -101,7 +101,7 @@ def json_document(key: str, content: object) -> Document:
 def _metrics(node: Node, key: str, parameters: Parameters, facts: Facts) -> Document:
     text = openmetrics(
         node,
-        Wanted(
+        MetricSelection(
             per_transport=_flag(parameters, "per_transport", True),
             per_link=_flag(parameters, "per_link", True),
             per_key=_flag(parameters, "per_key", True),

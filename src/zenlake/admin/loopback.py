@@ -15,7 +15,7 @@ def stays_within(src: str, dst: str) -> bool:
     """Whether both ends of a link are on this machine.
 
     They are if the far end has a loopback address, or the very address of the near end: then
-    somebody here has connected to an address of this machine that others can use, too.
+    a node here has connected to an address of this machine that others can use, too.
     """
     if dst.partition("/")[0] in WITHIN:
         return True

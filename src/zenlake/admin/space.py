@@ -1,7 +1,7 @@
 """The admin space of a running node: its queryable, its subscriber, and the thread behind them.
 
-Questions and changes come while the node's lock is held, and are only noted then. The thread
-answers them, so that a long answer does not keep the node from its work. It ends with the node.
+Queries and changes come while the node's lock is held, and are only noted then. The thread
+answers them, so that a long reply does not keep the node from its work. It ends with the node.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zenlake.admin")
 
-#: Questions and changes that wait; what comes while so many do is refused.
+#: Queries and changes that wait; what comes while so many do is refused.
 WAITING: Final = 256
-#: Records in one answer: whoever wants to see more asks for less at a time.
+#: Records in one reply: whoever wants to see more asks for less at a time.
 RECORDS: Final = 10_000
-#: How long an answer waits for room on its way, in seconds, and for how long it looks away.
+#: How long a reply waits for room in the outbox, in seconds, and the pause between two looks.
 PATIENCE: Final = 2.0
 PAUSE: Final = 0.002
 
@@ -76,7 +76,7 @@ class AdminSpace:
     # ---------------------------------------------------------- with the node's lock held
 
     def received(self, query: IncomingQuery) -> None:
-        """Somebody wants to see something."""
+        """A query came for a record."""
         why = self._unwilling(query)
         if why:
             self.refuse(why)
@@ -85,7 +85,7 @@ class AdminSpace:
             self._waiting.put(query)
 
     def changed(self, sample: Sample) -> None:
-        """Somebody wants something changed."""
+        """A sample came that changes the configuration."""
         if self._waiting.qsize() >= WAITING:
             self.refuse("busy")
         else:
@@ -194,12 +194,12 @@ def _bounded(found: Iterable[Document]) -> Iterable[Document]:
 
 
 def came_from_within(node: Node, query: IncomingQuery) -> bool:
-    """Whether a question came from this node itself, or over a link within this machine."""
+    """Whether a query came from this node itself, or over a link within this machine."""
     face = query.branch.query.source
     if face.role == LOCAL:
         return True
     neighbour = node.by_zid.get(face.zid)
-    # Of a session with several links it is not known which one a question took.
+    # Of a session with several links it is not known which one a query took.
     return neighbour is not None and all(
         stays_within(link.src, link.dst) for link in view.links(neighbour)
     )

@@ -14,7 +14,7 @@ from zenlake.api.entity import Beside, Called, Queued
 from zenlake.api.entity import Declared as SyncDeclared
 from zenlake.api.entity import Receiving as SyncReceiving
 from zenlake.engine.channel import Channel
-from zenlake.engine.handlers import Callback, Stats
+from zenlake.engine.handlers import Callback, HandlerStats
 from zenlake.engine.tasks import emptying
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Receiving(Declared[R], Generic[R, T]):
         return self._handler
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> HandlerStats:
         """What was received, delivered and dropped so far."""
         stats = self._inner.stats
         if not self._inner._receiver.is_callback:
@@ -188,12 +188,12 @@ def is_task(given: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(function.__call__)
 
 
-def here(given: Given[T]) -> Any:
+def on_this_loop(given: Given[T]) -> Any:
     """A handler in the form for a node that runs on this loop: a function is called at once."""
     if is_task(given):
         return None
     if isinstance(given, tuple) and len(given) == 2:
-        return (here(given[0]), given[1])
+        return (on_this_loop(given[0]), given[1])
     if isinstance(given, Callback):
         return Callback(given.callback, given.drop, indirect=False)
     if callable(given):

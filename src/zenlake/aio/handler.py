@@ -74,7 +74,7 @@ class Handler(Generic[T]):
             self._share.renew()
 
     def _iterate(self, owner: object) -> AsyncGenerator[T, None]:
-        """All items; `owner` lives as long as somebody iterates."""
+        """All items; `owner` lives as long as the iteration."""
         items = self._items(owner)
         # A loop finalises generators that were left early by tasks of its own, later. This one
         # has nothing to wait for at its end, and so is closed on the spot: it is begun where it
@@ -101,7 +101,7 @@ class Handler(Generic[T]):
             taken = 0
             if not back_pressure.watched:
                 # Nobody waits for room, or for an item: these are taken without a call. None is
-                # kept here by a name: who lets go of a question has finalised it.
+                # kept here by a name: who lets go of a query has finalised it.
                 try:
                     while items and not wakers and taken < CHECK_EVERY:
                         if items[0].__class__ is Heavy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zenlake.aio.entity import Declaring, Given, Receiving, here
+from zenlake.aio.entity import Declaring, Given, Receiving, on_this_loop
 from zenlake.api.info import Link, LinkEvent, Transport, TransportEvent
 from zenlake.api.info import LinkEventsListener as SyncLinkEventsListener
 from zenlake.api.info import TransportEventsListener as SyncTransportEventsListener
@@ -61,7 +61,9 @@ class SessionInfo:
         """
 
         async def declare() -> TransportEventsListener:
-            inner = self._inner.declare_transport_events_listener(here(handler), history=history)
+            inner = self._inner.declare_transport_events_listener(
+                on_this_loop(handler), history=history
+            )
             return TransportEventsListener(self._session, inner, handler)
 
         return Declaring(declare())
@@ -75,7 +77,7 @@ class SessionInfo:
         """
 
         async def declare() -> LinkEventsListener:
-            inner = self._inner.declare_link_events_listener(here(handler), history=history)
+            inner = self._inner.declare_link_events_listener(on_this_loop(handler), history=history)
             return LinkEventsListener(self._session, inner, handler)
 
         return Declaring(declare())

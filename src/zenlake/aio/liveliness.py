@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zenlake.aio.entity import Declared, Declaring, Given, here
+from zenlake.aio.entity import Declared, Declaring, Given, on_this_loop
 from zenlake.aio.querier import Replies, ask
 from zenlake.aio.subscribe import Subscriber
 from zenlake.api.liveliness import LivelinessToken as SyncLivelinessToken
@@ -19,7 +19,7 @@ __all__ = ["Liveliness", "LivelinessToken"]
 
 
 class LivelinessToken(Declared[SyncLivelinessToken]):
-    """Says that somebody is alive, until it is undeclared or the session ends in any way."""
+    """A liveliness token: alive until it is undeclared or the session ends."""
 
 
 class Liveliness:
@@ -55,7 +55,7 @@ class Liveliness:
         """
 
         async def declare() -> Subscriber:
-            inner = self._inner.declare_subscriber(key_expr, here(handler), history=history)
+            inner = self._inner.declare_subscriber(key_expr, on_this_loop(handler), history=history)
             return Subscriber(self._session, inner, handler)
 
         return Declaring(declare())

@@ -1,10 +1,10 @@
-"""Being told whether anybody listens or answers."""
+"""Listeners to the matching status of publishers and queriers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zenlake.aio.entity import Declaring, Given, Receiving, here
+from zenlake.aio.entity import Declaring, Given, Receiving, on_this_loop
 from zenlake.api.matching import MatchingListener as SyncMatchingListener
 from zenlake.api.matching import MatchingStatus
 
@@ -22,10 +22,10 @@ class MatchingListener(Receiving[SyncMatchingListener[Any], MatchingStatus]):
 def watch(
     session: Session, entity: Publication | LocalQuerier, given: Given[MatchingStatus]
 ) -> Declaring[MatchingListener]:
-    """Begin to listen; told at once if somebody matches already."""
+    """Begin to listen; told at once if the status is true already."""
 
     async def declare() -> MatchingListener:
-        inner = SyncMatchingListener._watch(session._inner, entity, here(given))
+        inner = SyncMatchingListener._watch(session._inner, entity, on_this_loop(given))
         return MatchingListener(session, inner, given)
 
     return Declaring(declare())

@@ -33,7 +33,7 @@ __all__ = ["Publisher"]
 
 
 class Sending:
-    """The way of what a session publishes: waits for room, and keeps nobody from their turn."""
+    """Sends what a session publishes: waits for room, and lets other tasks run in between."""
 
     def __init__(self) -> None:
         """One for a session."""
@@ -50,7 +50,7 @@ class Sending:
             await wait_for_local_room(publication)
 
     async def yield_to_loop(self) -> None:
-        """Let others have their turn, if they have waited long."""
+        """Let other tasks of the loop run, if this one has run long."""
         share = self.share
         share.left -= 1
         if share.left <= 0 and share.spent():
@@ -99,7 +99,7 @@ class Publisher(Declared[SyncPublisher]):
 
     @property
     def matching_status(self) -> MatchingStatus:
-        """Whether anybody listens now."""
+        """Whether it has a matching subscriber now."""
         return self._inner.matching_status
 
     async def put(

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from zenlake.aio.entity import Declared, Declaring, Given, deliver, here, is_task
+from zenlake.aio.entity import Declared, Declaring, Given, deliver, is_task, on_this_loop
 from zenlake.aio.handler import Handler
 from zenlake.aio.matching import MatchingListener, watch
 from zenlake.api.matching import MatchingStatus
@@ -42,7 +42,7 @@ class Replies(Handler[Reply]):
     __slots__ = ("_kept", "_runtime", "_token")
 
     def __init__(self, session: Session, token: CancellationToken, channel: Channel, kept: bool):
-        """`token` ends the question; `kept`: a callback is told, so that it ends by itself."""
+        """`token` ends the query; `kept`: a callback is told, so that it ends by itself."""
         super().__init__(channel, "Reply")
         self._runtime = session._runtime
         self._token = token
@@ -54,9 +54,9 @@ class Replies(Handler[Reply]):
         yield
 
     def __aiter__(self) -> AsyncGenerator[Reply, None]:
-        """All answers, until the last."""
+        """All replies, until the last."""
         if self._kept:
-            raise TypeError("a function is called with the answers: there is nothing to take")
+            raise TypeError("a function is called with the replies: there is nothing to take")
         return self._iterate(self)
 
     async def __aenter__(self) -> Self:
@@ -89,10 +89,10 @@ def ask(
     token: CancellationToken | None,
     asking: Callable[[Any, CancellationToken], object],
 ) -> Replies:
-    """Ask in a way that a scope, and the program's own token, can end."""
+    """Send a query that a scope, and the program's own token, can end."""
     refuse_cancelled(token)
     own = CancellationToken()
-    asking(here(given), own)
+    asking(on_this_loop(given), own)
     ((_, channel, is_callback),) = own._running
     if token is not None:
         token._add(own.cancel, channel, is_callback)
@@ -122,7 +122,7 @@ class Querier(Declared[SyncQuerier]):
 
     @property
     def matching_status(self) -> MatchingStatus:
-        """Whether anybody would answer now."""
+        """Whether it has a matching queryable now."""
         return self._inner.matching_status
 
     def get(
@@ -160,7 +160,7 @@ class Querier(Declared[SyncQuerier]):
     def declare_matching_listener(
         self, /, handler: Given[MatchingStatus] = None
     ) -> Declaring[MatchingListener]:
-        """Be told when the first that answers comes, and when the last one leaves.
+        """Listen to its matching status: the first queryable comes, the last one leaves.
 
         Parameters as of `zenlake.Querier.declare_matching_listener`.
         """

@@ -31,16 +31,16 @@ __all__ = ["Query"]
 
 
 class Query:
-    """A question that waits for its answers.
+    """A query that waits for its replies.
 
-    Whoever asked waits until it is finalised: by `drop`, by the end of an `async with` block, or
-    when the program lets go of it.
+    The node that asked waits until it is finalised: by `drop`, by the end of an `async with` block,
+    or when the program lets go of it.
     """
 
     __slots__ = ("__weakref__", "_inner", "_sending")
 
     def __init__(self, runtime: Runtime, sending: Sending, incoming: IncomingQuery) -> None:
-        """Made for each question."""
+        """Made for each query."""
         self._sending = sending
         self._inner = SyncQuery(runtime, incoming)
 
@@ -56,12 +56,12 @@ class Query:
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters of the question."""
+        """The parameters of the query."""
         return self._inner.parameters
 
     @property
     def payload(self) -> ZBytes | None:
-        """The value that came with the question."""
+        """The value that came with the query."""
         return self._inner.payload
 
     @property
@@ -71,7 +71,7 @@ class Query:
 
     @property
     def attachment(self) -> ZBytes | None:
-        """What was added beside the question."""
+        """What was added beside the query."""
         return self._inner.attachment
 
     @property
@@ -81,15 +81,15 @@ class Query:
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
-        """Times taken along the way."""
+        """Times taken along its route."""
         return self._inner.timestamp_stack
 
     def accepts_replies(self, /) -> ReplyKeyExpr:
-        """Whether answers may be about keys that were not asked for."""
+        """Whether replies may be about keys that were not asked for."""
         return self._inner.accepts_replies()
 
     async def _room(self) -> bool:
-        """Wait while the queue towards whoever asked is full; False if the answer is dropped."""
+        """Wait while the queue towards the querier is full; False if the reply is dropped."""
         await self._sending.yield_to_loop()
         query = self._inner._incoming.branch.query
         outbox = query.source.outbox_for(query.qos & QOS_PRIORITY, True)
@@ -111,7 +111,7 @@ class Query:
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
     ) -> None:
-        """Answer with a value; it travels as urgently as the question did.
+        """Reply with a value; it travels as urgently as the query did.
 
         Parameters as of `zenlake.Query.reply`.
         """
@@ -138,7 +138,7 @@ class Query:
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
     ) -> None:
-        """Answer that a value is removed.
+        """Reply that a value is removed.
 
         Parameters as of `zenlake.Query.reply_del`.
         """
@@ -155,7 +155,7 @@ class Query:
     async def reply_err(
         self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None
     ) -> None:
-        """Answer with an error.
+        """Reply with an error.
 
         Parameters as of `zenlake.Query.reply_err`.
         """
@@ -163,7 +163,7 @@ class Query:
             self._inner.reply_err(payload, encoding=encoding)
 
     async def drop(self, /) -> None:
-        """Finalise it: there will be no more answers from here."""
+        """Finalise it: there will be no more replies from here."""
         self._inner.drop()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Queryables: they answer queries."""
+"""Queryables: they reply to queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Queryable"]
 
 
 class Queryable(Receiving[SyncQueryable[Any], Query]):
-    """Somebody who answers questions about a key expression."""
+    """Replies to queries on a key expression."""
 
     @property
     def id(self) -> EntityGlobalId:
@@ -23,5 +23,5 @@ class Queryable(Receiving[SyncQueryable[Any], Query]):
 
     @property
     def key_expr(self) -> KeyExpr:
-        """What it answers about."""
+        """The key expression that it replies to queries on."""
         return self._inner.key_expr

@@ -6,23 +6,23 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from types import TracebackType
 from typing import Any, Self
 
-from zenlake.aio.entity import Given, here, is_task
+from zenlake.aio.entity import Given, is_task, on_this_loop
 from zenlake.aio.handler import Handler
 from zenlake.clock import ZenohId
 from zenlake.config import Config
-from zenlake.engine.handlers import Receiver, Stats
+from zenlake.engine.handlers import HandlerStats, Receiver
 from zenlake.engine.loop import CallerLoop
 from zenlake.engine.runtime import fresh_zid
 from zenlake.engine.scouts import StandaloneScout
 from zenlake.errors import ZError
-from zenlake.scouting.scout import Found
+from zenlake.scouting.scout import DiscoveredNode
 from zenlake.values import Hello, WhatAmI, WhatAmIMatcher
 
 __all__ = ["Scout", "scout"]
 
 
 class Scout:
-    """A scout on its way, until it is stopped; iterate over whom it finds."""
+    """A running scout, until it is stopped; iterate over whom it finds."""
 
     def __init__(self, receiver: Receiver, start: Callable[[Receiver], StandaloneScout]) -> None:
         """Made by `scout`."""
@@ -36,9 +36,9 @@ class Scout:
             raise ZError("Stopped scout: it looks no more; start another with zenlake.aio.scout()")
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> HandlerStats:
         """What was found, delivered and dropped so far."""
-        return Stats(self._receiver.channel)
+        return HandlerStats(self._receiver.channel)
 
     async def stop(self, /) -> None:
         """Look no more."""
@@ -117,10 +117,10 @@ def scout(
     def start(receiver: Receiver) -> StandaloneScout:
         channel = receiver.channel
 
-        def found(node: Found) -> None:
+        def on_hello(node: DiscoveredNode) -> None:
             channel.push(Hello(ZenohId(node.zid), WhatAmI(node.role), node.locators), 0)
             channel.commit()
 
-        return StandaloneScout(CallerLoop(), settings, fresh_zid(), matcher.flags, found)
+        return StandaloneScout(CallerLoop(), settings, fresh_zid(), matcher.flags, on_hello)
 
-    return Scout(Receiver(here(handler), "Hello", "zenlake scout"), start)
+    return Scout(Receiver(on_this_loop(handler), "Hello", "zenlake scout"), start)

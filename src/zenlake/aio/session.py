@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-from zenlake.aio.entity import Declared, Declaring, Given, function_of, here
+from zenlake.aio.entity import Declared, Declaring, Given, function_of, on_this_loop
 from zenlake.aio.info import SessionInfo
 from zenlake.aio.liveliness import Liveliness
 from zenlake.aio.publish import Publisher, Sending
@@ -62,7 +62,7 @@ async def _open(config: Config, timestamp_callback: StampCallback | None) -> Ses
 
 
 class Session:
-    """A program's place in the network: publish, subscribe, ask and answer through it.
+    """A program's place in the network: publish, subscribe, query and reply through it.
 
     It belongs to the loop on which it was opened, and all its links and timers run there.
     """
@@ -340,7 +340,7 @@ class Session:
 
         async def declare() -> Subscriber:
             inner = self._inner.declare_subscriber(
-                key_expr, here(handler), allowed_origin=allowed_origin
+                key_expr, on_this_loop(handler), allowed_origin=allowed_origin
             )
             return Subscriber(self, inner, handler)
 
@@ -357,13 +357,13 @@ class Session:
         complete: bool | None = None,
         allowed_origin: Locality | None = None,
     ) -> Declaring[Queryable]:
-        """Answer questions about a key expression.
+        """Reply to queries on a key expression.
 
         Parameters as of `zenlake.Session.declare_queryable`.
         """
-        given = here(handler)
+        given = on_this_loop(handler)
         if callable(function_of(given)):
-            raise TypeError("answers are awaited: give a queryable a coroutine function")
+            raise TypeError("replies are awaited: give a queryable a coroutine function")
 
         async def declare() -> Queryable:
             runtime = self._inner._open()
@@ -400,7 +400,7 @@ class Session:
         cancellation_token: CancellationToken | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> Replies:
-        """Ask everybody who has something under a selector; iterate over the answers.
+        """Send a query to the queryables that match a selector; iterate over the replies.
 
         Parameters as of `zenlake.Session.get`.
         """

@@ -14,9 +14,9 @@ from zenlake.engine.handlers import (
     DefaultHandler,
     FifoChannel,
     Handler,
+    HandlerStats,
     Receiver,
     RingChannel,
-    Stats,
 )
 from zenlake.errors import ZError
 from zenlake.keys import KeyExpr
@@ -44,7 +44,7 @@ def forgotten(entity: Declared) -> None:
     """Undeclare with the last reference, like a file that is closed: the `__del__` of entities.
 
     Each class has it as its own. Inherited from a compiled class by an interpreted one it would
-    lose the exception that is on its way just then, and the interpreter with it.
+    lose the exception that is raised just then, and the interpreter with it.
     """
     if not getattr(entity, "_gone", True) and not entity._runtime.closed:
         later(entity._end)
@@ -118,9 +118,9 @@ class Receiving(Declared, Generic[H]):
         return handler  # type: ignore[no-any-return]
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> HandlerStats:
         """What was received, delivered and dropped so far."""
-        return Stats(self._receiver.channel)
+        return HandlerStats(self._receiver.channel)
 
     def _handler(self) -> Any:
         self._check()

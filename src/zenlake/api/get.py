@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack, cast, overload
 
 from zenlake.api.acknowledge import Acknowledgement
 from zenlake.api.entity import Beside, Called, H, Queued
-from zenlake.api.options import IntoEncoding, Stamps, locality, qos_byte, seconds
+from zenlake.api.options import IntoEncoding, TimestampRecorder, locality, qos_byte, seconds
 from zenlake.api.plain_get import PlainGets
 from zenlake.api.put import Putting
 from zenlake.api.querier import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Getting(Putting):
     """The part of a session that sends queries."""
 
-    def __init__(self, runtime: Runtime, stamps: Stamps) -> None:
+    def __init__(self, runtime: Runtime, stamps: TimestampRecorder) -> None:
         """Through a running node."""
         super().__init__(runtime, stamps)
         self._gets = PlainGets(runtime.node.settings.query_timeout)
@@ -104,7 +104,7 @@ class Getting(Putting):
         cancellation_token: CancellationToken | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> object:
-        """Ask everybody who has something under a selector; the answers come to the handler.
+        """Send a query to the queryables that match a selector; the replies come to the handler.
 
         Args:
             selector: A key expression, and parameters behind a `?`.
@@ -124,7 +124,7 @@ class Getting(Putting):
             allowed_destination: Whether queryables here, elsewhere, or both are asked.
             source_info: Which entity asks, and as its how-manieth query.
             cancellation_token: Ends it before its time.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
         """
         self._open()
         if (

@@ -1,4 +1,4 @@
-"""The options of a question, for those who check types."""
+"""The options of a query, for type checkers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Beyond(TypedDict, total=False):
-    """What comes with any question."""
+    """What comes with any query."""
 
     payload: IntoZBytes | None
     encoding: IntoEncoding | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, overlo
 from zenlake.api.entity import Beside, Called, H, Queued, Receiving, forgotten, receiver_of
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import Receiver
-from zenlake.node.sessions.multicast import Member
+from zenlake.node.sessions.multicast import GroupMember
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.regions import PEER, ROUTER
 from zenlake.transport.multilink import Purpose
@@ -211,7 +211,7 @@ class Link(Described):
 
 def transport_of(neighbour: Neighbour) -> Transport | None:
     """The session with a neighbour, once it is open."""
-    if isinstance(neighbour, Member):
+    if isinstance(neighbour, GroupMember):
         return Transport(neighbour.zid, neighbour.whatami, neighbour.qos, True)
     face, unicast = neighbour.face, neighbour.unicast
     if face is None or unicast is None:
@@ -222,7 +222,7 @@ def transport_of(neighbour: Neighbour) -> Transport | None:
 
 def link_of(neighbour: Neighbour) -> Link | None:
     """The link to a neighbour, once its session is open."""
-    if isinstance(neighbour, Member):
+    if isinstance(neighbour, GroupMember):
         place, mtu = neighbour.multicast.place, neighbour.multicast.group.terms.batch_size
         return Link(neighbour.zid, neighbour.src, neighbour.dst, mtu, False, neighbour.qos, place)
     face, unicast = neighbour.face, neighbour.unicast
@@ -312,20 +312,20 @@ class EventsListener(Receiving[H], Generic[E, H]):
         channel = receiver.channel
         kinds = {True: SampleKind.PUT, False: SampleKind.DELETE}
 
-        def told(neighbour: Neighbour, opened: bool) -> None:
+        def on_session(neighbour: Neighbour, opened: bool) -> None:
             event = make(kinds[opened], neighbour)
             if event is not None:
                 channel.push(event, 0)
                 channel.commit()
 
-        self._told: Callable[[Neighbour, bool], None] = told
+        self._on_session: Callable[[Neighbour, bool], None] = on_session
         session._channels.add(channel)
         runtime = session._runtime
         with runtime.locked():
             if history:
                 for neighbour in runtime.neighbours():
-                    told(neighbour, True)
-            runtime.add_session_listener(told)
+                    on_session(neighbour, True)
+            runtime.add_session_listener(on_session)
 
     def recv(self, /) -> E:
         """The next event; waits for it."""
@@ -344,7 +344,7 @@ class EventsListener(Receiving[H], Generic[E, H]):
     def _end(self) -> None:
         if not self._gone:
             super()._end()
-            self._runtime.remove_session_listener(self._told)
+            self._runtime.remove_session_listener(self._on_session)
             self._session._channels.discard(self._receiver.channel)
             self._receiver.channel.end()
 
@@ -394,7 +394,7 @@ class SessionInfo:
 
     def _of_role(self, role: int) -> list[ZenohId]:
         # Members of multicast groups are no sessions, and are not counted here by Eclipse either.
-        faces = [each.face for each in self._sessions() if not isinstance(each, Member)]
+        faces = [each.face for each in self._sessions() if not isinstance(each, GroupMember)]
         return [ZenohId(face.zid) for face in faces if face is not None and face.role == role]
 
     def routers_zid(self, /) -> list[ZenohId]:
@@ -407,13 +407,13 @@ class SessionInfo:
 
     def transports(self, /) -> list[Transport]:
         """Its sessions with other nodes."""
-        found = [transport_of(neighbour) for neighbour in self._sessions()]
-        return [transport for transport in found if transport is not None]
+        transports = [transport_of(neighbour) for neighbour in self._sessions()]
+        return [transport for transport in transports if transport is not None]
 
     def links(self, /) -> list[Link]:
         """Its links."""
-        found = [link_of(neighbour) for neighbour in self._neighbours()]
-        return [link for link in found if link is not None]
+        links = [link_of(neighbour) for neighbour in self._neighbours()]
+        return [link for link in links if link is not None]
 
     @overload
     def declare_transport_events_listener(

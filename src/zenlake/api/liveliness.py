@@ -22,7 +22,7 @@ __all__ = ["Liveliness", "LivelinessToken"]
 
 
 class LivelinessToken(Declared):
-    """Says that somebody is alive, until it is undeclared or the session ends in any way."""
+    """A liveliness token: alive until it is undeclared or the session ends."""
 
     def __del__(self) -> None:
         """Undeclared with its last reference."""

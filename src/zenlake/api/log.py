@@ -34,17 +34,17 @@ def init_log_from_env_or(level: str) -> None:
 
 def levels_of(text: str) -> dict[str, int]:
     """The levels that `info,zenoh::net=debug` asks for, by logger; what has no level is traced."""
-    found: dict[str, int] = {}
+    levels: dict[str, int] = {}
     for directive in text.split(","):
         target, equals, word = directive.strip().partition("=")
         if not equals:
             if target.lower() in LEVELS:
-                found["zenlake"] = LEVELS[target.lower()]
+                levels["zenlake"] = LEVELS[target.lower()]
                 continue
             word = "trace"
         if target and word.strip().lower() in LEVELS:
-            found[logger_of(target)] = LEVELS[word.strip().lower()]
-    return found
+            levels[logger_of(target)] = LEVELS[word.strip().lower()]
+    return levels
 
 
 def logger_of(target: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether anybody listens or answers, and being told when that changes."""
+"""Matching status: whether a publisher has subscribers, a querier queryables; its listener."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["MatchingListener", "MatchingStatus"]
 
 @final
 class MatchingStatus:
-    """Whether anybody matches."""
+    """Whether a publisher has matching subscribers, or a querier matching queryables."""
 
     __slots__ = ("_matching",)
 
     def __init__(self, matching: bool) -> None:
-        """True: somebody does."""
+        """True: there is at least one."""
         self._matching: bool = matching
 
     @property
     def matching(self) -> bool:
-        """Whether somebody matches."""
+        """Whether a node matches."""
         return self._matching
 
     def __bool__(self) -> bool:
-        """Whether somebody matches."""
+        """Whether a node matches."""
         return self._matching
 
     def __eq__(self, other: object) -> bool:
@@ -73,7 +73,7 @@ class MatchingListener(Receiving[H]):
     def _watch(
         cls, session: Session, entity: Publication | LocalQuerier, handler: object
     ) -> MatchingListener[Any]:
-        """Begin to listen; told at once if somebody matches already."""
+        """Begin to listen; told at once if the status is true already."""
         receiver = receiver_of(session, handler, "MatchingStatus", entity.key)
         sink = StatusQueue(receiver.channel, MatchingStatus)
         with session._runtime.locked() as node:

@@ -72,8 +72,8 @@ def encoding_parts(encoding: IntoEncoding | None) -> tuple[int, bytes]:
     """The id and the schema of an encoding."""
     if encoding is None:
         return 0, b""
-    found = Encoding.of(encoding)
-    return found.id, found.schema or b""
+    parsed = Encoding.of(encoding)
+    return parsed.id, parsed.schema or b""
 
 
 def locality(given: Locality | None) -> int:
@@ -98,7 +98,7 @@ def source_on_wire(source: SourceInfo | None) -> WireSourceInfo | None:
     return WireSourceInfo(zid=bytes(id.zid), eid=id.eid, sn=source.source_sn)
 
 
-class Stamps:
+class TimestampRecorder:
     """Takes times where messages leave, pass and arrive, if they ask for it."""
 
     def __init__(
@@ -110,14 +110,14 @@ class Stamps:
         self._callback = callback
         runtime.node.take_time = self.record
 
-    def begin(self, asked: TimestampInstrumentation | None) -> WireTimestampStack | None:
+    def begin(self, instrumentation: TimestampInstrumentation | None) -> WireTimestampStack | None:
         """The stack of a message that leaves."""
-        if asked is None:
+        if instrumentation is None:
             return None
         records: tuple[TimestampRecord, ...] = ()
-        if asked.is_instrumented(InterceptionPoint.SEND):
+        if instrumentation.is_instrumented(InterceptionPoint.SEND):
             records = (self._record(InterceptionPoint.SEND.value),)
-        return WireTimestampStack(points=asked.flags, records=records)
+        return WireTimestampStack(points=instrumentation.flags, records=records)
 
     def record(self, point: int) -> TimestampRecord | None:
         """The time at a point; None if the callback that tells it fails: nobody waits for that."""

@@ -1,4 +1,4 @@
-"""`Session.get` without options: what most queries are, on a compiled way."""
+"""`Session.get` without options: what most queries are, compiled."""
 
 from __future__ import annotations
 

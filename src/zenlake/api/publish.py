@@ -131,7 +131,7 @@ class Publisher(Declared):
 
     @property
     def matching_status(self) -> MatchingStatus:
-        """Whether anybody listens now."""
+        """Whether it has a matching subscriber now."""
         self._check()
         with self._runtime.locked() as node:
             return MatchingStatus(node.local.matching.of_publisher(self._publication))
@@ -162,7 +162,7 @@ class Publisher(Declared):
             encoding: What the payload is; that of the publisher if not said.
             attachment: Bytes that travel beside the payload.
             timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
             source_info: Which entity published it, and as its how-manieth sample.
         """
         if self._gone or self._runtime.closed:
@@ -201,7 +201,7 @@ class Publisher(Declared):
             encoding: What the payload is; that of the publisher if not said.
             attachment: Bytes that travel beside the payload.
             timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
             source_info: Which entity published it, and as its how-manieth sample.
         """
         push = self._put(
@@ -223,7 +223,7 @@ class Publisher(Declared):
         Args:
             attachment: Bytes that travel beside the payload.
             timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
             source_info: Which entity published it, and as its how-manieth sample.
         """
         self._publication.publish(

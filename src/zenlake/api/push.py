@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from zenlake.api.options import (
     IntoEncoding,
-    Stamps,
+    TimestampRecorder,
     encoding_parts,
     optional_bytes,
     payload_bytes,
@@ -31,10 +31,10 @@ class PushBuilder:
 
     __slots__ = ("_runtime", "_stamps", "stamped")
 
-    def __init__(self, runtime: Runtime, stamps: Stamps) -> None:
+    def __init__(self, runtime: Runtime, stamps: TimestampRecorder) -> None:
         """`stamps` takes times where messages ask for them."""
         self._runtime: Runtime = runtime
-        self._stamps: Stamps = stamps
+        self._stamps: TimestampRecorder = stamps
         #: Whether everything gets a timestamp: `timestamping/enabled`.
         self.stamped: bool = runtime.node.settings.timestamping
 

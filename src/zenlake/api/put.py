@@ -8,7 +8,7 @@ from mypy_extensions import mypyc_attr
 
 from zenlake.api.options import (
     IntoEncoding,
-    Stamps,
+    TimestampRecorder,
     closed_error,
     encoding_parts,
     locality,
@@ -30,7 +30,7 @@ from zenlake.values import (
     TimestampInstrumentation,
 )
 
-#: How many keys of undeclared publications are remembered with their way.
+#: How many keys of undeclared publications are remembered with their route.
 PUBLICATIONS: Final = 1024
 #: The session's own entity number.
 OWN: Final = 1
@@ -40,10 +40,10 @@ OWN: Final = 1
 class Putting:
     """The part of a session that puts and deletes."""
 
-    def __init__(self, runtime: Runtime, stamps: Stamps) -> None:
+    def __init__(self, runtime: Runtime, stamps: TimestampRecorder) -> None:
         """Through a running node."""
         self._runtime: Runtime = runtime
-        self._stamps: Stamps = stamps
+        self._stamps: TimestampRecorder = stamps
         self._push: PushBuilder = PushBuilder(runtime, stamps)
         #: Publications without a declaration, by key, and by key and options.
         self._plain: dict[IntoKeyExpr, Publication] = {}
@@ -58,17 +58,17 @@ class Putting:
     def _publication(
         self, key_expr: IntoKeyExpr, qos: int, encoding: IntoEncoding | None, destination: int
     ) -> Publication:
-        """The way of a key, found once for many puts."""
+        """The publication of a key, found once for many puts."""
         id, schema = encoding_parts(encoding)
         text = str(KeyExpr.of(key_expr))
-        found = self._publications.get((text, qos, id, schema, destination))
-        if found is None:
+        publication = self._publications.get((text, qos, id, schema, destination))
+        if publication is None:
             node = self._open().node
-            found = node.local.publication(OWN, text, qos, True, id, schema, destination)
+            publication = node.local.publication(OWN, text, qos, True, id, schema, destination)
             if len(self._publications) >= PUBLICATIONS:
                 self._publications.clear()
-            self._publications[(text, qos, id, schema, destination)] = found
-        return found
+            self._publications[(text, qos, id, schema, destination)] = publication
+        return publication
 
     def put(
         self,
@@ -98,7 +98,7 @@ class Putting:
             express: Whether it is sent at once, instead of in a batch with others.
             attachment: Bytes that travel beside the payload.
             timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
             allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
             source_info: Which entity published it, and as its how-manieth sample.
         """
@@ -165,7 +165,7 @@ class Putting:
             express: Whether it is sent at once, instead of in a batch with others.
             attachment: Bytes that travel beside the payload.
             timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
             allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
             source_info: Which entity published it, and as its how-manieth sample.
         """
@@ -206,7 +206,7 @@ class Putting:
             express: Whether it is sent at once, instead of in a batch with others.
             attachment: Bytes that travel beside the payload.
             timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
             allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
             source_info: Which entity published it, and as its how-manieth sample.
         """

@@ -56,7 +56,7 @@ __all__ = ["CancellationToken", "Querier", "QueryConsolidation", "Reply", "Reply
 
 @final
 class QueryConsolidation:
-    """What becomes of several answers for one key."""
+    """What becomes of several replies for one key."""
 
     __slots__ = ("_mode",)
 
@@ -281,7 +281,7 @@ class Querier(Declared):
 
     @property
     def matching_status(self) -> MatchingStatus:
-        """Whether anybody would answer now."""
+        """Whether it has a matching queryable now."""
         self._check()
         with self._runtime.locked() as node:
             return MatchingStatus(node.local.matching.of_querier(self._entity))
@@ -318,7 +318,7 @@ class Querier(Declared):
             attachment: Bytes that travel beside the payload.
             source_info: Which entity asks, and as its how-manieth query.
             cancellation_token: Ends it before its time.
-            timestamp_instrumentation: At which points of its way times are taken.
+            timestamp_instrumentation: At which points of its route times are taken.
         """
         self._check()
         if self._runtime.closed:
@@ -348,7 +348,7 @@ class Querier(Declared):
         self, /, handler: Called[MatchingStatus]
     ) -> MatchingListener[None]: ...
     def declare_matching_listener(self, /, handler: object = None) -> MatchingListener[Any]:
-        """Be told when the first that answers comes, and when the last one leaves.
+        """Listen to its matching status: the first queryable comes, the last one leaves.
 
         Args:
             handler: Where they go: a channel to take from (the default), a callback, or a pair of a

@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Query"]
 
-#: How many keys are remembered with the questions that they answer.
+#: How many keys are remembered with the queries that they match.
 NAMES: Final = 1 << 14
-#: By question and key: the key as it stands on the wire, behind its length.
+#: By query and key: the key as it stands on the wire, behind its length.
 _names: Final[dict[tuple[str, str], bytes]] = {}
 
 
 @final
 class Query:
-    """A question that waits for its answers.
+    """A query that waits for its replies.
 
-    Whoever asked waits until it is finalised: by `drop`, by the end of a `with` block, or when
-    the program lets go of it. A callback that returns without keeping it has let go of it.
+    The node that asked waits until it is finalised: by `drop`, by the end of a `with` block, or
+    when the program lets go of it. A callback that returns without keeping it has let go of it.
     """
 
     __slots__ = ("__weakref__", "_incoming", "_runtime")
@@ -76,12 +76,12 @@ class Query:
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters of the question."""
+        """The parameters of the query."""
         return Parameters(self._incoming.body.parameters)
 
     @property
     def payload(self) -> ZBytes | None:
-        """The value that came with the question."""
+        """The value that came with the query."""
         body = self._incoming.body.body
         return None if body is None else ZBytes(body.payload)
 
@@ -93,7 +93,7 @@ class Query:
 
     @property
     def attachment(self) -> ZBytes | None:
-        """What was added beside the question."""
+        """What was added beside the query."""
         attachment = self._incoming.body.attachment
         return None if attachment is None else ZBytes(attachment)
 
@@ -104,11 +104,11 @@ class Query:
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
-        """Times taken along the way, if whoever asked wanted them."""
+        """Times taken along its route, if the querier wanted them."""
         return timestamp_stack_of(self._incoming.stack)
 
     def accepts_replies(self, /) -> ReplyKeyExpr:
-        """Whether answers may be about keys that were not asked for."""
+        """Whether replies may be about keys that were not asked for."""
         if ANY_KEY_EXPR in Parameters(self._incoming.body.parameters):
             return ReplyKeyExpr.ANY
         return ReplyKeyExpr.MATCHING_QUERY
@@ -126,7 +126,7 @@ class Query:
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
     ) -> None:
-        """Answer with a value.
+        """Reply with a value.
 
         Args:
             key_expr: The key of the value; the key expression of the query must match it.
@@ -166,7 +166,7 @@ class Query:
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
     ) -> None:
-        """Answer that a value is removed.
+        """Reply that a value is removed.
 
         Args:
             key_expr: The key of the value; the key expression of the query must match it.
@@ -184,7 +184,7 @@ class Query:
         self._send_reply(self._matching(key_expr), WireReply(body=body), express)
 
     def reply_err(self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
-        """Answer with an error.
+        """Reply with an error.
 
         Args:
             payload: What went wrong.
@@ -218,30 +218,30 @@ class Query:
 
     def _matching(self, key_expr: IntoKeyExpr) -> str:
         key = str(key_expr)
-        asked = self._incoming.key
-        if key == asked:
+        query_key = self._incoming.key
+        if key == query_key:
             return key
         if isinstance(key_expr, str):
             check(key)
-        if not intersects(asked, key) and self.accepts_replies() is not ReplyKeyExpr.ANY:
+        if not intersects(query_key, key) and self.accepts_replies() is not ReplyKeyExpr.ANY:
             raise LocalError(
-                f"a reply on '{key}' does not answer '{asked}': reply on a key that it includes, "
-                "or have the question asked with accept_replies=ReplyKeyExpr.ANY"
+                f"a reply on '{key}' does not match '{query_key}': reply on a key of it, "
+                "or have the query sent with accept_replies=ReplyKeyExpr.ANY"
             )
         return key
 
     def _name(self, key_expr: IntoKeyExpr) -> bytes:
         """A key that it may be answered on, as it stands on the wire."""
         text = key_expr if isinstance(key_expr, str) else str(key_expr)
-        asked = (self._incoming.key, text)
-        name = _names.get(asked)
+        at = (self._incoming.key, text)
+        name = _names.get(at)
         if name is None:
             raw = self._matching(key_expr).encode("utf-8")
             name = vle(len(raw)) + raw
             if self.accepts_replies() is not ReplyKeyExpr.ANY:
                 if len(_names) >= NAMES:
                     _names.clear()
-                _names[asked] = name
+                _names[at] = name
         return name
 
     def _check(self) -> None:
@@ -256,7 +256,7 @@ class Query:
             node.local.reply(self._incoming, key, body, express)
 
     def drop(self, /) -> None:
-        """Finalise it: there will be no more answers from here."""
+        """Finalise it: there will be no more replies from here."""
         runtime = self._runtime
         if self._incoming.done or runtime.closed:
             return

@@ -1,4 +1,4 @@
-"""Queryables: they answer queries."""
+"""Queryables: they reply to queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Queryable"]
 
 
 class Queryable(Receiving[H]):
-    """Answers the queries on a key expression."""
+    """Replies to queries on a key expression."""
 
     def __del__(self) -> None:
         """Undeclared with its last reference."""
@@ -43,7 +43,7 @@ class Queryable(Receiving[H]):
 
     @property
     def key_expr(self) -> KeyExpr:
-        """The key expression that it answers queries on."""
+        """The key expression that it replies to queries on."""
         self._check()
         return KeyExpr.trusted(self._entity.key)
 
@@ -65,6 +65,6 @@ class Queryable(Receiving[H]):
         local.unqueryable(self._entity)
 
     def __repr__(self) -> str:
-        """The key expression that it answers queries on."""
+        """The key expression that it replies to queries on."""
         self._check()
         return f"<Queryable {self._entity.key}>"

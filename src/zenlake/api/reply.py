@@ -1,4 +1,4 @@
-"""Answers as programs see them."""
+"""Replies as programs see them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Reply", "ReplyError", "ReplyQueue"]
 
 @final
 class ReplyError:
-    """An answer that says what went wrong."""
+    """A reply that says what went wrong."""
 
     __slots__ = ("_body", "_stack")
 
@@ -43,7 +43,7 @@ class ReplyError:
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
-        """Times taken along the way of the question and back, if they were asked for."""
+        """Times taken along the routes of the query and the reply, if the querier wanted them."""
         return timestamp_stack_of(self._stack)
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ class ReplyError:
 
 @final
 class Reply(Stampable):
-    """One answer: a sample, or an error."""
+    """One reply: a sample, or an error."""
 
     __slots__ = ("_body", "_key", "_qos", "_responder", "_sample", "_stack")
 
@@ -74,7 +74,7 @@ class Reply(Stampable):
         self._stack: WireTimestampStack | None = None
 
     def stamp(self, stack: WireTimestampStack) -> None:
-        """The times that were taken on its way.
+        """The times that were taken on its route.
 
         Args:
             stack: The times, as they came.
@@ -126,12 +126,12 @@ class Reply(Stampable):
 
 
 class GetReplyQueue(ReplyQueue):
-    """Answers into a channel, as programs see them."""
+    """Replies into a channel, as programs see them."""
 
     def __init__(self, channel: Channel) -> None:
         """Of the program that asked."""
         super().__init__(channel, Reply)
 
     def value(self, sample: Sample, responder: Responder | None) -> None:
-        """One answer that is an ordinary value."""
+        """One reply that is an ordinary value."""
         self.channel.push(Reply("", None, responder, 0, sample), sample._size)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from zenlake.api.entity import Beside, Called, H, Queued
 from zenlake.clock import ZenohId
 from zenlake.config import Config
-from zenlake.engine.handlers import Handler, Receiver, Stats
+from zenlake.engine.handlers import Handler, HandlerStats, Receiver
 from zenlake.engine.loop import shared_loop
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import ZError
-from zenlake.scouting.scout import Found
+from zenlake.scouting.scout import DiscoveredNode
 from zenlake.values import Hello, WhatAmI, WhatAmIMatcher
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["Scout", "scout"]
 
 
 class Scout(Generic[H]):
-    """A scout on its way, until it is stopped."""
+    """A running scout, until it is stopped."""
 
     def __init__(self, receiver: Receiver, scout: StandaloneScout) -> None:
         """Made by `scout`."""
@@ -44,9 +44,9 @@ class Scout(Generic[H]):
         return handler
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> HandlerStats:
         """What was found, delivered and dropped so far."""
-        return Stats(self._receiver.channel)
+        return HandlerStats(self._receiver.channel)
 
     def stop(self, /) -> None:
         """Look no more."""
@@ -131,9 +131,9 @@ def scout(
     channel = receiver.channel
     channel.on_loop = shared_loop().is_current
 
-    def found(node: Found) -> None:
+    def on_hello(node: DiscoveredNode) -> None:
         hello = Hello(ZenohId(node.zid), WhatAmI(node.role), node.locators)
         channel.push(hello, 0)
         channel.commit()
 
-    return Scout(receiver, Runtime.scout(config or Config(), matcher.flags, found))
+    return Scout(receiver, Runtime.scout(config or Config(), matcher.flags, on_hello))

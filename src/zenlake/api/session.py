@@ -15,7 +15,7 @@ from zenlake.api.liveliness import Liveliness
 from zenlake.api.options import (
     IntoEncoding,
     StampCallback,
-    Stamps,
+    TimestampRecorder,
     encoding_parts,
     locality,
     qos_byte,
@@ -66,7 +66,7 @@ def open(
 
 
 class Session(Getting):
-    """A program's place in the network: publish, subscribe, ask and answer through it.
+    """A program's place in the network: publish, subscribe, query and reply through it.
 
     It is closed by `close`, at the end of a `with` block, when the program lets go of it and of
     all that it declared, and at the latest when the interpreter exits.
@@ -75,7 +75,7 @@ class Session(Getting):
     def __init__(self, runtime: Runtime, timestamp_callback: StampCallback | None = None) -> None:
         """Made by `open`."""
         context = TimestampContext(ZenohId(runtime.zid), WhatAmI(1 << runtime.node.mode))
-        super().__init__(runtime, Stamps(runtime, context, timestamp_callback))
+        super().__init__(runtime, TimestampRecorder(runtime, context, timestamp_callback))
         #: What lives on though the program forgot it: it has a callback.
         self._kept: set[Declared] = set()
         #: Channels that the node does not know of, and so does not end.
@@ -332,7 +332,7 @@ class Session(Getting):
         complete: bool | None = None,
         allowed_origin: Locality | None = None,
     ) -> Queryable[Any]:
-        """Answer questions about a key expression.
+        """Reply to queries on a key expression.
 
         Args:
             key_expr: A key expression, as text or as a `KeyExpr`.

@@ -169,11 +169,11 @@ class Connection:
     def session(self) -> Iterator[Session]:
         """A session as the options ask for it, closed at the end."""
         import zenlake
-        from zenlake.cli.patience import Waiting
+        from zenlake.cli.patience import WaitNotice
 
         zenlake.init_log_from_env_or("error")
         config = self.config()
-        with Waiting("opening a session"):
+        with WaitNotice("opening a session"):
             session = zenlake.open(config)
         with session:
             yield session

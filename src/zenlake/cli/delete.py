@@ -7,10 +7,10 @@ import typer
 from zenlake.cli.connection import NOBODY, Connection, networked
 from zenlake.cli.options import (
     Attachment,
-    Congestion,
+    CongestionChoice,
     Express,
     Key,
-    Priority,
+    PriorityChoice,
     Urgency,
     WhenFull,
     bytes_of,
@@ -26,8 +26,8 @@ def delete(
     connection: Connection,
     key: Key,
     attach: Attachment = None,
-    priority: Urgency = Priority.DATA,
-    congestion: WhenFull = Congestion.BLOCK,
+    priority: Urgency = PriorityChoice.DATA,
+    congestion: WhenFull = CongestionChoice.BLOCK,
     express: Express = False,
 ) -> None:
     """Publish that the value under a key is gone.

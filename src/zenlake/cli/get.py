@@ -84,7 +84,7 @@ def get(
     Waits until there is a queryable, at most as long as --wait says. Ends with 1 if all replies
     were errors, with 3 if there was none.
     """
-    from zenlake.cli.patience import Waiting, matched, neighboured
+    from zenlake.cli.patience import WaitNotice, matched, neighboured
     from zenlake.cli.show import print_json, reply_facts, reply_line
     from zenlake.keys import Selector
     from zenlake.values import ConsolidationMode, QueryTarget
@@ -103,7 +103,7 @@ def get(
             there = neighboured(session, connection)
         else:
             there = matched(querier, session, connection)
-        with Waiting("waiting for replies") as waiting:
+        with WaitNotice("waiting for replies") as waiting:
             for reply in querier.get(
                 parameters=asked.parameters,
                 payload=None if payload is None else payload_of(payload),

@@ -19,7 +19,7 @@ import typer
 
 from zenlake.cli.connection import note
 from zenlake.cli.pages import examples
-from zenlake.cli.patience import Waiting
+from zenlake.cli.patience import WaitNotice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,7 +176,7 @@ class _Starting:
     """Says what takes time: in one line that is replaced on a terminal, else in plain lines."""
 
     def __init__(self) -> None:
-        self._waiting: Waiting | None = None
+        self._waiting: WaitNotice | None = None
 
     def __enter__(self) -> Callable[[str], None]:
         return self._tell
@@ -187,7 +187,7 @@ class _Starting:
     def _tell(self, words: str) -> None:
         self._end()
         if sys.stderr.isatty():
-            self._waiting = Waiting(words)
+            self._waiting = WaitNotice(words)
             self._waiting.__enter__()
         else:
             note(words)

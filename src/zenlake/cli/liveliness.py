@@ -75,11 +75,11 @@ def sub(
 
 
 def _get(session: Session, connection: Connection, key: str, timeout: float) -> None:
-    from zenlake.cli.patience import Waiting, nobody
+    from zenlake.cli.patience import WaitNotice, nobody
     from zenlake.cli.show import escaped, print_json, readable
 
     alive, errors = 0, 0
-    with Waiting("waiting for replies") as waiting:
+    with WaitNotice("waiting for replies") as waiting:
         for reply in session.liveliness().get(key, timeout=timeout):
             waiting.clear()
             sample, error = reply.ok, reply.err

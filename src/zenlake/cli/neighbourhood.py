@@ -105,7 +105,7 @@ def multicast(config: Config) -> Finding:
 
 async def _echo(config: Config, token: bytes, heard: Callable[[], None]) -> None:
     """Send to the group, and listen for it."""
-    from zenlake.links.multicast import Multicast
+    from zenlake.links.multicast import MulticastSockets
 
     settings = config.resolved.scouting.multicast
     done = asyncio.Event()
@@ -121,12 +121,12 @@ async def _echo(config: Config, token: bytes, heard: Callable[[], None]) -> None
     loop = asyncio.get_running_loop()
     words = (settings.address, settings.interface, settings.ttl)
     # Two of them: nobody hears himself.
-    ear, mouth = Multicast(loop, *words), Multicast(loop, *words, listen=False)
+    ear, mouth = MulticastSockets(loop, *words), MulticastSockets(loop, *words, listen=False)
     try:
         ear.open(came, ignored)
         mouth.open(ignored, ignored)
         for _ in range(5):
-            mouth.ask(token)
+            mouth.send_to_group(token)
             try:
                 async with asyncio.timeout(0.2):
                     await done.wait()

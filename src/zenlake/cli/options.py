@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from zenlake.values import Priority as Lane
 
 
-class Priority(StrEnum):
+class PriorityChoice(StrEnum):
     """How urgent it is."""
 
     REAL_TIME = "real_time"
@@ -31,7 +31,7 @@ class Priority(StrEnum):
         return Lane[self.name]
 
 
-class Congestion(StrEnum):
+class CongestionChoice(StrEnum):
     """What happens when a queue on the way is full."""
 
     DROP = "drop"
@@ -100,7 +100,7 @@ Attachment = Annotated[
     ),
 ]
 Urgency = Annotated[
-    Priority,
+    PriorityChoice,
     typer.Option(
         "--priority",
         metavar="PRIORITY",
@@ -109,7 +109,7 @@ Urgency = Annotated[
     ),
 ]
 WhenFull = Annotated[
-    Congestion,
+    CongestionChoice,
     typer.Option(
         "--congestion",
         metavar="POLICY",

@@ -22,7 +22,7 @@ LONG = 2.0
 ERASE = "\r\x1b[K"
 
 
-class Waiting:
+class WaitNotice:
     """Shows on a terminal what is being waited for, once that takes long."""
 
     def __init__(self, what: str) -> None:
@@ -99,7 +99,7 @@ def matched(entity: Publisher | Querier, session: Session, connection: Connectio
 
     if entity.matching_status.matching:
         return True
-    with entity.declare_matching_listener(told), Waiting("waiting for somebody"):
+    with entity.declare_matching_listener(told), WaitNotice("waiting for somebody"):
         if came.wait(connection.wait):
             return True
     if session.info.transports():
@@ -114,7 +114,7 @@ def neighboured(session: Session, connection: Connection) -> bool:
     came = threading.Event()
     with (
         session.info.declare_transport_events_listener(lambda _: came.set(), history=True),
-        Waiting("waiting for somebody"),
+        WaitNotice("waiting for somebody"),
     ):
         if came.wait(connection.wait):
             return True

@@ -60,7 +60,7 @@ def ping(
     Any program that sends test/ping back as test/pong will do, such as Eclipse's z_pong. Ends
     with 3 if there is none, with 1 if an echo does not come before the timeout.
     """
-    from zenlake.cli.patience import Waiting, matched
+    from zenlake.cli.patience import WaitNotice, matched
     from zenlake.engine.handlers import Callback
     from zenlake.values import CongestionControl
 
@@ -75,7 +75,7 @@ def ping(
         )
         if not matched(publisher, session, connection):
             raise typer.Exit(NOBODY)
-        with Waiting("measuring"):
+        with WaitNotice("measuring"):
             start = time.perf_counter_ns()
             end = start + int(warmup * 1e9)
             while len(trips) < samples:

@@ -13,12 +13,12 @@ import typer
 from zenlake.cli.connection import NOBODY, Connection, networked, note, until_interrupted
 from zenlake.cli.options import (
     Attachment,
-    Congestion,
+    CongestionChoice,
     Count,
     EncodingName,
     Express,
     Key,
-    Priority,
+    PriorityChoice,
     Urgency,
     WhenFull,
     bytes_of,
@@ -59,8 +59,8 @@ def pub(
     count: Count = None,
     encoding: EncodingName = None,
     attach: Attachment = None,
-    priority: Urgency = Priority.DATA,
-    congestion: WhenFull = Congestion.BLOCK,
+    priority: Urgency = PriorityChoice.DATA,
+    congestion: WhenFull = CongestionChoice.BLOCK,
     express: Express = False,
 ) -> None:
     """Publish the same text at an interval, or lines as they come.

@@ -9,12 +9,12 @@ import typer
 from zenlake.cli.connection import NOBODY, Connection, networked
 from zenlake.cli.options import (
     Attachment,
-    Congestion,
+    CongestionChoice,
     EncodingName,
     Express,
     Key,
     Payload,
-    Priority,
+    PriorityChoice,
     Urgency,
     WhenFull,
     bytes_of,
@@ -36,8 +36,8 @@ def put(
     payload: Payload,
     encoding: EncodingName = None,
     attach: Attachment = None,
-    priority: Urgency = Priority.DATA,
-    congestion: WhenFull = Congestion.BLOCK,
+    priority: Urgency = PriorityChoice.DATA,
+    congestion: WhenFull = CongestionChoice.BLOCK,
     express: Express = False,
     ack: Annotated[
         bool,

@@ -39,7 +39,7 @@ def scout(
     Does not join the network. Ends with 3 if no node is found.
     """
     import zenlake
-    from zenlake.cli.patience import Waiting
+    from zenlake.cli.patience import WaitNotice
 
     zenlake.init_log_from_env_or("error")
     try:
@@ -48,7 +48,7 @@ def scout(
         raise typer.BadParameter(str(error), param_hint="--what") from None
     config = connection.config()
     found: set[zenlake.ZenohId] = set()
-    with zenlake.scout(what=whom, config=config) as looking, Waiting("looking") as waiting:
+    with zenlake.scout(what=whom, config=config) as looking, WaitNotice("looking") as waiting:
         end = threading.Timer(timeout, looking.stop)
         end.daemon = True
         end.start()

@@ -11,7 +11,7 @@ import typer
 
 from zenlake.cli.ending import FAILED, NOBODY, ended_well, note
 from zenlake.cli.pages import examples
-from zenlake.cli.patience import Waiting
+from zenlake.cli.patience import WaitNotice
 
 if TYPE_CHECKING:
     from zenlake.supervise.status import Status
@@ -84,7 +84,7 @@ def _awaited(data: Path, where: str | None, wait: float) -> Status | None:
     from zenlake.supervise.status import Health
 
     deadline = time.monotonic() + wait
-    with Waiting("waiting until everything is up"):
+    with WaitNotice("waiting until everything is up"):
         while True:
             found = _asked(data, where)
             well = found is not None and found.health is Health.WELL

@@ -56,7 +56,7 @@ def _print(session: Session, connection: Connection, key: str, count: int | None
                 break
 
 
-class Tally:
+class SampleTally:
     """How much has come, and the bytes of it; stops counting at the last that was asked for."""
 
     def __init__(self, most: int | None) -> None:
@@ -82,7 +82,7 @@ class Tally:
 
 
 def _count(session: Session, connection: Connection, key: str, count: int | None) -> None:
-    tally = Tally(count)
+    tally = SampleTally(count)
     samples, size = 0, 0
     with session.declare_subscriber(key, tally.add) as subscriber:
         note(f"counting what comes on '{key}'; Ctrl-C ends it")
@@ -106,7 +106,7 @@ def _tell_rate(connection: Connection, samples: int, size: int, seconds: float) 
     typer.echo(f"{samples / seconds:>10.0f} samples/s  {size / seconds / 1e6:>10.3f} MB/s")
 
 
-def _tell_total(connection: Connection, tally: Tally, dropped: dict[str, int]) -> None:
+def _tell_total(connection: Connection, tally: SampleTally, dropped: dict[str, int]) -> None:
     from zenlake.cli.show import print_json
 
     seconds = tally.last - tally.first

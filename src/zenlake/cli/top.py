@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_KEYS = 10_000
 
 
-class Order(StrEnum):
+class SortOrder(StrEnum):
     """What comes first; the first letter is the key to press for it."""
 
     RATE = "rate"
@@ -46,9 +46,9 @@ def top(
     every: Every = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print one report and stop.")] = False,
     order: Annotated[
-        Order,
+        SortOrder,
         typer.Option("--sort", metavar="ORDER", help="Sort by rate, bytes, total or key."),
-    ] = Order.RATE,
+    ] = SortOrder.RATE,
     rows: Annotated[
         int | None,
         typer.Option(
@@ -186,7 +186,9 @@ def rate(before: Row | None, after: Row, seconds: float) -> Rate:
     return Rate(samples / seconds, size / seconds, after.samples)
 
 
-def rates(before: Look, after: Look, order: Order = Order.RATE) -> list[tuple[str, str, Rate]]:
+def rates(
+    before: Look, after: Look, order: SortOrder = SortOrder.RATE
+) -> list[tuple[str, str, Rate]]:
     """What flowed between two looks: the most first, or by key."""
     seconds = max(after.when - before.when, 1e-9)
     found = [
@@ -194,11 +196,11 @@ def rates(before: Look, after: Look, order: Order = Order.RATE) -> list[tuple[st
         for (key, who), row in after.keys.items()
     ]
     # Rates of equal robots differ a little each time: rounded, they keep their places.
-    measures: dict[Order, Callable[[Rate], float]] = {
-        Order.RATE: lambda flow: -round(flow.samples),
-        Order.BYTES: lambda flow: -flow.size,
-        Order.TOTAL: lambda flow: -flow.total,
-        Order.KEY: lambda flow: 0.0,
+    measures: dict[SortOrder, Callable[[Rate], float]] = {
+        SortOrder.RATE: lambda flow: -round(flow.samples),
+        SortOrder.BYTES: lambda flow: -flow.size,
+        SortOrder.TOTAL: lambda flow: -flow.total,
+        SortOrder.KEY: lambda flow: 0.0,
     }
     measure = measures[order]
     return sorted(found, key=lambda one: (measure(one[2]), natural(one[0]), one[1]))
@@ -213,7 +215,7 @@ def _show(
     every: float,
     once: bool,
     rows: int | None,
-    order: Order,
+    order: SortOrder,
 ) -> None:
     from zenlake.cli.screen import Screen
 
@@ -230,7 +232,7 @@ def _show(
             before = after
             if once or not connection.as_json:
                 return
-    letters = {name.value[0]: name for name in Order}
+    letters = {name.value[0]: name for name in SortOrder}
     with Screen() as screen:
         after = before
         due = time.monotonic() + every
@@ -250,7 +252,7 @@ def _show(
 def drawn(
     before: Look,
     after: Look,
-    order: Order,
+    order: SortOrder,
     *,
     width: int,
     rows: int | None,
@@ -330,7 +332,7 @@ def names(seen: Look) -> dict[str, str]:
     return {zid: (seen.names.get(zid) or zid[:least])[:NAME] for zid in ids}
 
 
-def _print_json(before: Look, after: Look, rows: int, order: Order) -> None:
+def _print_json(before: Look, after: Look, rows: int, order: SortOrder) -> None:
     from zenlake.cli.show import print_json
 
     seconds = max(after.when - before.when, 1e-9)

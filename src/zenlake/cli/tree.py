@@ -32,7 +32,7 @@ def tree(connection: Connection, key: KeyArgument = "**") -> None:
     with connection.session() as session:
         shown = shown_nodes(session, connection)
         found = keyspace(session, shown, key)
-    grown = Branch()
+    grown = KeyBranch()
     for facts in found:
         grown.grow(facts)
     if connection.as_json:
@@ -42,19 +42,19 @@ def tree(connection: Connection, key: KeyArgument = "**") -> None:
             typer.echo(line)
 
 
-class Branch:
+class KeyBranch:
     """The keys below some chunks."""
 
     def __init__(self) -> None:
         """No keys yet."""
         self.facts: KeyFacts | None = None
-        self.below: dict[str, Branch] = {}
+        self.below: dict[str, KeyBranch] = {}
 
     def grow(self, facts: KeyFacts) -> None:
         """Put a key in its place."""
         at = self
         for chunk in facts.key.split("/"):
-            at = at.below.setdefault(chunk, Branch())
+            at = at.below.setdefault(chunk, KeyBranch())
         at.facts = facts
 
     def lines(self, before: str = "") -> list[str]:

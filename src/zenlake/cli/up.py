@@ -425,27 +425,27 @@ def _serve(household: Household, voice: Voice, host: str, port: int) -> Server |
 
 def _pages(household: Household) -> dict[str, Any]:
     from zenlake.supervise.openmetrics import joined, openmetrics
-    from zenlake.supervise.requests import TEXT, Page
+    from zenlake.supervise.requests import TEXT, HttpPage
     from zenlake.supervise.status import Health
 
     kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-    def health() -> Page:
+    def health() -> HttpPage:
         status = household.status
         words = "; ".join(status.reasons) or "well"
-        return Page(200 if status.alive else 503, TEXT, f"{words}\n")
+        return HttpPage(200 if status.alive else 503, TEXT, f"{words}\n")
 
-    def ready() -> Page:
+    def ready() -> HttpPage:
         status = household.status
         well = status.health is Health.WELL
         words = "; ".join(status.reasons) or str(status.health)
-        return Page(200 if well else 503, TEXT, f"{words}\n")
+        return HttpPage(200 if well else 503, TEXT, f"{words}\n")
 
     return {
-        "/metrics": lambda: Page(
+        "/metrics": lambda: HttpPage(
             200, kind, joined(openmetrics(household.status), household.metrics())
         ),
         "/health": health,
         "/ready": ready,
-        "/status": lambda: Page(200, "application/json", household.status.to_json() + "\n"),
+        "/status": lambda: HttpPage(200, "application/json", household.status.to_json() + "\n"),
     }

@@ -60,7 +60,7 @@ def why(
 
 
 @dataclass(slots=True)
-class Verdict:
+class RouteVerdict:
     """What was found, stage by stage."""
 
     key: str
@@ -77,7 +77,7 @@ class Verdict:
         """A stage lets some of them pass."""
         self.lines.append((stage, "note", text))
 
-    def stop(self, stage: str, text: str) -> Verdict:
+    def stop(self, stage: str, text: str) -> RouteVerdict:
         """A stage stops them."""
         self.lines.append((stage, "stop", text))
         self.stopped = stage
@@ -119,9 +119,9 @@ class Diagnosis:
         self._key = key
         self._pages = pages
         self._hops = hops
-        self._told = Verdict(key)
+        self._told = RouteVerdict(key)
 
-    def run(self) -> Verdict:
+    def run(self) -> RouteVerdict:
         """Stage by stage, until one stops them."""
         told = self._told
         if not self._pages:
@@ -191,7 +191,7 @@ class Diagnosis:
 
     def _follow(
         self, publishers: set[tuple[str, str]], subscribers: set[tuple[str, str]]
-    ) -> Verdict:
+    ) -> RouteVerdict:
         told = self._told
         ways: list[tuple[str, str, list[Leg]]] = []
         direct: list[str] = []

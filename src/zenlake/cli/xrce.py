@@ -39,7 +39,7 @@ BestEffort = Annotated[
 BROKER = "udp/127.0.0.1:7447"
 
 
-class Mode(StrEnum):
+class XrceMode(StrEnum):
     """How samples come."""
 
     PUSH = "push"
@@ -48,11 +48,11 @@ class Mode(StrEnum):
 
 def _open(endpoint: str, mtu: int = 1400) -> Session:
     import zenlake
-    from zenlake.cli.patience import Waiting
+    from zenlake.cli.patience import WaitNotice
     from zenlake.constrained import client
 
     zenlake.init_log_from_env_or("error")
-    with Waiting("opening a session"):
+    with WaitNotice("opening a session"):
         return client.open(endpoint, mtu=mtu)
 
 
@@ -101,7 +101,7 @@ def pub(
 def sub(
     key: Name,
     connect: Endpoint = BROKER,
-    mode: Annotated[Mode, typer.Option("--mode", help="How samples come.")] = Mode.PUSH,
+    mode: Annotated[XrceMode, typer.Option("--mode", help="How samples come.")] = XrceMode.PUSH,
     period: Annotated[
         int, typer.Option("--period", metavar="MS", help="From window to window.")
     ] = 1000,
@@ -119,7 +119,7 @@ def sub(
     with ended_well(), _open(connect, mtu) as session, until_interrupted():
         if "?{" in key:
             subscriber = session.selection(key)
-        elif mode is Mode.PUSH:
+        elif mode is XrceMode.PUSH:
             subscriber = session.subscriber(key)
         else:
             subscriber = session.subscriber(key, "periodic-push", period=period, duration=duration)

@@ -43,13 +43,13 @@ from zenlake.config.shape import (
     MODES,
     Choice,
     Either,
-    Flag,
+    FlagShape,
     Mode,
     Path,
     Real,
     Sequence,
     Shape,
-    Text,
+    TextShape,
     Whole,
     refuse,
 )
@@ -417,5 +417,5 @@ def _single(hint: Any) -> Shape:
         return Sequence(_shape_of(get_args(hint)[0])[0])
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return section_of(hint)
-    shapes: dict[Any, Shape] = {bool: Flag(), int: Whole(), float: Real(), str: Text()}
+    shapes: dict[Any, Shape] = {bool: FlagShape(), int: Whole(), float: Real(), str: TextShape()}
     return shapes[hint]

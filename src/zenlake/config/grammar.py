@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Annotated
 
 from zenlake.clock import ZenohId
-from zenlake.config.shape import Text
+from zenlake.config.shape import TextShape
 from zenlake.keys import KeyExpr, is_wild
 from zenlake.values.locator import EndPoint
 
@@ -47,12 +47,14 @@ def _size_range(text: str) -> str:
     return text
 
 
-Zid = Annotated[ZenohId, Text("a Zenoh id (1 to 32 lower-case hexadecimal digits)", ZenohId.parse)]
-KeyText = Annotated[KeyExpr, Text("a key expression in canonical form", KeyExpr)]
-Namespace = Annotated[KeyExpr, Text("a key expression without wildcards", _namespace)]
-Endpoint = Annotated[
-    EndPoint, Text("an endpoint (protocol/address?metadata#configuration)", EndPoint.parse)
+Zid = Annotated[
+    ZenohId, TextShape("a Zenoh id (1 to 32 lower-case hexadecimal digits)", ZenohId.parse)
 ]
-RegionName = Annotated[str, Text("a name of 1 to 32 bytes", _region_name)]
-SocketAddress = Annotated[str, Text("an IP address and a port (ip:port)", _socket_address)]
-SizeRange = Annotated[str, Text("a range of bytes (least..most, both optional)", _size_range)]
+KeyText = Annotated[KeyExpr, TextShape("a key expression in canonical form", KeyExpr)]
+Namespace = Annotated[KeyExpr, TextShape("a key expression without wildcards", _namespace)]
+Endpoint = Annotated[
+    EndPoint, TextShape("an endpoint (protocol/address?metadata#configuration)", EndPoint.parse)
+]
+RegionName = Annotated[str, TextShape("a name of 1 to 32 bytes", _region_name)]
+SocketAddress = Annotated[str, TextShape("an IP address and a port (ip:port)", _socket_address)]
+SizeRange = Annotated[str, TextShape("a range of bytes (least..most, both optional)", _size_range)]

@@ -15,14 +15,14 @@ from typing import Annotated, Literal
 from zenlake.config.declare import REQUIRED, ByMode, key, section, section_of
 from zenlake.config.grammar import KeyText, Namespace, RegionName, Zid
 from zenlake.config.json5 import Plain
-from zenlake.config.model_connect import Connect, Listen, Open
+from zenlake.config.model_connect import Connect, Listen, OpenSettings
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, Qos
 from zenlake.config.model_remote import RemoteApi
-from zenlake.config.model_routing import Gateway, Routing
-from zenlake.config.model_scouting import Scouting
+from zenlake.config.model_routing import Gateway, RoutingSettings
+from zenlake.config.model_scouting import ScoutingSettings
 from zenlake.config.model_services import JournalService, XrceService
 from zenlake.config.model_storages import StorageManager
-from zenlake.config.model_transport import Milliseconds, Transport
+from zenlake.config.model_transport import Milliseconds, TransportSettings
 from zenlake.config.model_web import Rest
 from zenlake.config.shape import FreeForm, Mode, Whole
 
@@ -76,7 +76,7 @@ class AdminPermissions:
 
 
 @section
-class AdminSpace:
+class AdminSpaceSettings:
     """The keys under `@/` that show the node itself."""
 
     enabled: bool = key(False, "Whether they exist.", honoured_by="zenlake.admin.space.AdminSpace")
@@ -111,7 +111,7 @@ class StatsPrefixes:
 
 
 @section
-class Stats:
+class StatsSettings:
     """Counters."""
 
     filters: tuple[StatsFilter, ...] = key(
@@ -176,8 +176,8 @@ class Settings:
     gateway: Gateway = key(Gateway, "The regions that this node connects.")
     connect: Connect = key(Connect, "Neighbours to open sessions with.")
     listen: Listen = key(Listen, "Where others may open sessions with this node.")
-    open: Open = key(Open, "Opening a session.")
-    scouting: Scouting = key(Scouting, "Finding other nodes.")
+    open: OpenSettings = key(OpenSettings, "Opening a session.")
+    scouting: ScoutingSettings = key(ScoutingSettings, "Finding other nodes.")
     timestamping: Timestamping = key(Timestamping, "Timestamps of data.")
     queries_default_timeout: Milliseconds = key(
         10_000,
@@ -185,11 +185,15 @@ class Settings:
         null=True,
         honoured_by="zenlake.engine.settings.node_settings",
     )
-    routing: Routing = key(Routing, "Finding the way from publisher to subscriber.")
+    routing: RoutingSettings = key(RoutingSettings, "Finding the way from publisher to subscriber.")
     aggregation: Aggregation = key(Aggregation, "One wide declaration instead of many narrow ones.")
     qos: Qos = key(Qos, "Quality of service decided by key instead of by program.")
-    transport: Transport = key(Transport, "Sessions with neighbours and the links below them.")
-    adminspace: AdminSpace = key(AdminSpace, "The keys under `@/` that show the node itself.")
+    transport: TransportSettings = key(
+        TransportSettings, "Sessions with neighbours and the links below them."
+    )
+    adminspace: AdminSpaceSettings = key(
+        AdminSpaceSettings, "The keys under `@/` that show the node itself."
+    )
     namespace: Namespace | None = key(
         None,
         "A prefix put before every key that leaves and taken off every key that arrives.",
@@ -204,7 +208,7 @@ class Settings:
     low_pass_filter: tuple[LowPassFilter, ...] = key(
         (), "Messages above a size dropped.", honoured_by="zenlake.routing.policy.policy.Policy"
     )
-    stats: Stats = key(Stats, "Counters.")
+    stats: StatsSettings = key(StatsSettings, "Counters.")
     journals: tuple[JournalService, ...] = key(
         (),
         "Journals that `zenlake router` records.",

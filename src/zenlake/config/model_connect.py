@@ -10,7 +10,7 @@ from zenlake.config.model_transport import Milliseconds
 from zenlake.config.shape import Real, Whole
 from zenlake.values.locator import EndPoint
 
-__all__ = ["Connect", "EndpointGroup", "Listen", "Open", "Retry"]
+__all__ = ["Connect", "EndpointGroup", "Listen", "OpenSettings", "Retry"]
 
 Patience = Annotated[int, Whole("milliseconds", -(2**63), 2**63 - 1)]
 
@@ -116,7 +116,7 @@ class ReturnConditions:
 
 
 @section
-class Open:
+class OpenSettings:
     """Opening a session."""
 
     return_conditions: ReturnConditions = key(ReturnConditions, "What opening waits for.")

@@ -9,7 +9,7 @@ from zenlake.config.grammar import RegionName, Zid
 from zenlake.config.model_transport import Milliseconds
 from zenlake.config.shape import Mode, Whole
 
-__all__ = ["Gateway", "GatewayFilter", "Routing", "SouthRegion"]
+__all__ = ["Gateway", "GatewayFilter", "RoutingSettings", "SouthRegion"]
 
 
 @section
@@ -77,7 +77,7 @@ class InterestRouting:
 
 
 @section
-class Routing:
+class RoutingSettings:
     """Finding the way from publisher to subscriber."""
 
     router: RouterRouting = key(RouterRouting, "Routing among routers.")

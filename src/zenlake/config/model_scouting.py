@@ -9,7 +9,7 @@ from zenlake.config.grammar import SocketAddress
 from zenlake.config.model_transport import Milliseconds
 from zenlake.config.shape import Mode, Whole
 
-__all__ = ["GossipScouting", "MulticastScouting", "Scouting", "StrategyByTarget"]
+__all__ = ["GossipScouting", "MulticastScouting", "ScoutingSettings", "StrategyByTarget"]
 
 Strategy = Literal["always", "greater-zid"]
 
@@ -105,7 +105,7 @@ class GossipScouting:
 
 
 @section
-class Scouting:
+class ScoutingSettings:
     """Finding other nodes."""
 
     timeout: Milliseconds = key(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from zenlake.config.declare import REQUIRED, NonEmpty, key, section
 from zenlake.config.grammar import KeyText, Namespace
-from zenlake.config.shape import Real, Text, Whole
+from zenlake.config.shape import Real, TextShape, Whole
 
 __all__ = ["JournalService", "XrceService"]
 
@@ -36,7 +36,7 @@ class JournalService:
         "In how many parts rows are kept, when the journal is created; null means 1, or as it is.",
         honoured_by=_BY,
     )
-    fsync: Annotated[str, Text("batch, never, or a time like 50ms", _fsync)] = key(
+    fsync: Annotated[str, TextShape("batch, never, or a time like 50ms", _fsync)] = key(
         "50ms", "When rows become durable.", honoured_by=_BY
     )
     segment_bytes: Annotated[int, Whole("bytes", 1)] = key(
@@ -105,7 +105,7 @@ class XrceService:
     mtu: Annotated[int, Whole("bytes", 20, 65000)] = key(
         1400, "The largest packet over datagrams.", honoured_by=_XRCE
     )
-    authentication: Annotated[str, Text("bytes in hexadecimal", _hex)] = key(
+    authentication: Annotated[str, TextShape("bytes in hexadecimal", _hex)] = key(
         "", "What devices must show in property 12; empty: nothing.", honoured_by=_XRCE
     )
     persistent: str = key(

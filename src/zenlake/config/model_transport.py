@@ -8,7 +8,7 @@ from zenlake.config.declare import key, section
 from zenlake.config.json5 import Plain
 from zenlake.config.shape import Whole
 
-__all__ = ["Bytes", "Milliseconds", "Transport"]
+__all__ = ["Bytes", "Milliseconds", "TransportSettings"]
 
 Milliseconds = Annotated[int, Whole("milliseconds", 0)]
 SomeMilliseconds = Annotated[int, Whole("milliseconds", 1)]
@@ -50,7 +50,7 @@ class UnicastCompression:
 
 
 @section
-class Unicast:
+class UnicastSettings:
     """Sessions with one neighbour."""
 
     open_timeout: Milliseconds = key(
@@ -99,7 +99,7 @@ class MulticastQos:
 
 
 @section
-class Multicast:
+class MulticastSettings:
     """Sessions with all members of a multicast group."""
 
     join_interval: Milliseconds = key(
@@ -160,7 +160,7 @@ class CongestionBlock:
 
 
 @section
-class Congestion:
+class CongestionSettings:
     """What happens to messages when the queue is full."""
 
     drop: CongestionDrop = key(CongestionDrop, "Messages sent with congestion control drop.")
@@ -189,7 +189,9 @@ class Queue:
     """Messages waiting to be sent."""
 
     size: QueueSize = key(QueueSize, "How many batches may wait, for each priority.")
-    congestion_control: Congestion = key(Congestion, "What happens when the queue is full.")
+    congestion_control: CongestionSettings = key(
+        CongestionSettings, "What happens when the queue is full."
+    )
     batching: Batching = key(Batching, "Several small messages in one batch.")
     allocation: Allocation = key(Allocation, "The memory of the batches.")
 
@@ -343,7 +345,7 @@ class UnixPipe:
 
 
 @section
-class Link:
+class LinkSettings:
     """The links below a session."""
 
     protocols: tuple[str, ...] | None = key(
@@ -418,7 +420,7 @@ class UserPassword:
 
 
 @section
-class PublicKey:
+class PublicKeySettings:
     """Authentication by public key."""
 
     public_key_pem: str | None = key(
@@ -457,15 +459,17 @@ class Auth:
     """How neighbours prove who they are."""
 
     usrpwd: UserPassword = key(UserPassword, "Authentication by user and password.")
-    pubkey: PublicKey = key(PublicKey, "Authentication by public key.")
+    pubkey: PublicKeySettings = key(PublicKeySettings, "Authentication by public key.")
 
 
 @section
-class Transport:
+class TransportSettings:
     """Sessions with neighbours and the links below them."""
 
-    unicast: Unicast = key(Unicast, "Sessions with one neighbour.")
-    multicast: Multicast = key(Multicast, "Sessions with all members of a multicast group.")
-    link: Link = key(Link, "The links below a session.")
+    unicast: UnicastSettings = key(UnicastSettings, "Sessions with one neighbour.")
+    multicast: MulticastSettings = key(
+        MulticastSettings, "Sessions with all members of a multicast group."
+    )
+    link: LinkSettings = key(LinkSettings, "The links below a session.")
     shared_memory: SharedMemory = key(SharedMemory, "Memory shared by processes of one machine.")
     auth: Auth = key(Auth, "How neighbours prove who they are.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from zenlake.config.declare import REQUIRED, key, section, section_of
 from zenlake.config.json5 import Plain
-from zenlake.config.shape import Mode, Real, Text, Whole
+from zenlake.config.shape import Mode, Real, TextShape, Whole
 
 __all__ = ["LOOPBACK", "Place", "Port", "Rest", "built", "place", "rest"]
 
@@ -40,7 +40,7 @@ def _place_text(text: str) -> str:
 
 Port = (
     Annotated[int, Whole("", 0, 65535)]
-    | Annotated[str, Text('an address and a port like "127.0.0.1:8000"', _place_text)]
+    | Annotated[str, TextShape('an address and a port like "127.0.0.1:8000"', _place_text)]
 )
 _REST = "zenlake.rest.service.Rest"
 

@@ -23,7 +23,7 @@ __all__ = [
     "MODES",
     "Choice",
     "Either",
-    "Flag",
+    "FlagShape",
     "FreeForm",
     "Members",
     "Mode",
@@ -31,7 +31,7 @@ __all__ = [
     "Real",
     "Sequence",
     "Shape",
-    "Text",
+    "TextShape",
     "Whole",
     "refuse",
 ]
@@ -65,7 +65,7 @@ def refuse(shape: Shape, node: Located, path: Path, report: Report) -> Plain:
     return None
 
 
-class Flag:
+class FlagShape:
     """True or false."""
 
     words = "true or false"
@@ -160,7 +160,7 @@ class Real:
         return plain
 
 
-class Text:
+class TextShape:
     """A text, possibly of a grammar, and then used as what the grammar makes of it."""
 
     def __init__(self, words: str = "a text", parse: Callable[[str], object] = str) -> None:

@@ -16,7 +16,7 @@ from typing import Final, Literal, Self
 
 from zenlake.constrained.wires import Wire
 from zenlake.errors import ClosedError, DecodeError, LinkError, Timeout
-from zenlake.links.link import Link
+from zenlake.links.link import UnicastLink
 from zenlake.links.registry import connect
 from zenlake.values.locator import EndPoint
 from zenlake.xrce.broker import STREAM_MTU
@@ -86,7 +86,7 @@ async def open(
 class Session:
     """A session with a broker; made by `open`."""
 
-    def __init__(self, link: Link, client: Client) -> None:
+    def __init__(self, link: UnicastLink, client: Client) -> None:
         """It has said nothing yet."""
         self._link = link
         self._wire = Wire(link)

@@ -16,8 +16,8 @@ from typing import Final
 from zenlake.constrained.wires import Wire
 from zenlake.engine.loop import LoopThread
 from zenlake.errors import LinkError, ZError
-from zenlake.links.link import Link, LinkListener
-from zenlake.links.multicast import Multicast
+from zenlake.links.link import LinkListener, UnicastLink
+from zenlake.links.multicast import MulticastSockets
 from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
 from zenlake.xrce import Hello, Scout, read_packet, write
@@ -43,10 +43,10 @@ class RunningBroker:
         self.broker = Broker(options, outside, values)
         self.thread = LoopThread()
         self._listening: list[LinkListener] = []
-        self._wires: dict[Port, tuple[Link, Wire]] = {}
+        self._wires: dict[Port, tuple[UnicastLink, Wire]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = float("inf")
-        self._scouting: Multicast | None = None
+        self._scouting: MulticastSockets | None = None
         self._soon: list[Callable[[], None]] = []
         self._closed = False
 
@@ -63,7 +63,7 @@ class RunningBroker:
         for text in endpoints:
             self._listening.append(await listen(EndPoint.parse(text), loop, self._linked))
         if scouting:
-            group = Multicast(loop, scouting, interface)
+            group = MulticastSockets(loop, scouting, interface)
             try:
                 group.open(self._scouted, lambda *_: None)
                 self._scouting = group
@@ -121,7 +121,7 @@ class RunningBroker:
 
     # ------------------------------------------------------------------------- on the loop thread
 
-    def _linked(self, link: Link) -> None:
+    def _linked(self, link: UnicastLink) -> None:
 
         if link.stream:
             knocking = sum(1 for port in self._wires if port.stream and port.member is None)
@@ -206,4 +206,4 @@ class RunningBroker:
             mask = self.broker.options.mask
             if isinstance(message, Scout) and message.mask & mask and self._scouting is not None:
                 hello = Hello(mask=mask, locators=tuple(self.locators()))
-                self._scouting.answer(write(hello), address)
+                self._scouting.send_to(write(hello), address)

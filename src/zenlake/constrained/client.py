@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from zenlake.constrained import aio
 from zenlake.constrained.aio import PATIENCE, Mode
-from zenlake.engine.loop import Loop, shared_loop
+from zenlake.engine.loop import EventLoop, shared_loop
 from zenlake.errors import Timeout
 from zenlake.xrce.client import Read, Written
 
@@ -121,7 +121,7 @@ class Subscriber:
 class Session:
     """A session with a broker; made by `open`."""
 
-    def __init__(self, loop: Loop, inner: aio.Session) -> None:
+    def __init__(self, loop: EventLoop, inner: aio.Session) -> None:
         """It is open."""
         self._loop = loop
         self._inner = inner

@@ -19,7 +19,7 @@ from zenlake.constrained.aio import MODES, Mode
 from zenlake.constrained.brokering import SCOUTING, RunningBroker
 from zenlake.constrained.client import Subscriber
 from zenlake.errors import ZError
-from zenlake.links.multicast import Multicast
+from zenlake.links.multicast import MulticastSockets
 from zenlake.xrce import Hello, Property, Scout, read_packet, write
 from zenlake.xrce.broker import PEER
 from zenlake.xrce.client import Read, Written
@@ -64,7 +64,7 @@ class Peer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._publishers: dict[str, dict[str, Written]] = {}
         self._subscribers: dict[tuple[str, str], tuple[Subscriber, dict[str, Any]]] = {}
-        self._scouting: Multicast | None = None
+        self._scouting: MulticastSockets | None = None
         self.places = self._broker.locators()
         self._loop.run(self._start(connect, group, interface), 30)
 
@@ -117,7 +117,7 @@ class Peer:
         for place in connect:
             await self._meet(place)
         if group:
-            self._scouting = Multicast(self._loop.loop, group, interface)
+            self._scouting = MulticastSockets(self._loop.loop, group, interface)
             self._scouting.open(self._asked, self._answered)
             self._keep(self._look())
 
@@ -137,7 +137,7 @@ class Peer:
     async def _look(self) -> None:
         question = write(Scout(mask=PEER, properties=(Property(id=PID, value=self.pid),)))
         while self._scouting is not None:
-            self._scouting.ask(question)
+            self._scouting.send_to_group(question)
             for place in [at for at, one in self._sessions.items() if at and one.state != 2]:
                 del self._sessions[place]
             await asyncio.sleep(EVERY)
@@ -153,7 +153,7 @@ class Peer:
         except ZError:
             return
         if found and value_of(found[0].properties, PID) != self.pid and self._scouting is not None:
-            self._scouting.answer(self._hello(), address)
+            self._scouting.send_to(self._hello(), address)
 
     def _answered(self, datagram: bytes, address: tuple[str, int], interface: str) -> None:
         """A peer says hello: who has the smaller id opens the session."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zenlake.constrained.brokering import SCOUTING
 from zenlake.engine.loop import shared_loop
 from zenlake.errors import DecodeError
-from zenlake.links.multicast import Multicast
+from zenlake.links.multicast import MulticastSockets
 from zenlake.links.registry import connect
 from zenlake.values.locator import EndPoint
 from zenlake.xrce import Hello, Scout, read_packet, write
@@ -68,14 +68,14 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
         finally:
             link.close()
         return list(found.values())
-    sockets = Multicast(loop, group, interface, listen=False)
+    sockets = MulticastSockets(loop, group, interface, listen=False)
     sockets.open(
         lambda *_: None,
         lambda data, address, _: packet(data, f"udp/{address[0]}:{address[1]}"),
     )
     try:
         for _ in range(3):
-            sockets.ask(question)
+            sockets.send_to_group(question)
             await asyncio.sleep(timeout / 3)
     finally:
         sockets.close()

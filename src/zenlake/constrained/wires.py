@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final
 
 from zenlake.errors import LinkError
-from zenlake.links.link import Link
+from zenlake.links.link import UnicastLink
 
 #: Bytes that wait for a stream; a peer that reads no longer is let go of.
 WAITING_MAX: Final = 1 << 24
@@ -15,7 +15,7 @@ WAITING_MAX: Final = 1 << 24
 class Wire:
     """The sending side of one link; everything happens on the thread of its loop."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: UnicastLink) -> None:
         """The link is open."""
         self.link = link
         self._waiting: deque[bytes] = deque()

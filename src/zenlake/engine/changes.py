@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zenlake.engine.loop import Loop
+    from zenlake.engine.loop import EventLoop
 
 
 class Changes:
     """The threads and tasks that wait until a predicate about the node holds."""
 
-    def __init__(self, lock: threading.RLock, loop: Loop) -> None:
+    def __init__(self, lock: threading.RLock, loop: EventLoop) -> None:
         """`lock` guards the node."""
         self._lock = lock
         self._loop = loop

@@ -10,7 +10,7 @@ they leave to the loop, in one of two ways:
 A `FlushRequest` is the state of one outbox, guarded by the outbox's lock. `Flushing` is the queue
 of one node. Its lists are appended to by any thread and popped by the loop; both are one step of
 the interpreter. No request is lost between two steps: a thread first appends and then reads
-`_asked` (or `poller.hot`), the loop first clears the flag and then reads the list.
+`_requested` (or `poller.hot`), the loop first clears the flag and then reads the list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from zenlake.engine.loop import Loop
+    from zenlake.engine.loop import EventLoop
     from zenlake.engine.multicast import MulticastPump
     from zenlake.engine.polling import SocketPoller
     from zenlake.engine.pump import Pump
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
 class FlushRequest:
     """Whether the loop is going to flush one outbox.
 
-    States: *none* (neither `asked` nor `later`), *later*, *asked*. While `asked` is set the loop
-    will call `SharedOutbox.flush`: it was woken for it, or waits until the link is writable, or
-    comes by a timer because batches fill up (`comes_again`).
+    States: *none* (neither `requested` nor `later`), *later*, *requested*. While `requested` is set
+    the loop will call `SharedOutbox.flush`: it was woken for it, or waits until the link is
+    writable, or comes by a timer because batches fill up (`comes_again`).
     """
 
-    __slots__ = ("asked", "comes_again", "later", "look_later", "soon", "streaming")
+    __slots__ = ("comes_again", "later", "look_later", "requested", "soon", "streaming")
 
     def __init__(self, soon: Callable[[SharedOutbox], None]) -> None:
         """`soon`: have the loop flush an outbox; callable from any thread."""
         self.soon: Callable[[SharedOutbox], None] = soon
         #: Have an outbox flushed by the next check of the loop; False: there is no such check.
         self.look_later: Callable[[SharedOutbox], bool] | None = None
-        self.asked: bool = False
+        self.requested: bool = False
         self.later: bool = False
         #: Whether callers have filled batches since the loop last flushed.
         self.streaming: bool = False
         #: Whether the loop flushes again after a while, by itself.
         self.comes_again: bool = False
 
-    def ask(self, outbox: SharedOutbox) -> None:
+    def request_flush(self, outbox: SharedOutbox) -> None:
         """Have the loop flush `outbox`, if it is not going to."""
-        if not self.asked:
-            self.asked = True
+        if not self.requested:
+            self.requested = True
             self.soon(outbox)
 
     def ask_later(self, outbox: SharedOutbox) -> bool:
@@ -74,13 +74,13 @@ class FlushRequest:
         self.comes_again = done and self.streaming
         self.streaming = False
         # While the link is not writable no request is needed: the link calls back.
-        self.asked = not done or self.comes_again
+        self.requested = not done or self.comes_again
 
 
 class Flushing:
     """The outboxes of one node that the loop is to flush, and the pump of each."""
 
-    def __init__(self, loop: Loop, poller: SocketPoller | None) -> None:
+    def __init__(self, loop: EventLoop, poller: SocketPoller | None) -> None:
         """`poller`: while it is hot the loop checks every millisecond."""
         self._loop = loop
         self._poller = poller
@@ -89,7 +89,7 @@ class Flushing:
         self._soon: list[SharedOutbox] = []
         self._later: list[SharedOutbox] = []
         #: Whether the loop was woken for `_soon`.
-        self._asked = False
+        self._requested = False
 
     def add(self, outbox: SharedOutbox, pump: Pump | MulticastPump) -> None:
         """From now on `pump` flushes this outbox."""
@@ -110,15 +110,15 @@ class Flushing:
     def soon(self, outbox: SharedOutbox) -> None:
         """Have an outbox flushed in the loop's next round; from any thread."""
         self._soon.append(outbox)
-        if not self._asked:
-            self._asked = True
+        if not self._requested:
+            self._requested = True
             if self._loop.is_current():
                 self._loop.loop.call_soon(self._flush)
             else:
                 self._loop.soon(self._flush)
 
     def _flush(self) -> None:
-        self._asked = False
+        self._requested = False
         while self._soon:
             pump = self.pump_of(self._soon.pop())
             if pump is not None:

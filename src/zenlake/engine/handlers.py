@@ -28,8 +28,8 @@ __all__ = [
     "DefaultHandler",
     "FifoChannel",
     "Handler",
+    "HandlerStats",
     "RingChannel",
-    "Stats",
 ]
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class Handler(Generic[T]):
 
 
 @final
-class Stats:
+class HandlerStats:
     """What became of everything that came for one entity, up to the moment it was asked."""
 
     __slots__ = ("delivered", "dropped", "queued", "received")

@@ -10,7 +10,7 @@ from asyncio import AbstractEventLoop
 from zenlake.config.model import Settings
 from zenlake.engine.multicast import is_group
 from zenlake.errors import LinkError
-from zenlake.links.link import Link, LinkListener, OnLink
+from zenlake.links.link import LinkListener, OnLink, UnicastLink
 from zenlake.links.options import shown
 from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
@@ -32,9 +32,9 @@ class Listeners:
         self._listeners: dict[str, LinkListener] = {}
         self._serving = False
         #: Links that came before `serve`.
-        self._early: list[Link] = []
+        self._early: list[UnicastLink] = []
 
-    def _accepted(self, link: Link) -> None:
+    def _accepted(self, link: UnicastLink) -> None:
         if self._serving:
             self._on_link(link)
         else:

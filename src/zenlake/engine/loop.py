@@ -34,7 +34,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-class Loop:
+class EventLoop:
     """An event loop, and the thread that runs it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
@@ -68,7 +68,7 @@ class Loop:
         return future.result(timeout)
 
 
-class LoopThread(Loop):
+class LoopThread(EventLoop):
     """A thread that runs an event loop until the process ends."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class LoopThread(Loop):
         return self.pid == os.getpid() and self.thread.is_alive()
 
 
-class CallerLoop(Loop):
+class CallerLoop(EventLoop):
     """The event loop that the caller runs on."""
 
     def __init__(self) -> None:

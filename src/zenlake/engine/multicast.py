@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError, LocatorError
-from zenlake.links.multicast import Multicast
-from zenlake.links.options import IFACE, RETRY, Option, check_options
+from zenlake.links.multicast import MulticastSockets
+from zenlake.links.options import IFACE, RETRY, LinkOption, check_options
 from zenlake.node.sessions.multicast import MulticastSession
 from zenlake.transport.multicast import MulticastTerms
 from zenlake.values.locator import EndPoint, split_host_port
@@ -24,7 +24,7 @@ log = logging.getLogger("zenlake.engine")
 BATCH: Final = 8192
 """The largest batch to a group, in bytes: all members must use the same, and cannot negotiate."""
 
-TTL: Final = Option("ttl", "integer", "How many routers of the network a datagram may cross.")
+TTL: Final = LinkOption("ttl", "integer", "How many routers of the network a datagram may cross.")
 OPTIONS: Final = (IFACE, TTL, *RETRY)
 
 
@@ -49,7 +49,7 @@ class MulticastPump:
         self.closed = False
         #: Datagrams that the system did not take.
         self.unsent = 0
-        self._sockets = Multicast(
+        self._sockets = MulticastSockets(
             runtime.loop.loop,
             endpoint.address,
             endpoint.get("iface") or "auto",
@@ -76,7 +76,7 @@ class MulticastPump:
 
     def start(self) -> None:
         """Join the group."""
-        self._sockets.open(self._heard, self._answered)
+        self._sockets.open(self._heard, self._received_unicast)
         self.outbox.attach(self._send)
         with self.runtime.lock:
             place = f"udp/{self.endpoint.address}"
@@ -87,7 +87,7 @@ class MulticastPump:
 
     def _send(self, batch: bytes) -> int:
         # A group has no back-pressure: what the system does not take is lost, as on the air.
-        if not self._sockets.ask(batch):
+        if not self._sockets.send_to_group(batch):
             self.unsent += 1
         return len(batch)
 
@@ -102,7 +102,7 @@ class MulticastPump:
             sink.commit()
         runtime.arm_soon()
 
-    def _answered(self, data: bytes, address: tuple[str, int], _: str) -> None:
+    def _received_unicast(self, data: bytes, address: tuple[str, int], _: str) -> None:
         """Nothing is answered in a group."""
 
     def flush(self) -> None:

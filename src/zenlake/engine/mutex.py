@@ -78,13 +78,13 @@ class Mutex:
     def _wait(self) -> None:
         waiter = Waiter()
         try:
-            while not self._has_turn(waiter):
+            while not self._is_next(waiter):
                 pass
         except BaseException:
             self._leave(waiter)
             raise
 
-    def _has_turn(self, waiter: Waiter) -> bool:
+    def _is_next(self, waiter: Waiter) -> bool:
         """Line up until called; whether the waiter has the token then."""
         if waiter.lost:
             self._waiting.appendleft(waiter)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zenlake.clock import ZenohId
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError
-from zenlake.links.link import Link
+from zenlake.links.link import UnicastLink
 from zenlake.node.sessions.admission import LinkIdentity
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.transport.handshake import UNRESPONSIVE
@@ -41,7 +41,7 @@ MEANWHILE = 0.001
 class Pump:
     """Moves the bytes of one neighbour; lives on the loop thread."""
 
-    def __init__(self, runtime: Runtime, link: Link, neighbour: Neighbour) -> None:
+    def __init__(self, runtime: Runtime, link: UnicastLink, neighbour: Neighbour) -> None:
         """Nothing moves before `start`."""
         self.runtime = runtime
         self.link = link
@@ -209,7 +209,7 @@ class Pump:
         self.runtime.arm()
 
 
-def link_identity(link: Link) -> LinkIdentity:
+def link_identity(link: UnicastLink) -> LinkIdentity:
     """What a link knows of the node at its other end."""
     name = link.auth_identifier
     return LinkIdentity(tuple(link.interfaces), () if name is None else (name,))

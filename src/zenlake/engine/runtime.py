@@ -31,7 +31,7 @@ from zenlake.engine.claims import Claims
 from zenlake.engine.flushing import Flushing
 from zenlake.engine.listeners import Listeners
 from zenlake.engine.locked import LockedNode
-from zenlake.engine.loop import CallerLoop, Loop, LoopThread, shared_loop
+from zenlake.engine.loop import CallerLoop, EventLoop, LoopThread, shared_loop
 from zenlake.engine.multicast import MulticastPump, is_group
 from zenlake.engine.opening import Opening, named
 from zenlake.engine.polling import SocketPoller, is_supported
@@ -48,17 +48,17 @@ from zenlake.engine.shared import SharedOutbox
 from zenlake.engine.tasks import join_tasks
 from zenlake.engine.timer import NodeTimer
 from zenlake.errors import HandshakeError, LinkError, ZError
-from zenlake.links.link import Link
+from zenlake.links.link import UnicastLink
 from zenlake.links.options import shown
 from zenlake.links.registry import connect
 from zenlake.node.entities import Publication
 from zenlake.node.node import Node
 from zenlake.node.sessions.connect import Attempt
 from zenlake.node.sessions.neighbour import Neighbour
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 from zenlake.routing.face import Face
 from zenlake.routing.regions import CLIENT
-from zenlake.scouting.scout import Found
+from zenlake.scouting.scout import DiscoveredNode
 from zenlake.transport.outbox import Outbox
 from zenlake.values.locator import EndPoint
 
@@ -71,7 +71,7 @@ log = logging.getLogger("zenlake.engine")
 class Runtime:
     """A running node."""
 
-    def __init__(self, loop: Loop, config: Config) -> None:
+    def __init__(self, loop: EventLoop, config: Config) -> None:
         """Not started yet: see `open`."""
         self.loop = loop
         self.config = config
@@ -189,12 +189,12 @@ class Runtime:
             self._groups.append(group)
             self.flushing.add(group.outbox, group)
 
-    def _stamps(self) -> Stamps | None:
+    def _stamps(self) -> Timestamper | None:
         """Gives timestamps to samples that have none, if that is configured."""
         timestamping = self.settings.timestamping
         if not timestamping.enabled:
             return None
-        return Stamps(self.hlc, time.time_ns, timestamping.drop_future_timestamp)
+        return Timestamper(self.hlc, time.time_ns, timestamping.drop_future_timestamp)
 
     def _make_outbox(self, stream: bool, depth: int) -> Outbox:
         control = self.settings.transport.link.tx.queue.congestion_control
@@ -230,7 +230,7 @@ class Runtime:
 
     # --------------------------------------------------------------------------------- links
 
-    def _accepted(self, link: Link) -> None:
+    def _accepted(self, link: UnicastLink) -> None:
         """A neighbour connected to a listener; on the loop thread."""
         if self.closed or not self.node.sessions.may_accept(link.dst):
             link.close()
@@ -241,7 +241,7 @@ class Runtime:
             )
         self._pump(link, neighbour)
 
-    def _pump(self, link: Link, neighbour: Neighbour) -> None:
+    def _pump(self, link: UnicastLink, neighbour: Neighbour) -> None:
         pump = Pump(self, link, neighbour)
         self.pumps.append(pump)
         self.flushing.add(pump.outbox, pump)
@@ -322,10 +322,12 @@ class Runtime:
             log.debug("%s %s on %s %s: %s", flow, kind, key or "no key", who, reason)
 
     @staticmethod
-    def scout(config: Config, matcher: int, on_found: Callable[[Found], None]) -> StandaloneScout:
+    def scout(
+        config: Config, matcher: int, on_hello: Callable[[DiscoveredNode], None]
+    ) -> StandaloneScout:
         """Scout without being a node."""
         settings = config.resolved.scouting.multicast
-        return StandaloneScout(shared_loop(), settings, fresh_zid(), matcher, on_found)
+        return StandaloneScout(shared_loop(), settings, fresh_zid(), matcher, on_hello)
 
     def progress(self) -> None:
         """Have `open` check its conditions again: a message was received."""

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zenlake.config.model_scouting import MulticastScouting
-from zenlake.engine.loop import Loop
+from zenlake.engine.loop import EventLoop
 from zenlake.engine.settings import roles
 from zenlake.errors import LinkError
-from zenlake.links.multicast import Multicast
+from zenlake.links.multicast import MulticastSockets
 from zenlake.routing.regions import CLIENT
 from zenlake.scouting.autoconnect import Autoconnect
-from zenlake.scouting.scout import Answering, Found, Scouting
+from zenlake.scouting.scout import DiscoveredNode, HelloResponder, ScoutSender
 
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
@@ -30,28 +30,28 @@ class MulticastScout:
         self,
         loop: asyncio.AbstractEventLoop,
         settings: MulticastScouting,
-        scouting: Scouting,
-        answering: Answering | None,
-        on_found: Callable[[Found], None],
+        scouting: ScoutSender,
+        responder: HelloResponder | None,
+        on_hello: Callable[[DiscoveredNode], None],
     ) -> None:
-        """`answering`: answers the SCOUT of other nodes (None: they are ignored)."""
+        """`responder`: answers the SCOUT of other nodes (None: they are ignored)."""
         self._loop = loop
         self._scouting = scouting
-        self._answering = answering
-        self._on_found = on_found
+        self._responder = responder
+        self._on_hello = on_hello
         self._timer: asyncio.TimerHandle | None = None
-        self.group = Multicast(
+        self.group = MulticastSockets(
             loop,
             settings.address,
             settings.interface,
             settings.ttl,
-            listen=answering is not None and settings.listen,
+            listen=responder is not None and settings.listen,
         )
 
-    def start(self, asks: bool) -> None:
-        """Open the sockets; `asks`: send SCOUT too, and not only answer it."""
-        self.group.open(self._asked, self._answered)
-        if asks:
+    def start(self, sends: bool) -> None:
+        """Open the sockets; `sends`: send SCOUT too, and not only answer it."""
+        self.group.open(self._received_scout, self._received_hello)
+        if sends:
             self._scouting.start(time.monotonic())
             self._tick()
 
@@ -78,21 +78,21 @@ class MulticastScout:
     def _tick(self) -> None:
         scout = self._scouting.tick(time.monotonic())
         if scout is not None:
-            self.group.ask(scout)
+            self.group.send_to_group(scout)
         deadline = self._scouting.deadline
         if deadline is not None:
             delay = max(0.0, deadline - time.monotonic())
             self._timer = self._loop.call_later(delay, self._tick)
 
-    def _asked(self, data: bytes, address: tuple[str, int], interface: str) -> None:
-        if self._answering is not None:
-            hello = self._answering.received(data, self.group.is_here(address))
+    def _received_scout(self, data: bytes, address: tuple[str, int], interface: str) -> None:
+        if self._responder is not None:
+            hello = self._responder.received(data, self.group.is_local(address))
             if hello is not None:
-                self.group.answer(hello, address)
+                self.group.send_to(hello, address)
 
-    def _answered(self, data: bytes, address: tuple[str, int], interface: str) -> None:
+    def _received_hello(self, data: bytes, address: tuple[str, int], interface: str) -> None:
         for node in self._scouting.received(data, time.monotonic()):
-            self._on_found(node)
+            self._on_hello(node)
 
 
 class NodeScouting:
@@ -110,15 +110,15 @@ class NodeScouting:
         """Begin; where multicast is impossible a warning is logged."""
         runtime = self.runtime
         role = 1 << runtime.node.mode
-        answering = None
+        responder = None
         if runtime.node.mode != CLIENT:
-            answering = Answering(runtime.zid, role, runtime.node.locators)
+            responder = HelloResponder(runtime.zid, role, runtime.node.locators)
         scout = MulticastScout(
             runtime.loop.loop,
             self.settings,
-            Scouting(runtime.zid, role, self.matcher),
-            answering,
-            self._found,
+            ScoutSender(runtime.zid, role, self.matcher),
+            responder,
+            self._discovered,
         )
         try:
             # A client with endpoints to connect to does not scout.
@@ -131,7 +131,7 @@ class NodeScouting:
             return
         self.scout = scout
 
-    def _found(self, hello: Found) -> None:
+    def _discovered(self, hello: DiscoveredNode) -> None:
         runtime = self.runtime
         with runtime.lock:
             node = runtime.node
@@ -163,15 +163,17 @@ class StandaloneScout:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         settings: MulticastScouting,
         zid: bytes,
         matcher: int,
-        on_found: Callable[[Found], None],
+        on_hello: Callable[[DiscoveredNode], None],
     ) -> None:
         """Starts at once; raises `LinkError` where multicast is impossible."""
         self._loop = loop
-        self._scout = MulticastScout(loop.loop, settings, Scouting(zid, 4, matcher), None, on_found)
+        self._scout = MulticastScout(
+            loop.loop, settings, ScoutSender(zid, 4, matcher), None, on_hello
+        )
         self._stopped = False
         if loop.is_current():
             self._scout.start(True)

@@ -29,7 +29,7 @@ class Service(Protocol):
     def change(self, config: Config) -> None:
         """Obey another configuration; raises `ZError` if it cannot."""
 
-    def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
+    def documents(self, root: str, selector: str) -> Iterator[tuple[str, object]]:
         """Its records below the admin space of the node that answer a query: key, JSON value."""
 
     def metrics(self) -> Iterator[Row]:

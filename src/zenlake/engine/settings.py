@@ -10,11 +10,11 @@ from typing import TypeVar
 from zenlake.config.model import Settings
 from zenlake.config.model_connect import EndpointGroup
 from zenlake.config.model_routing import GatewayFilter
-from zenlake.config.model_transport import PublicKey
+from zenlake.config.model_transport import PublicKeySettings
 from zenlake.errors import ConfigError
 from zenlake.node.settings import MODES, NodeSettings
 from zenlake.routing.policy import Policy
-from zenlake.routing.regions import Filter, Subregion
+from zenlake.routing.regions import RegionFilter, Subregion
 from zenlake.transport.auth import Credentials, read_dictionary
 from zenlake.transport.pem import private_key, public_keys
 from zenlake.transport.rsa import PrivateKey
@@ -131,9 +131,9 @@ def subregions(settings: Settings) -> tuple[Subregion, ...] | None:
     )
 
 
-def region_filter(chosen: GatewayFilter) -> Filter:
+def region_filter(chosen: GatewayFilter) -> RegionFilter:
     """What a filter of the configuration stands for."""
-    return Filter(
+    return RegionFilter(
         roles=None if chosen.modes is None else tuple(MODES[mode] for mode in chosen.modes),
         interfaces=chosen.interfaces,
         zids=None if chosen.zids is None else tuple(bytes(zid) for zid in chosen.zids),
@@ -159,7 +159,7 @@ def credentials(settings: Settings) -> Credentials:
     )
 
 
-def _private_key(settings: PublicKey) -> PrivateKey | None:
+def _private_key(settings: PublicKeySettings) -> PrivateKey | None:
     """The node's own pair of keys, if it has one; both halves must belong together."""
     where = "transport/auth/pubkey"
     if settings.private_key_pem is not None:
@@ -179,7 +179,7 @@ def _private_key(settings: PublicKey) -> PrivateKey | None:
     return key
 
 
-def _known_keys(settings: PublicKey) -> frozenset[RsaKey]:
+def _known_keys(settings: PublicKeySettings) -> frozenset[RsaKey]:
     """The keys that a node with a key accepts: without a file none, as in Eclipse's nodes."""
     if settings.known_keys_file is None:
         return frozenset()

@@ -24,15 +24,15 @@ It is composed of machines that each fit on a page:
 States, by two flags:
 
     link.leftover   empty: the link takes more, and any thread may write it if `link.direct`
-                    not empty: the link is *blocked*. Only the loop writes (`request.asked` stays
-                    set, the link calls back when writable), or a thread that waits for room and
-                    has waited at the socket itself (`link.wait_writable`)
+                    not empty: the link is *blocked*. Only the loop writes (`request.requested`
+                    stays set, the link calls back when writable), or a thread that waits for room
+                    and has waited at the socket itself (`link.wait_writable`)
     closed          False: open. True: nothing is accepted, waiters go on, the rest is written
 
 Invariants, whenever the lock is free:
 
 * what was accepted will be written while the link lives: either nothing waits, or
-  `request.asked`, or `request.later`, or the thread that added it is about to call `_moved`.
+  `request.requested`, or `request.later`, or the thread that added it is about to call `_moved`.
 * `leftover` goes before anything `take` returns, so batches leave complete and in order.
 * a thread in `_room_within` is counted in `room.threads`; every batch that leaves wakes it.
 * a link in `room.links` is paused, and is resumed when no lane is full, or by `shut`.
@@ -235,7 +235,7 @@ class SharedOutbox(Outbox):
                 self.request.streaming = True
                 if self.held != self.pacing.weighed:
                     self._burst()
-            elif express or not self.request.asked:
+            elif express or not self.request.requested:
                 now = perf_counter()
                 if express or self.pacing.is_idle(now):
                     self.pacing.last_direct = now
@@ -252,8 +252,8 @@ class SharedOutbox(Outbox):
 
     def _ask(self) -> None:
         """Have the loop flush. The lock is held."""
-        if not self.request.asked:
-            self.request.ask(self)
+        if not self.request.requested:
+            self.request.request_flush(self)
 
     def _wait(self, priority: int, reliable: bool, control: int) -> bool:
         """Wait for room, as long as the message may; False if it is dropped. The lock is held."""

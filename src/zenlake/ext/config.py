@@ -23,9 +23,9 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepliesConfig:
-    """How the answers from a publisher's past travel.
+    """How the replies from a publisher's past travel.
 
-    Answers travel as urgently as the question did: what is chosen here is kept, and shown, but
+    Replies travel as urgently as the query did: what is chosen here is kept, and shown, but
     changes nothing on the way.
     """
 

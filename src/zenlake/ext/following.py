@@ -114,7 +114,7 @@ class Following(SampleSink):
         self._move()
 
     def replied(self, sample: Sample) -> None:
-        """A sample came as an answer."""
+        """A sample came as a reply."""
         with self._guard:
             self._sources.replied(sample, time.monotonic())
             self._collect()
@@ -122,7 +122,7 @@ class Following(SampleSink):
         self._channel.commit()
 
     def over(self, ask: Ask, get: Get | None) -> None:
-        """A question has been answered to the end."""
+        """A query has been answered to the end."""
         with self._guard:
             if get is not None:
                 self._gets.discard(get)
@@ -144,7 +144,7 @@ class Following(SampleSink):
         if sources.missed:
             self._leaving.extend(sources.missed)
             sources.missed.clear()
-        # The time is looked at again when there is somebody new whose time it keeps.
+        # The time is looked at again when there is a new source whose time it keeps.
         if (
             not self._acting
             and not self._ended
@@ -193,7 +193,7 @@ class Following(SampleSink):
 
     def _ask(self, ask: Ask) -> None:
         parameters = f"{ask.parameters};_anyke" if ask.parameters else "_anyke"
-        answers = Answers(self, ask)
+        answers = HistoryReplies(self, ask)
         try:
             with self._runtime.locked() as node:
                 get = node.local.get(
@@ -253,8 +253,8 @@ class Following(SampleSink):
 
 
 @final
-class Answers(ReplySink):
-    """The answers to one question about the past."""
+class HistoryReplies(ReplySink):
+    """The replies to one query about the past."""
 
     def __init__(self, following: Following, ask: Ask) -> None:
         """For the one who asked."""
@@ -263,7 +263,7 @@ class Answers(ReplySink):
         self.get: Get | None = None
 
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
-        """One answer; errors say that somebody has nothing to give."""
+        """One reply; errors say that a node has nothing to give."""
         if not isinstance(body, Err):
             sample = Reply(key, body, responder, qos).ok
             if sample is not None:

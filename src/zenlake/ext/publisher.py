@@ -65,7 +65,7 @@ class Past(QuerySink):
             self._cache.add(push.body)
 
     def push(self, query: IncomingQuery) -> None:
-        """Answer a question; the node's lock is held."""
+        """Reply to a query; the node's lock is held."""
         with self._guard:
             bodies = self._cache.select(query.body.parameters, time.time_ns())
         replying = query.replying

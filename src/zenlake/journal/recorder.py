@@ -35,8 +35,8 @@ from zenlake.journal.ledger.inbox import Inbox
 from zenlake.journal.options import Options, checked_name, distinct
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import HEALED
-from zenlake.journal.serving.remember import Memory
-from zenlake.journal.serving.serve import Answers, Documents
+from zenlake.journal.serving.remember import RememberedValues
+from zenlake.journal.serving.serve import Documents, JournalReplies
 from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import intersects
 from zenlake.node.advanced_keys import publishers_of
@@ -121,7 +121,7 @@ class Recorder:
         self._dropped_seen = 0
         self._put_aside_offsets: dict[int, int] = {}
         self._end = threading.Event()
-        self._memory = Memory(
+        self._memory = RememberedValues(
             self.journal, LocalFiles(options.path), self._writer, self._entered, self._end
         )
         self._news = threading.Event()
@@ -134,7 +134,7 @@ class Recorder:
         self._taking = [threading.Lock() for _ in self._exprs]
         self._subscribers: list[ColumnSubscriber] = []
         self._healer: Healer | None = None
-        self._answers: Answers | None = None
+        self._answers: JournalReplies | None = None
         #: What publishers say of their numbers, and who hears it.
         self._beats = Inbox()
         self._beating: list[Subscriber[None]] = []
@@ -159,7 +159,7 @@ class Recorder:
         self._hearing.append(self._thread("heartbeats", self._hear_beats))
         self._others.append(self._thread("watermark", self._tell))
         self._others.append(self._thread("memory", self._memory.run))
-        self._answers = Answers(
+        self._answers = JournalReplies(
             self._session,
             self.journal,
             Documents(self.watermark, self.report, self.stats),

@@ -8,12 +8,11 @@ from zenlake.keys.matching import canonize, check, includes, intersects, is_wild
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters, Parameters
 from zenlake.keys.selector import IntoSelector, Selector
 from zenlake.keys.time_range import Instant, Now, ResolvedRange, TimeBound, TimeRange
-from zenlake.keys.tree import Entry, KeyTree
+from zenlake.keys.tree import KeyTree, TreeEntry
 
 __all__ = [
     "ANY_KEY_EXPR",
     "TIME",
-    "Entry",
     "Instant",
     "IntoKeyExpr",
     "IntoParameters",
@@ -28,6 +27,7 @@ __all__ = [
     "SetIntersectionLevel",
     "TimeBound",
     "TimeRange",
+    "TreeEntry",
     "canonize",
     "check",
     "includes",

@@ -25,7 +25,7 @@ from typing import Final, Generic, TypeVar, final
 
 from zenlake.keys.matching import chunk_includes, chunk_intersects
 
-__all__ = ["Entry", "KeyTree"]
+__all__ = ["KeyTree", "TreeEntry"]
 
 V = TypeVar("V")
 
@@ -36,7 +36,7 @@ COVERED: Final = 2
 
 
 @final
-class Entry(Generic[V]):
+class TreeEntry(Generic[V]):
     """A key expression in the tree and the value stored there."""
 
     __slots__ = ("key", "value")
@@ -56,7 +56,7 @@ class _Node(Generic[V]):
     __slots__ = ("entry", "literal", "many", "one", "some")
 
     def __init__(self) -> None:
-        self.entry: Entry[V] | None = None
+        self.entry: TreeEntry[V] | None = None
         # Dictionaries are made with the first child: most nodes are leaves.
         self.literal: dict[str, _Node[V]] | None = None
         self.some: dict[str, _Node[V]] | None = None
@@ -196,7 +196,7 @@ class KeyTree(Generic[V]):
         """Whether exactly `key` has a value."""
         return self.entry(key) is not None
 
-    def __iter__(self) -> Iterator[Entry[V]]:
+    def __iter__(self) -> Iterator[TreeEntry[V]]:
         """Go through a snapshot of all entries, in no particular order."""
         return iter(self.entries())
 
@@ -204,9 +204,9 @@ class KeyTree(Generic[V]):
         """Show how many entries there are."""
         return f"<KeyTree of {self._size}>"
 
-    def entries(self) -> list[Entry[V]]:
+    def entries(self) -> list[TreeEntry[V]]:
         """List every entry, in no particular order."""
-        found: list[Entry[V]] = []
+        found: list[TreeEntry[V]] = []
         stack = [self._root]
         while stack:
             node = stack.pop()
@@ -230,14 +230,14 @@ class KeyTree(Generic[V]):
             node = node.grow(chunk) if child is None else child
         entry = node.entry
         if entry is None:
-            node.entry = Entry(key, value)
+            node.entry = TreeEntry(key, value)
             self._size += 1
             return None
         before = entry.value
         entry.value = value
         return before
 
-    def entry(self, key: str) -> Entry[V] | None:
+    def entry(self, key: str) -> TreeEntry[V] | None:
         """Return the entry whose key is exactly `key`, or None."""
         node = self._root
         for chunk in key.split("/"):
@@ -277,21 +277,21 @@ class KeyTree(Generic[V]):
         self._root = _Node()
         self._size = 0
 
-    def intersecting(self, expr: str) -> list[Entry[V]]:
+    def intersecting(self, expr: str) -> list[TreeEntry[V]]:
         """List the entries that share at least one key with `expr`."""
         chunks = expr.split("/")
         if "*" not in expr:
             return _matching(self._root, chunks)
         return _walk(self._root, _Question(chunks, MEETING))
 
-    def including(self, expr: str) -> list[Entry[V]]:
+    def including(self, expr: str) -> list[TreeEntry[V]]:
         """List the entries that include `expr`: those that match whatever it matches."""
         chunks = expr.split("/")
         if "*" not in expr:
             return _matching(self._root, chunks)
         return _including(self._root, _Question(chunks, COVERED))
 
-    def included_by(self, expr: str) -> list[Entry[V]]:
+    def included_by(self, expr: str) -> list[TreeEntry[V]]:
         """List the entries that `expr` includes: those that match nothing else."""
         if "*" not in expr:
             entry = self.entry(expr)
@@ -303,7 +303,7 @@ def _is_pattern(chunk: str) -> bool:
     return "$*" in chunk and not chunk.startswith("@")
 
 
-def _matching(root: _Node[V], chunks: list[str]) -> list[Entry[V]]:
+def _matching(root: _Node[V], chunks: list[str]) -> list[TreeEntry[V]]:
     """The entries that match a key without wildcards, level by level."""
     level = [root]
     loops: list[_Node[V]] = []  # the `**` nodes on this level: they stay on the next
@@ -342,7 +342,7 @@ def _matching(root: _Node[V], chunks: list[str]) -> list[Entry[V]]:
         if many:
             _enter_loops(below, loops)
         level = below
-    found: list[Entry[V]] = []
+    found: list[TreeEntry[V]] = []
     for node in level:
         entry = node.entry
         if entry is not None:
@@ -361,9 +361,9 @@ def _enter_loops(level: list[_Node[V]], loops: list[_Node[V]]) -> None:
             level.append(many)
 
 
-def _walk(root: _Node[V], asked: _Question) -> list[Entry[V]]:
+def _walk(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
     """The entries that the question meets, or that it covers."""
-    found: list[Entry[V]] = []
+    found: list[TreeEntry[V]] = []
     floating = asked.floating() if asked.relation == COVERING else 0
     stack: list[tuple[_Node[V], int]] = [(root, asked.settle(1))]
     while stack:
@@ -414,13 +414,13 @@ def _walk_literals(
                 stack.append((named, asked.settle((places & where) << 1)))
 
 
-def _including(root: _Node[V], asked: _Question) -> list[Entry[V]]:
+def _including(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
     """Here the tree does the covering, and a `**` asked is one more thing to cover.
 
     Whether a run of `*` may step over a `**` asked depends on how the run ends, so along a run a
     second set of places is carried, for the case that a `**` follows.
     """
-    found: list[Entry[V]] = []
+    found: list[TreeEntry[V]] = []
     stack: list[tuple[_Node[V], int, int]] = [(root, 1, 1)]
     single = asked.open & ~asked.many
     while stack:

@@ -126,9 +126,9 @@ def _from_c_library() -> Interfaces:
             bool(flags[name] & _UP),
             bool(flags[name] & _LOOPBACK),
             bool(flags[name] & _MULTICAST),
-            tuple(found),
+            tuple(addresses_of),
         )
-        for name, found in addresses.items()
+        for name, addresses_of in addresses.items()
     )
 
 
@@ -146,13 +146,13 @@ def _address(pointer: ctypes._Pointer[_SocketAddress]) -> Address | None:
 def _from_host_name() -> Interfaces:
     """A guess for systems without `getifaddrs`: what the host's own name resolves to."""
     loopback: Address = ipaddress.IPv4Address("127.0.0.1")
-    found = [Interface("loopback", 0, True, True, False, (loopback,))]
+    interfaces = [Interface("loopback", 0, True, True, False, (loopback,))]
     try:
-        answers = socket.getaddrinfo(socket.gethostname(), None)
+        infos = socket.getaddrinfo(socket.gethostname(), None)
     except OSError:
-        answers = []
-    texts = {str(answer[4][0]).partition("%")[0] for answer in answers}
+        infos = []
+    texts = {str(info[4][0]).partition("%")[0] for info in infos}
     others = tuple(ipaddress.ip_address(text) for text in sorted(texts))
     if others:
-        found.append(Interface("host", 0, True, False, True, others))
-    return tuple(found)
+        interfaces.append(Interface("host", 0, True, False, True, others))
+    return tuple(interfaces)

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from zenlake.errors import LinkError
-from zenlake.links.link import Link, LinkListener, OnData, OnLink, OnLost
+from zenlake.links.link import LinkListener, OnData, OnLink, OnLost, UnicastLink
 
 __all__ = ["LayeredLink", "LayeredListener", "opened_in_time"]
 
@@ -28,12 +28,12 @@ MAX_KNOCKING: Final = 128
 AnyLayer = TypeVar("AnyLayer", bound="LayeredLink")
 
 
-class LayeredLink(Link):
+class LayeredLink(UnicastLink):
     """A link inside another, which it owns."""
 
     reliable = True
 
-    def __init__(self, inner: Link, loop: asyncio.AbstractEventLoop, protocol: str) -> None:
+    def __init__(self, inner: UnicastLink, loop: asyncio.AbstractEventLoop, protocol: str) -> None:
         super().__init__(_renamed(inner.src, protocol), _renamed(inner.dst, protocol))
         self._inner = inner
         self._loop = loop
@@ -239,8 +239,8 @@ class LayeredListener(LinkListener):
         self,
         loop: asyncio.AbstractEventLoop,
         on_link: OnLink,
-        wrap: Callable[[Link], Awaitable[LayeredLink]],
-        refused: Callable[[Link, Exception], None],
+        wrap: Callable[[UnicastLink], Awaitable[LayeredLink]],
+        refused: Callable[[UnicastLink, Exception], None],
     ) -> None:
         self.inner: LinkListener | None = None
         """The listener of the inner links, set once it is open."""
@@ -251,7 +251,7 @@ class LayeredListener(LinkListener):
         self._knocking: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def accepted(self, link: Link) -> None:
+    def accepted(self, link: UnicastLink) -> None:
         """A neighbour connected to the inner listener."""
         if self._closed or len(self._knocking) >= MAX_KNOCKING:
             link.close()
@@ -268,7 +268,7 @@ class LayeredListener(LinkListener):
         for task in self._knocking:
             task.cancel()
 
-    async def _let_in(self, inner: Link) -> None:
+    async def _let_in(self, inner: UnicastLink) -> None:
         try:
             link = await self._wrap(inner)
         except LinkError as error:

@@ -19,7 +19,7 @@ from typing import Final
 
 from zenlake.errors import LinkError
 
-__all__ = ["MAX_BATCH", "Link", "LinkListener", "OnData", "OnLink", "OnLost", "reason"]
+__all__ = ["MAX_BATCH", "LinkListener", "OnData", "OnLink", "OnLost", "UnicastLink", "reason"]
 
 MAX_BATCH: Final = 65535
 
@@ -27,7 +27,7 @@ OnData = Callable[[bytes], None]
 OnLost = Callable[[Exception | None], None]
 
 
-class Link(ABC):
+class UnicastLink(ABC):
     """A connection that carries bytes to one neighbour and back."""
 
     stream: bool
@@ -47,7 +47,7 @@ class Link(ABC):
         """Refuse a class that any thread may write and none can wait for."""
         super().__init_subclass__()
         # A class that does not set it may set it for each link: it has to be ready for both.
-        if getattr(cls, "thread_safe", True) and cls.wait_writable is Link.wait_writable:
+        if getattr(cls, "thread_safe", True) and cls.wait_writable is UnicastLink.wait_writable:
             raise TypeError(
                 f"{cls.__name__} may be written by any thread, and has no wait_writable; "
                 "define it, or set thread_safe = False"
@@ -128,7 +128,7 @@ class Link(ABC):
         return f"<{type(self).__name__} {self.src} => {self.dst}>"
 
 
-OnLink = Callable[[Link], None]
+OnLink = Callable[[UnicastLink], None]
 
 
 class LinkListener(ABC):

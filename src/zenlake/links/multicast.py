@@ -24,7 +24,7 @@ from zenlake.links.interfaces import Interface, interfaces
 from zenlake.links.link import reason
 from zenlake.values.locator import split_host_port
 
-__all__ = ["DEFAULT_GROUP", "Multicast", "OnDatagram"]
+__all__ = ["DEFAULT_GROUP", "MulticastSockets", "OnDatagram"]
 
 DEFAULT_GROUP: Final = "224.0.0.224:7446"
 READ_SIZE: Final = 65536
@@ -41,7 +41,7 @@ log = logging.getLogger("zenlake.links")
 
 @final
 class _Sender:
-    """A socket that asks and answers by way of one interface."""
+    """A socket that sends over one interface."""
 
     def __init__(self, sock: socket.socket, name: str, host: str) -> None:
         self.sock = sock
@@ -51,16 +51,16 @@ class _Sender:
 
 
 @final
-class Multicast:
-    """Asks a group over chosen interfaces, hears its answers and the questions of others.
+class MulticastSockets:
+    """Sends to a multicast group over chosen interfaces, and receives from it and from its members.
 
     Args:
         loop: where it lives.
         group: the address and port of the group, IPv4 or IPv6.
         interface: `auto` for every interface that is up and can do it, or loopback alone where
             none can; or names and addresses, separated by commas.
-        ttl: how many routers of the network a question may cross.
-        listen: whether the questions of others are heard.
+        ttl: how many routers of the network a datagram may cross.
+        listen: whether datagrams to the group are received.
     """
 
     def __init__(
@@ -87,20 +87,20 @@ class Multicast:
         #: The addresses of this machine, and when they were looked up.
         self._own: frozenset[str] = frozenset()
         self._looked = 0.0
-        self._on_question: OnDatagram | None = None
-        self._on_answer: OnDatagram | None = None
+        self._on_group_datagram: OnDatagram | None = None
+        self._on_unicast_datagram: OnDatagram | None = None
 
-    def open(self, on_question: OnDatagram, on_answer: OnDatagram) -> None:
+    def open(self, on_group_datagram: OnDatagram, on_unicast_datagram: OnDatagram) -> None:
         """Make the sockets and begin to read.
 
-        `on_question` gets what was sent to the group, but for one's own; `on_answer` what was
-        sent to a sender. An interface that refuses is passed over with a warning; `LinkError`
-        is raised when none is left.
+        `on_group_datagram` gets what was sent to the group, but for one's own;
+        `on_unicast_datagram` what was sent to a sender. An interface that refuses is passed over
+        with a warning; `LinkError` is raised when none is left.
         """
         chosen = self._chosen()
-        self._on_question = on_question
-        self._on_answer = on_answer
-        self._own = _addresses_here()
+        self._on_group_datagram = on_group_datagram
+        self._on_unicast_datagram = on_unicast_datagram
+        self._own = _local_addresses()
         self._looked = self._loop.time()
         try:
             for interface in chosen:
@@ -120,7 +120,7 @@ class Multicast:
             self.close()
             raise
 
-    def ask(self, datagram: bytes) -> int:
+    def send_to_group(self, datagram: bytes) -> int:
         """Send to the group over every interface; how many took it."""
         sent = 0
         for sender in self._senders:
@@ -131,8 +131,8 @@ class Multicast:
                 log.debug("cannot scout over %s: %s", sender.name, reason(error))
         return sent
 
-    def answer(self, datagram: bytes, address: tuple[str, int]) -> None:
-        """Send to one who asked, by way of the interface that is nearest to it."""
+    def send_to(self, datagram: bytes, address: tuple[str, int]) -> None:
+        """Send to one address, over the interface that is nearest to it."""
         sender = self._nearest(address[0])
         if sender is None:
             return
@@ -141,7 +141,7 @@ class Multicast:
         except OSError as error:
             log.debug("cannot answer %s: %s", address[0], reason(error))
 
-    def is_here(self, address: tuple[str, int]) -> bool:
+    def is_local(self, address: tuple[str, int]) -> bool:
         """Whether a datagram came from this machine, over whichever of its interfaces.
 
         A program asks from the address of the interface that it asks over, or from no address at
@@ -159,13 +159,13 @@ class Multicast:
         if now - self._looked < LOOK_AGAIN:
             return False
         self._looked = now
-        self._own = _addresses_here()
+        self._own = _local_addresses()
         return host in self._own
 
     def close(self) -> None:
         """End it; a second time does nothing."""
-        self._on_question = None
-        self._on_answer = None
+        self._on_group_datagram = None
+        self._on_unicast_datagram = None
         sockets = [sender.sock for sender in self._senders]
         self._senders.clear()
         sockets.extend(self._receivers)
@@ -197,12 +197,12 @@ class Multicast:
 
     def _usable(self, candidates: list[Interface]) -> list[tuple[str, int, str]]:
         """Those of the interfaces that have an address of the group's family."""
-        found = [
+        usable = [
             (each.name, each.number, address)
             for each in candidates
             for address in self._addresses(each)[:1]
         ]
-        return found[:MAX_INTERFACES]
+        return usable[:MAX_INTERFACES]
 
     def _named(self, word: str, present: tuple[Interface, ...]) -> tuple[str, int, str] | None:
         for each in present:
@@ -238,7 +238,7 @@ class Multicast:
             return
         sender = _Sender(sock, name, host)
         self._senders.append(sender)
-        self._loop.add_reader(sock.fileno(), self._answered, sender)
+        self._loop.add_reader(sock.fileno(), self._sender_readable, sender)
 
     def _open_receiver(self, chosen: list[tuple[str, int, str]]) -> None:
         sock = socket.socket(self._family(), socket.SOCK_DGRAM)
@@ -248,13 +248,13 @@ class Multicast:
             if sys.platform != "linux" and hasattr(socket, "SO_REUSEPORT"):
                 # The BSDs let processes share a multicast port only with this one.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            here = str(
+            address = str(
                 _unspecified(self._group.version) if sys.platform == "win32" else self._group
             )
             if self._group.version == 4:
-                sock.bind((here, self._port))
+                sock.bind((address, self._port))
             else:
-                sock.bind((here, self._port, 0, chosen[0][1]))
+                sock.bind((address, self._port, 0, chosen[0][1]))
         except OSError as error:
             sock.close()
             log.warning("cannot hear the group %s: %s", self._group, reason(error))
@@ -265,7 +265,7 @@ class Multicast:
             except OSError as error:
                 log.warning("cannot join %s over %s: %s", self._group, name, reason(error))
         self._receivers.append(sock)
-        self._loop.add_reader(sock.fileno(), self._asked, sock)
+        self._loop.add_reader(sock.fileno(), self._group_readable, sock)
 
     def _join(self, sock: socket.socket, number: int, host: str) -> None:
         packed = self._group.packed
@@ -279,21 +279,21 @@ class Multicast:
     def _family(self) -> socket.AddressFamily:
         return socket.AF_INET if self._group.version == 4 else socket.AF_INET6
 
-    def _answered(self, sender: _Sender) -> None:
+    def _sender_readable(self, sender: _Sender) -> None:
         for _ in range(READS_AT_ONCE):
-            if self._on_answer is None:
+            if self._on_unicast_datagram is None:
                 return
             try:
                 datagram, address = sender.sock.recvfrom(READ_SIZE)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                continue  # an answer of ours found nobody
-            self._on_answer(datagram, address, sender.name)
+                continue  # a datagram of ours found no socket
+            self._on_unicast_datagram(datagram, address, sender.name)
 
-    def _asked(self, receiver: socket.socket) -> None:
+    def _group_readable(self, receiver: socket.socket) -> None:
         for _ in range(READS_AT_ONCE):
-            if self._on_question is None:
+            if self._on_group_datagram is None:
                 return
             try:
                 datagram, address = receiver.recvfrom(READ_SIZE)
@@ -304,7 +304,7 @@ class Multicast:
             if self._is_own(address):
                 continue
             nearest = self._nearest(address[0])
-            self._on_question(datagram, address, nearest.name if nearest else "")
+            self._on_group_datagram(datagram, address, nearest.name if nearest else "")
 
     def _is_own(self, address: tuple[str, int]) -> bool:
         ports = [sender.port for sender in self._senders]
@@ -323,7 +323,7 @@ class Multicast:
         return best
 
 
-def _addresses_here() -> frozenset[str]:
+def _local_addresses() -> frozenset[str]:
     """The addresses of all interfaces of this machine."""
     return frozenset(str(address) for each in interfaces() for address in each.addresses)
 

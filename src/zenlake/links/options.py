@@ -24,8 +24,8 @@ __all__ = [
     "SO_RCVBUF",
     "SO_SNDBUF",
     "TLS",
+    "LinkOption",
     "Metadata",
-    "Option",
     "Side",
     "only_inet",
     "shown",
@@ -38,7 +38,7 @@ MAX_INT: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class LinkOption:
     """One key that may stand behind the `#` of an endpoint."""
 
     name: str
@@ -64,31 +64,33 @@ class Metadata:
     """How the values look, where there are too many to name."""
 
 
-IFACE = Option("iface", "text", "Uses this network interface alone (Linux).")
-BIND = Option("bind", "address", "Connects from this local address.", ("connect",))
-SO_SNDBUF = Option("so_sndbuf", "integer", "The size of the system's send buffer, in bytes.")
-SO_RCVBUF = Option("so_rcvbuf", "integer", "The size of the system's receive buffer, in bytes.")
-DSCP = Option(
+IFACE = LinkOption("iface", "text", "Uses this network interface alone (Linux).")
+BIND = LinkOption("bind", "address", "Connects from this local address.", ("connect",))
+SO_SNDBUF = LinkOption("so_sndbuf", "integer", "The size of the system's send buffer, in bytes.")
+SO_RCVBUF = LinkOption("so_rcvbuf", "integer", "The size of the system's receive buffer, in bytes.")
+DSCP = LinkOption(
     "dscp", "class", "The traffic class byte of packets: 0 to 255, `0x` allowed, joined by a bar."
 )
 RETRY: Final = (
-    Option("retry_period_init_ms", "integer", "The first pause before trying again."),
-    Option("retry_period_max_ms", "integer", "The longest pause before trying again."),
-    Option("retry_period_increase_factor", "factor", "How much each pause grows."),
-    Option("exit_on_failure", "flag", "Whether opening the session fails when this does."),
+    LinkOption("retry_period_init_ms", "integer", "The first pause before trying again."),
+    LinkOption("retry_period_max_ms", "integer", "The longest pause before trying again."),
+    LinkOption("retry_period_increase_factor", "factor", "How much each pause grows."),
+    LinkOption("exit_on_failure", "flag", "Whether opening the session fails when this does."),
 )
 """Read by `node.connect`, which decides when to connect again; every protocol allows them."""
 
 INET: Final = (IFACE, BIND, SO_SNDBUF, SO_RCVBUF, DSCP)
 
 
-def _material(name: str, effect: str, sides: tuple[Side, ...]) -> tuple[Option, ...]:
+def _material(name: str, effect: str, sides: tuple[Side, ...]) -> tuple[LinkOption, ...]:
     return (
-        Option(
+        LinkOption(
             f"{name}_file", "text", f"{effect} A PEM file, read again when it has changed.", sides
         ),
-        Option(f"{name}_base64", "text", f"{effect} The content of such a file, in base64.", sides),
-        Option(f"{name}_raw", "text", f"{effect} The content of such a file, as it is.", sides),
+        LinkOption(
+            f"{name}_base64", "text", f"{effect} The content of such a file, in base64.", sides
+        ),
+        LinkOption(f"{name}_raw", "text", f"{effect} The content of such a file, as it is.", sides),
     )
 
 
@@ -102,19 +104,19 @@ TLS: Final = (
     *_material("listen_private_key", "The key of the certificate.", ("listen",)),
     *_material("connect_certificate", "The certificate to show for mTLS.", ("connect",)),
     *_material("connect_private_key", "The key of the certificate.", ("connect",)),
-    Option("enable_mtls", "flag", "Whether the side that connects shows a certificate too."),
-    Option(
+    LinkOption("enable_mtls", "flag", "Whether the side that connects shows a certificate too."),
+    LinkOption(
         "verify_name_on_connect",
         "flag",
         "Whether the certificate must be for the host of the endpoint.",
         ("connect",),
     ),
-    Option(
+    LinkOption(
         "close_link_on_expiration",
         "flag",
         "Whether the link ends when the other side's certificate does.",
     ),
-    Option(
+    LinkOption(
         "tls_handshake_timeout_ms",
         "integer",
         "How long a node that connects may take for the handshake.",
@@ -145,7 +147,7 @@ def only_inet(endpoint: EndPoint, so_sndbuf: int | None, so_rcvbuf: int | None) 
     return EndPoint(endpoint.locator, tuple(pairs.items()))
 
 
-def check_options(endpoint: EndPoint, known: Iterable[Option], side: Side) -> None:
+def check_options(endpoint: EndPoint, known: Iterable[LinkOption], side: Side) -> None:
     """Refuse an option that is not honoured on this side, or has a value that is none."""
     by_name = {option.name: option for option in known if side in option.sides}
     for name, value in endpoint.config:

@@ -13,7 +13,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import NetworkAddress, QuicConnection
 from aioquic.tls import load_pem_private_key, load_pem_x509_certificates
 
-from zenlake.config.model_transport import Link as LinkSettings
+from zenlake.config.model_transport import LinkSettings
 from zenlake.errors import ConfigError, LinkError
 from zenlake.links.certificates import Pem, TlsCredentials, credentials
 from zenlake.links.inet import (
@@ -24,7 +24,7 @@ from zenlake.links.inet import (
     listening_locators,
     resolve,
 )
-from zenlake.links.link import Link, LinkListener, OnLink, reason
+from zenlake.links.link import LinkListener, OnLink, UnicastLink, reason
 from zenlake.links.options import only_inet
 from zenlake.links.quic_side import QuicLink, QuicSide
 from zenlake.links.tls import named_locators
@@ -42,7 +42,7 @@ log = logging.getLogger("zenlake.links")
 
 async def connect(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
-) -> Link:
+) -> UnicastLink:
     """A link to the first address that answers and whose certificate is accepted."""
     deadline = loop.time() + timeout
     tls = credentials(endpoint, settings.tls, "connect")
@@ -94,7 +94,7 @@ async def _connected(
     loop: asyncio.AbstractEventLoop,
     configuration: QuicConfiguration,
     tls: TlsCredentials,
-) -> Link:
+) -> UnicastLink:
     family, address = place
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:

@@ -27,7 +27,7 @@ from zenlake.errors import LinkError
 from zenlake.links.certificates import TlsCredentials
 from zenlake.links.inet import address_text, host_of
 from zenlake.links.interfaces import interfaces_at
-from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost
+from zenlake.links.link import MAX_BATCH, OnData, OnLost, UnicastLink
 from zenlake.links.tls import LONGEST_SLEEP
 
 __all__ = ["QuicLink", "QuicSide"]
@@ -43,7 +43,7 @@ LAST_WORDS: Final = 1.0
 
 
 @final
-class QuicLink(Link):
+class QuicLink(UnicastLink):
     """One stream of a connection."""
 
     stream = True
@@ -227,14 +227,14 @@ class QuicSide(QuicConnectionProtocol):
             return  # as if it had been lost: it is sent again
         self.peer = addr
         super().datagram_received(data, addr)
-        self._told()
+        self._progress()
 
     def _handle_timer(self) -> None:
         if not self._ended:
             super()._handle_timer()
-            self._told()
+            self._progress()
 
-    def _told(self) -> None:
+    def _progress(self) -> None:
         link = self.link
         if link is not None:
             link.hand_over()

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
-from zenlake.config.model_transport import Link as LinkSettings
+from zenlake.config.model_transport import LinkSettings
 from zenlake.errors import LocatorError
 from zenlake.links import serial, tcp, tls, udp, unix
-from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnLink
+from zenlake.links.link import MAX_BATCH, LinkListener, OnLink, UnicastLink
 from zenlake.links.options import (
     INET,
     RETRY,
     TLS,
+    LinkOption,
     Metadata,
-    Option,
     Side,
     check_metadata,
     check_options,
@@ -35,7 +35,9 @@ from zenlake.values.locator import EndPoint, Locator
 
 __all__ = ["NOT_YET", "PROTOCOLS", "Protocol", "check", "connect", "listen", "supports"]
 
-Connect = Callable[[EndPoint, asyncio.AbstractEventLoop, float, LinkSettings], Awaitable[Link]]
+Connect = Callable[
+    [EndPoint, asyncio.AbstractEventLoop, float, LinkSettings], Awaitable[UnicastLink]
+]
 Listen = Callable[
     [EndPoint, asyncio.AbstractEventLoop, OnLink, LinkSettings], Awaitable[LinkListener]
 ]
@@ -53,7 +55,7 @@ class Protocol:
     batch: int
     connect: Connect
     listen: Listen
-    options: tuple[Option, ...]
+    options: tuple[LinkOption, ...]
     metadata: tuple[Metadata, ...]
     needs: str = ""
     """The package that it takes, if it is not part of an ordinary installation."""
@@ -66,9 +68,9 @@ def _needing(module: str) -> tuple[Connect, Listen]:
 
     async def connect(
         endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
-    ) -> Link:
+    ) -> UnicastLink:
         made = importlib.import_module(f"zenlake.links.{module}")
-        link: Link = await made.connect(endpoint, loop, timeout, settings)
+        link: UnicastLink = await made.connect(endpoint, loop, timeout, settings)
         return link
 
     async def listen(
@@ -83,7 +85,7 @@ def _needing(module: str) -> tuple[Connect, Listen]:
 
 async def _tcp_connect(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
-) -> Link:
+) -> UnicastLink:
     sized = only_inet(endpoint, settings.tcp.so_sndbuf, settings.tcp.so_rcvbuf)
     return await tcp.connect(sized, loop, timeout)
 
@@ -215,7 +217,7 @@ async def connect(
     loop: asyncio.AbstractEventLoop,
     timeout: float,
     settings: LinkSettings = DEFAULTS,
-) -> Link:
+) -> UnicastLink:
     """A link to the endpoint, not yet started; `settings` is `transport/link` of a configuration.
 
     Raises `LocatorError` when the endpoint asks for what is not honoured, and `LinkError` when

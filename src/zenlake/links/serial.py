@@ -16,8 +16,8 @@ from typing import Final, final
 
 from zenlake.errors import EncodeError, LinkError, LocatorError
 from zenlake.links.layered import LayeredLink, opened_in_time
-from zenlake.links.link import Link, LinkListener, OnData, OnLink, OnLost, reason
-from zenlake.links.options import Option
+from zenlake.links.link import LinkListener, OnData, OnLink, OnLost, UnicastLink, reason
+from zenlake.links.options import LinkOption
 from zenlake.links.serial_frame import ACK, INIT, MAX_PAYLOAD, RESET, SerialDeframer, encode
 from zenlake.values.locator import EndPoint
 
@@ -33,14 +33,18 @@ BREATH: Final = 0.1
 """How many seconds to wait before a line that cannot be opened is tried again."""
 
 OPTIONS: Final = (
-    Option("baudrate", "integer", f"Bits a second, {BAUD_RATE} unless given."),
-    Option("exclusive", "flag", "Whether no other process may open the line; true unless given."),
+    LinkOption("baudrate", "integer", f"Bits a second, {BAUD_RATE} unless given."),
+    LinkOption(
+        "exclusive", "flag", "Whether no other process may open the line; true unless given."
+    ),
 )
 
 log = logging.getLogger("zenlake.links")
 
 
-async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float) -> Link:
+async def connect(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float
+) -> UnicastLink:
     """A link to the node that listens at the other end of the line."""
     link = SerialLink(_Port(endpoint, loop), loop, connects=True)
     return await opened_in_time(link, loop, loop.time() + timeout)
@@ -61,7 +65,7 @@ class SerialLink(LayeredLink):
     reliable = False
     mtu = MTU
 
-    def __init__(self, port: Link, loop: asyncio.AbstractEventLoop, connects: bool) -> None:
+    def __init__(self, port: UnicastLink, loop: asyncio.AbstractEventLoop, connects: bool) -> None:
         self._frames = SerialDeframer()
         self._connects = connects
         self._early: list[bytes] = []
@@ -96,7 +100,7 @@ class SerialLink(LayeredLink):
             if self._closed:
                 return
             if not self._agreement.done():
-                self._answer(header)
+                self._acknowledge(header)
             elif header & (INIT | ACK) == INIT:
                 self._say(RESET)
                 self._lose(LinkError(f"{self.dst}: the other side started anew"))
@@ -114,7 +118,7 @@ class SerialLink(LayeredLink):
         for payload in early:
             self._deliver(payload)
 
-    def _answer(self, header: int) -> None:
+    def _acknowledge(self, header: int) -> None:
         """Handle a frame that came before the link was agreed."""
         if self._connects and header & INIT and header & ACK:
             self._ask_no_more()
@@ -199,7 +203,7 @@ class _SerialListener(LinkListener):
 
 
 @final
-class _Port(Link):
+class _Port(UnicastLink):
     """The line itself: a stream of bytes, which may be lost."""
 
     stream = True

@@ -18,7 +18,7 @@ from typing import Final, final
 
 from zenlake.errors import LinkError
 from zenlake.links.interfaces import interfaces_at
-from zenlake.links.link import MAX_BATCH, Link, OnData, OnLost, reason
+from zenlake.links.link import MAX_BATCH, OnData, OnLost, UnicastLink, reason
 
 __all__ = ["READ_SIZE", "StreamAcceptor", "StreamLink"]
 
@@ -37,7 +37,7 @@ log = logging.getLogger("zenlake.links")
 
 
 @final
-class StreamLink(Link):
+class StreamLink(UnicastLink):
     """A connected stream socket, which the link owns from now on."""
 
     stream = True

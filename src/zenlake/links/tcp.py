@@ -17,14 +17,16 @@ from zenlake.links.inet import (
     listening_locators,
     resolve,
 )
-from zenlake.links.link import Link, LinkListener, OnLink, reason
+from zenlake.links.link import LinkListener, OnLink, UnicastLink, reason
 from zenlake.links.stream import StreamAcceptor, StreamLink
 from zenlake.values.locator import EndPoint
 
 __all__ = ["connect", "listen"]
 
 
-async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float) -> Link:
+async def connect(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float
+) -> UnicastLink:
     """A link to the first address of the endpoint that answers.
 
     Each address has its share of the time that is left, so that one which swallows everything
@@ -119,9 +121,9 @@ async def _connected(
 
 
 def _link(sock: socket.socket, loop: asyncio.AbstractEventLoop) -> StreamLink:
-    here, there = sock.getsockname(), sock.getpeername()
+    local, remote = sock.getsockname(), sock.getpeername()
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return StreamLink(
-        sock, loop, f"tcp/{address_text(here)}", f"tcp/{address_text(there)}", host_of(here)
+        sock, loop, f"tcp/{address_text(local)}", f"tcp/{address_text(remote)}", host_of(local)
     )

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Final, cast, final
 
-from zenlake.config.model_transport import Link as LinkSettings
+from zenlake.config.model_transport import LinkSettings
 from zenlake.errors import LinkError
 from zenlake.links import tcp
 from zenlake.links.certificates import (
@@ -22,7 +22,7 @@ from zenlake.links.certificates import (
     tls_reason,
 )
 from zenlake.links.layered import LayeredLink, LayeredListener, opened_in_time
-from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnLink
+from zenlake.links.link import MAX_BATCH, LinkListener, OnLink, UnicastLink
 from zenlake.links.options import only_inet
 from zenlake.values.locator import EndPoint, Locator
 
@@ -40,7 +40,7 @@ log = logging.getLogger("zenlake.links")
 
 async def connect(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
-) -> Link:
+) -> UnicastLink:
     """A link to the endpoint, whose certificate is accepted."""
     return await secure(endpoint, loop, timeout, settings, "tls")
 
@@ -100,7 +100,7 @@ class TlsLink(LayeredLink):
 
     def __init__(
         self,
-        inner: Link,
+        inner: UnicastLink,
         loop: asyncio.AbstractEventLoop,
         context: ssl.SSLContext,
         tls: TlsCredentials,
@@ -287,7 +287,7 @@ class _TlsListener(LayeredListener):
         assert self.inner is not None
         return named_locators(self._endpoint, self._protocol, self.inner.locators())
 
-    async def _secured(self, inner: Link) -> TlsLink:
+    async def _secured(self, inner: UnicastLink) -> TlsLink:
         context, fault = self._context.current()
         if fault is not None:
             log.warning("%s: the certificates of before are used: %s", self._protocol, fault)
@@ -306,5 +306,5 @@ def named_locators(endpoint: EndPoint, protocol: str, bound: list[str]) -> list[
     return [f"{protocol}/{locator.partition('/')[2]}" for locator in bound]
 
 
-def _refused(inner: Link, error: Exception) -> None:
+def _refused(inner: UnicastLink, error: Exception) -> None:
     log.warning("not let in: %s", error)

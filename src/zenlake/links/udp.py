@@ -24,7 +24,7 @@ from zenlake.links.inet import (
     resolve,
 )
 from zenlake.links.interfaces import interfaces_at
-from zenlake.links.link import Link, LinkListener, OnData, OnLink, OnLost, reason
+from zenlake.links.link import LinkListener, OnData, OnLink, OnLost, UnicastLink, reason
 from zenlake.values.locator import EndPoint
 
 __all__ = ["MAX_KNOCKING", "MAX_SOURCES", "MTU", "UdpListener", "connect", "listen"]
@@ -41,7 +41,9 @@ MAX_EARLY: Final = 2
 _FULL: Final = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.EINTR)
 
 
-async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float) -> Link:
+async def connect(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float
+) -> UnicastLink:
     """A link to the first address of the endpoint that can be routed to.
 
     Nothing is sent, so nothing is known of the other side yet.
@@ -85,7 +87,7 @@ def _connected(endpoint: EndPoint, place: InetAddress) -> socket.socket:
 
 
 @final
-class _UdpLink(Link):
+class _UdpLink(UnicastLink):
     """A connected datagram socket."""
 
     stream = False
@@ -94,9 +96,9 @@ class _UdpLink(Link):
     mtu = MTU
 
     def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        here, there = sock.getsockname(), sock.getpeername()
-        super().__init__(f"udp/{address_text(here)}", f"udp/{address_text(there)}")
-        self._host = host_of(here)
+        local, remote = sock.getsockname(), sock.getpeername()
+        super().__init__(f"udp/{address_text(local)}", f"udp/{address_text(remote)}")
+        self._host = host_of(local)
         self._sock = sock
         self._fd = sock.fileno()
         self._loop = loop
@@ -198,7 +200,7 @@ class _UdpLink(Link):
 
 
 @final
-class _SourceLink(Link):
+class _SourceLink(UnicastLink):
     """What comes from one address to a listening socket, and goes back there."""
 
     stream = False
@@ -207,7 +209,7 @@ class _SourceLink(Link):
     mtu = MTU
 
     def __init__(self, shared: _SharedSocket, address: tuple[object, ...]) -> None:
-        super().__init__(f"udp/{address_text(shared.here)}", f"udp/{address_text(address)}")
+        super().__init__(f"udp/{address_text(shared.local)}", f"udp/{address_text(address)}")
         self.address = address
         self.knocking = True
         self.dropped = 0
@@ -221,7 +223,7 @@ class _SourceLink(Link):
     @property
     def interfaces(self) -> list[str]:
         """The interfaces that have this side's address."""
-        return interfaces_at(host_of(self._shared.here))
+        return interfaces_at(host_of(self._shared.local))
 
     def start(self, on_data: OnData, on_lost: OnLost) -> None:
         """Begin to read; a shared socket never breaks for one of its links alone."""
@@ -284,7 +286,7 @@ class _SharedSocket:
         self, sock: socket.socket, loop: asyncio.AbstractEventLoop, on_link: OnLink
     ) -> None:
         self.sock = sock
-        self.here: tuple[object, ...] = sock.getsockname()
+        self.local: tuple[object, ...] = sock.getsockname()
         self.knocking = 0
         self.refused = 0
         self._fd = sock.fileno()

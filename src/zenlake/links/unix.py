@@ -11,7 +11,7 @@ import stat
 from typing import Final, final
 
 from zenlake.errors import LinkError
-from zenlake.links.link import Link, LinkListener, OnLink, reason
+from zenlake.links.link import LinkListener, OnLink, UnicastLink, reason
 from zenlake.links.stream import StreamAcceptor, StreamLink
 from zenlake.values.locator import EndPoint
 
@@ -23,7 +23,9 @@ PROTOCOL: Final = "unixsock-stream"
 _anonymous: Final = itertools.count(1)
 
 
-async def connect(endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float) -> Link:
+async def connect(
+    endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float
+) -> UnicastLink:
     """A link to the process that listens at the path."""
     sock = _socket(endpoint)
     try:
@@ -45,7 +47,7 @@ async def listen(
 ) -> LinkListener:
     """Take connections at the path; a socket that a dead process left there is replaced."""
     path = endpoint.address
-    _make_way(endpoint)
+    _unlink_stale(endpoint)
     sock = _socket(endpoint)
     try:
         sock.bind(path)
@@ -90,7 +92,7 @@ def _socket(endpoint: EndPoint) -> socket.socket:
     return sock
 
 
-def _make_way(endpoint: EndPoint) -> None:
+def _unlink_stale(endpoint: EndPoint) -> None:
     """Remove a socket that no process listens at; refuse to touch anything else."""
     path = endpoint.address
     try:

@@ -21,11 +21,11 @@ from wsproto.events import (
 )
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from zenlake.config.model_transport import Link as LinkSettings
+from zenlake.config.model_transport import LinkSettings
 from zenlake.errors import LinkError
 from zenlake.links import tcp, tls
 from zenlake.links.layered import LayeredLink, LayeredListener, opened_in_time
-from zenlake.links.link import MAX_BATCH, Link, LinkListener, OnLink
+from zenlake.links.link import MAX_BATCH, LinkListener, OnLink, UnicastLink
 from zenlake.links.options import only_inet
 from zenlake.values.locator import EndPoint
 
@@ -41,10 +41,10 @@ log = logging.getLogger("zenlake.links")
 
 async def connect(
     endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
-) -> Link:
+) -> UnicastLink:
     """A link to the endpoint."""
     deadline = loop.time() + timeout
-    inner: Link
+    inner: UnicastLink
     if endpoint.protocol == "wss":
         inner = await tls.secure(endpoint, loop, timeout, settings, endpoint.protocol)
     else:
@@ -78,7 +78,11 @@ class WebSocketLink(LayeredLink):
     mtu = MAX_BATCH
 
     def __init__(
-        self, inner: Link, loop: asyncio.AbstractEventLoop, protocol: str, authority: str = ""
+        self,
+        inner: UnicastLink,
+        loop: asyncio.AbstractEventLoop,
+        protocol: str,
+        authority: str = "",
     ) -> None:
         kind = ConnectionType.CLIENT if authority else ConnectionType.SERVER
         self._ws = WSConnection(kind)
@@ -190,10 +194,10 @@ class _WebSocketListener(LayeredListener):
         locators = self.inner.locators()
         return [f"{self._protocol}/{locator.partition('/')[2]}" for locator in locators]
 
-    async def _agreed(self, inner: Link) -> WebSocketLink:
+    async def _agreed(self, inner: UnicastLink) -> WebSocketLink:
         link = WebSocketLink(inner, self._loop, self._protocol)
         return await opened_in_time(link, self._loop, self._loop.time() + AGREEMENT)
 
 
-def _refused(inner: Link, error: Exception) -> None:
+def _refused(inner: UnicastLink, error: Exception) -> None:
     log.warning("not let in: %s", error)

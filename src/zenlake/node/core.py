@@ -11,7 +11,7 @@ from typing import Final
 
 from zenlake.node.rejections import Rejections
 from zenlake.node.settings import NodeSettings
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 from zenlake.node.traffic import Traffic
 from zenlake.routing.borders import Borders
 from zenlake.routing.face import Face
@@ -38,7 +38,7 @@ class Core(Home):
         settings: NodeSettings,
         cookie: Callable[[], bytes],
         random: Callable[[], float],
-        stamps: Stamps | None,
+        stamps: Timestamper | None,
     ) -> None:
         """`cookie` gives bytes nobody can guess, `random` a number from 0 to 1.
 
@@ -49,7 +49,7 @@ class Core(Home):
         self.mode: int = settings.mode
         self.cookie: Callable[[], bytes] = cookie
         self.random: Callable[[], float] = random
-        self.stamps: Stamps | None = stamps
+        self.stamps: Timestamper | None = stamps
         #: Takes the time at a point of a message's route; None: no program here does.
         self.take_time: Callable[[int], TimestampRecord | None] | None = None
         self.now: float = 0.0

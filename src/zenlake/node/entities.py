@@ -10,7 +10,7 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.core import Core
 from zenlake.node.sample import Sample, sample_of
 from zenlake.node.traffic import Tally
-from zenlake.routing.face import Branch, Face, ReplyBody
+from zenlake.routing.face import Face, QueryBranch, ReplyBody
 from zenlake.routing.policy.messages import DELETE, PUT
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE
@@ -425,7 +425,7 @@ class IncomingQuery:
     def __init__(
         self,
         replying: Replying,
-        branch: Branch,
+        branch: QueryBranch,
         eid: int,
         key: str,
         body: Query,
@@ -438,7 +438,7 @@ class IncomingQuery:
         """
         self.no_namespace: bool = no_namespace
         self.replying: Replying = replying
-        self.branch: Branch = branch
+        self.branch: QueryBranch = branch
         self.eid: int = eid
         self.key: str = key
         self.body: Query = body

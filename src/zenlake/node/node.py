@@ -25,8 +25,8 @@ from zenlake.node.sessions.neighbour import Neighbour, outbox_for
 from zenlake.node.sessions.sessions import Sessions, purpose_of
 from zenlake.node.sessions.topology import Topology
 from zenlake.node.settings import NodeSettings
-from zenlake.node.stamps import Stamps
-from zenlake.routing.face import Branch, Face, InterestOut
+from zenlake.node.stamps import Timestamper
+from zenlake.routing.face import Face, InterestOut, QueryBranch
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.policy import Policy
 from zenlake.transport.multicast import MulticastTerms
@@ -43,7 +43,7 @@ class Node(Core):
         cookie: Callable[[], bytes],
         random: Callable[[], float],
         make_outbox: Callable[[bool, int], Outbox] = outbox_for,
-        stamps: Stamps | None = None,
+        stamps: Timestamper | None = None,
     ) -> None:
         """`cookie` gives bytes nobody can guess, `random` a number from 0 to 1.
 
@@ -252,6 +252,6 @@ class Node(Core):
         """A token is alive now."""
         self.local.liveliness.token_present(interest, key)
 
-    def deliver_query(self, branch: Branch, key: str, body: Query, target: int) -> None:
+    def deliver_query(self, branch: QueryBranch, key: str, body: Query, target: int) -> None:
         """A query for our own queryables."""
         self.local.deliver_query(branch, key, body, target)

@@ -18,7 +18,7 @@ _FIRST: Final[list[bytes]] = [bytes((0x80 | value,)) for value in range(0x80)]
 _SHORT: Final = 0x0100_0000
 
 
-class Stamps:
+class Timestamper:
     """Sees that every value that passes has a time, and one that can be true."""
 
     def __init__(self, hlc: Hlc, wall: Callable[[], int], drop_future: bool) -> None:

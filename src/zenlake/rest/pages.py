@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from zenlake.node.inspection import view
-from zenlake.node.inspection.metrics import Wanted, openmetrics
+from zenlake.node.inspection.metrics import MetricSelection, openmetrics
 from zenlake.rest.openapi import document
 from zenlake.rest.users import User
 
@@ -92,7 +92,7 @@ class Pages:
 
         runtime = self._runtime
         with runtime.locked() as node:
-            text = openmetrics(node, Wanted(), version(), node.now - runtime.started)
+            text = openmetrics(node, MetricSelection(), version(), node.now - runtime.started)
         return Response(
             text.removesuffix(END) + _own_metrics(self._counts()) + END,
             headers={"content-type": OPENMETRICS},

@@ -15,7 +15,7 @@ from zenlake.keys.tree import KeyTree
 from zenlake.routing.deadlines import Timed
 from zenlake.routing.keyids import KeyIds, literal_prefix
 from zenlake.routing.policy.gate import Gate
-from zenlake.routing.policy.messages import Verdict
+from zenlake.routing.policy.messages import PolicyVerdict
 from zenlake.routing.regions import LOCAL, PEER, is_brokered, is_south, kind_of
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
@@ -82,10 +82,10 @@ class PendingQuery:
         self.id: int = id
         self.qos: int = qos
         self.receiver: ReplyReceiver | None = receiver
-        self.branches: set[Branch] = set()
+        self.branches: set[QueryBranch] = set()
 
 
-class Branch(Timed):
+class QueryBranch(Timed):
     """A pending query towards one face that it was sent to."""
 
     __slots__ = ("face", "id", "query", "stack")
@@ -200,7 +200,7 @@ class Face:
         self.next_interest: int = 1
         self.next_request: int = 1
         #: Requests that we sent to it and that are not final (our id → the branch).
-        self.requests: dict[int, Branch] = {}
+        self.requests: dict[int, QueryBranch] = {}
         #: Whether it has told all that it had at the start (peers only).
         self.settled: bool = role != PEER
         self.closed: bool = False
@@ -258,7 +258,7 @@ class Face:
         gate = self.egress
         if gate is None:
             return True
-        if gate.judge(message, key, now) is not Verdict.PASS:
+        if gate.judge(message, key, now) is not PolicyVerdict.PASS:
             return False
         message.qos = gate.qos(message, key, reliable)
         return True

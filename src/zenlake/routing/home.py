@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import mypyc_attr
 
-from zenlake.routing.face import Branch, Face, InterestOut
+from zenlake.routing.face import Face, InterestOut, QueryBranch
 from zenlake.wire.codec_network import TimestampStack
 from zenlake.wire.codec_zenoh import Query
 
@@ -22,7 +22,7 @@ class Home:
     def token_present(self, interest: InterestOut, key: str) -> None:
         """A token is alive now, says the reply to a query of our own programs."""
 
-    def deliver_query(self, branch: Branch, key: str, body: Query, target: int) -> None:
+    def deliver_query(self, branch: QueryBranch, key: str, body: Query, target: int) -> None:
         """A query for our own queryables; each reply goes to `Queries.reply`."""
 
     def time(self) -> float:

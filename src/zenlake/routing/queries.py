@@ -1,6 +1,6 @@
 """Routing of queries: the faces that get them, the replies that are due, the one final at the end.
 
-A query from a face becomes a `PendingQuery` with a `Branch` for each face that it was sent to.
+A query from a face becomes a `PendingQuery` with a `QueryBranch` for each face that it was sent to.
 Whatever happens to a branch (it ends, its neighbour dies, its time runs out), it is closed once;
 when the last one is closed the face that asked is told that there will be no more replies.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from zenlake.keys.matching import includes
 from zenlake.routing.borders import Borders
 from zenlake.routing.deadlines import Deadlines
-from zenlake.routing.face import Branch, Face, PendingQuery, ReplyBody
+from zenlake.routing.face import Face, PendingQuery, QueryBranch, ReplyBody
 from zenlake.routing.home import Home
 from zenlake.routing.keyids import key_flaw
 from zenlake.routing.regions import LOCAL, PEER
@@ -172,11 +172,11 @@ class Queries:
         routed = stack
         if stack is not None and query.receiver is not None:
             routed = self.home.stamped(stack, ROUTE)
-        branches: list[Branch] = []
+        branches: list[QueryBranch] = []
         for face in targets:
             id = face.next_request
             face.next_request = (id + 1) & 0xFFFF_FFFF
-            branch = Branch(query, face, id, deadline)
+            branch = QueryBranch(query, face, id, deadline)
             query.branches.add(branch)
             face.requests[id] = branch
             if query.receiver is None:
@@ -241,7 +241,7 @@ class Queries:
 
     def reply(
         self,
-        branch: Branch,
+        branch: QueryBranch,
         key: str,
         body: ReplyBody,
         responder: Responder | None,
@@ -291,7 +291,7 @@ class Queries:
         if branch is not None:
             self.close(branch)
 
-    def close(self, branch: Branch) -> None:
+    def close(self, branch: QueryBranch) -> None:
         """A branch is over."""
         branch.face.requests.pop(branch.id, None)
         self.unanswered.over(branch)
@@ -329,7 +329,7 @@ class Queries:
     def expire(self, now: float) -> None:
         """Reply with an error for the faces that did not reply in time."""
         for branch in self.unanswered.due(now):
-            if isinstance(branch, Branch):
+            if isinstance(branch, QueryBranch):
                 body = Err(payload=b"Timeout")
                 self.reply(branch, "", body, Responder(zid=branch.face.zid, eid=0))
                 self.close(branch)

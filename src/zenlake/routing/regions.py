@@ -114,7 +114,7 @@ class Traits:
         self.interfaces: tuple[str, ...] = interfaces
 
 
-class Filter:
+class RegionFilter:
     """Neighbours that have all of some traits; a trait that is None does not matter."""
 
     __slots__ = ("interfaces", "names", "negated", "roles", "zids")
@@ -157,9 +157,9 @@ class Subregion:
 
     __slots__ = ("filters",)
 
-    def __init__(self, filters: tuple[Filter, ...] | None = None) -> None:
+    def __init__(self, filters: tuple[RegionFilter, ...] | None = None) -> None:
         """Neighbours that match one of `filters` lie there; None: all."""
-        self.filters: tuple[Filter, ...] | None = filters
+        self.filters: tuple[RegionFilter, ...] | None = filters
 
     def holds(self, traits: Traits) -> bool:
         """Whether a neighbour lies there."""
@@ -170,7 +170,7 @@ class Subregion:
 # -------------------------------------------------------------------------------------- places
 
 
-class Place:
+class Placement:
     """Where a neighbour lies, and whether the node lies in the south of that neighbour."""
 
     __slots__ = ("region", "serves")
@@ -208,7 +208,7 @@ def bound(region: int) -> int:
     return IN_THE_SOUTH if is_south(region) else IN_THE_NORTH
 
 
-def place(mode: int, role: int, claim: int, assigned: int) -> Place:
+def place(mode: int, role: int, claim: int, assigned: int) -> Placement:
     """Where a neighbour lies in the end.
 
     Args:
@@ -223,7 +223,7 @@ def place(mode: int, role: int, claim: int, assigned: int) -> Place:
     other = ROLE_NAMES[role]
     if claim == UNSAID:
         if assigned == IN_THE_SOUTH:
-            return Place(NORTH, True)
+            return Placement(NORTH, True)
         if mode == CLIENT and role == CLIENT:
             raise HandshakeError(
                 "this is a client and so is the other side: neither serves the other; make one "
@@ -237,7 +237,7 @@ def place(mode: int, role: int, claim: int, assigned: int) -> Place:
                 "which it would have to serve; add a filter there that this node matches",
                 _GENERIC,
             )
-        return Place(usual_region(mode, role), serves)
+        return Placement(usual_region(mode, role), serves)
     if is_south(claim):
         if assigned == IN_THE_SOUTH:
             raise HandshakeError(
@@ -245,9 +245,9 @@ def place(mode: int, role: int, claim: int, assigned: int) -> Place:
                 "here): one must leave the other out",
                 _GENERIC,
             )
-        return Place(claim, False)
+        return Placement(claim, False)
     if assigned == IN_THE_SOUTH:
-        return Place(NORTH, True)
+        return Placement(NORTH, True)
     if assigned == IN_THE_NORTH:
         if mode != role:
             raise HandshakeError(
@@ -261,11 +261,11 @@ def place(mode: int, role: int, claim: int, assigned: int) -> Place:
                 "place for each other: one must serve the other",
                 _GENERIC,
             )
-        return Place(NORTH, False)
+        return Placement(NORTH, False)
     if is_south(usual_region(mode, role)):
         raise HandshakeError(
             f"gateway/south has no place for this {other}, which expects to be served; add a "
             "filter that it matches",
             _GENERIC,
         )
-    return Place(NORTH, usually_serves(mode, role))
+    return Placement(NORTH, usually_serves(mode, role))

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from zenlake.scouting.autoconnect import DEFAULT_ROLES, Autoconnect, gossip_delay
 from zenlake.scouting.gossip import Gossip
-from zenlake.scouting.scout import Answering, Found, Scouting, is_loopback
+from zenlake.scouting.scout import DiscoveredNode, HelloResponder, ScoutSender, is_loopback
 
 __all__ = [
     "DEFAULT_ROLES",
-    "Answering",
     "Autoconnect",
-    "Found",
+    "DiscoveredNode",
     "Gossip",
-    "Scouting",
+    "HelloResponder",
+    "ScoutSender",
     "gossip_delay",
     "is_loopback",
 ]

@@ -133,13 +133,13 @@ class Gossip:
         node.via = neighbour
         node.gateway = gateway
         self._sn += 1
-        update = [self._entry(node, told=False)] if new else []
+        update = [self._entry(node, with_locators=False)] if new else []
         update.append(self._self_entry(introduce=False, links=True))
         out = self._to_gateways(update, but=neighbour)
         if role & self.targets:
             everything = [self._self_entry(introduce=True, links=gateway)]
             everything += [
-                self._entry(each, told=True)
+                self._entry(each, with_locators=True)
                 for each in sorted(self._nodes.values(), key=lambda known: known.psid)
             ]
             out.append((neighbour, write_entries(everything)))
@@ -210,7 +210,9 @@ class Gossip:
         for number, other in self._neighbours.items():
             if number == source or not other.role & self.targets:
                 continue
-            entries = [self._entry(node, told=True) for node in news if node.zid != other.zid]
+            entries = [
+                self._entry(node, with_locators=True) for node in news if node.zid != other.zid
+            ]
             if entries:
                 out.append((number, write_entries(entries)))
         return out
@@ -276,14 +278,14 @@ class Gossip:
             links=linked,
         )
 
-    def _entry(self, node: _Node, told: bool) -> LinkState:
-        """A node by its id; `told` adds where it listens, if it has said so."""
+    def _entry(self, node: _Node, with_locators: bool) -> LinkState:
+        """A node by its id; `with_locators` adds where it listens, if it has said so."""
         return LinkState(
             psid=node.psid,
             sn=node.sn,
             zid=node.zid,
             whatami=node.role,
-            locators=node.locators if told else None,
+            locators=node.locators if with_locators else None,
             links=(),
             gateway=node.gateway,
         )

@@ -1,12 +1,12 @@
-"""Asking the local network who is there, and answering.
+"""Scouting: SCOUT to the multicast group, HELLO back to its sender.
 
     me                                   the group 224.0.0.224:7446
     │  SCOUT, at 0, 1, 3, 7, 15, 23 … s  │
     ├───────────────────────────────────►│
     │◄───────────── HELLO, to me alone ──┤ from each node with a wanted role
 
-The datagrams are whole messages with no framing. Whoever runs these machines owns the sockets:
-it sends what `Scouting.tick` gives to the group, and what `Answering.received` gives to the
+The datagrams are whole messages with no framing. The caller owns the sockets:
+it sends what `ScoutSender.tick` gives to the group, and what `HelloResponder.received` gives to the
 address that the SCOUT came from.
 """
 
@@ -19,15 +19,22 @@ from zenlake.errors import DecodeError, LocatorError
 from zenlake.values.locator import Locator
 from zenlake.wire import Hello, Scout, read_scouting, write
 
-__all__ = ["MAX_HELLO_BYTES", "VERSION", "Answering", "Found", "Scouting", "is_loopback"]
+__all__ = [
+    "MAX_HELLO_BYTES",
+    "VERSION",
+    "DiscoveredNode",
+    "HelloResponder",
+    "ScoutSender",
+    "is_loopback",
+]
 
 VERSION: Final = 9
 MAX_HELLO_BYTES: Final = 1400
 """An answer fits one packet of an ordinary network; locators beyond that are left out."""
 
 
-class Found(NamedTuple):
-    """A node that answered."""
+class DiscoveredNode(NamedTuple):
+    """A node that sent a HELLO."""
 
     zid: bytes
     role: int
@@ -35,22 +42,22 @@ class Found(NamedTuple):
 
 
 @final
-class Scouting:
-    """Asks until told to stop, at growing intervals.
+class ScoutSender:
+    """Sends SCOUT at growing intervals, until it is stopped.
 
     Args:
-        zid: who is asking, so that its own answer is not taken for another node's.
-        role: what is asking.
+        zid: this node's id, so that its own HELLO is not taken for another node's.
+        role: this node's role.
         matcher: the roles that should answer.
         period: the first interval, in seconds; it doubles each time.
         max_period: the longest interval.
     """
 
     __slots__ = (
+        "_datagram",
         "_max_period",
         "_next_period",
         "_period",
-        "_question",
         "deadline",
         "role",
         "undecodable",
@@ -74,16 +81,16 @@ class Scouting:
         self._period = period
         self._max_period = max_period
         self._next_period = period
-        # The asker's id is left out, as by every known node: those who answer ignore it.
-        self._question = write(Scout(version=VERSION, what=matcher))
+        # The sender's id is left out, as by every known node: receivers ignore it.
+        self._datagram = write(Scout(version=VERSION, what=matcher))
 
     def start(self, now: float) -> None:
-        """Begin, or begin anew; the first question is due at once."""
+        """Begin, or begin anew; the first SCOUT is due at once."""
         self.deadline = now
         self._next_period = self._period
 
     def stop(self) -> None:
-        """Ask no more; answers that are still under way are taken."""
+        """Send no more SCOUT; a HELLO that is still under way is taken."""
         self.deadline = None
 
     def tick(self, now: float) -> bytes | None:
@@ -92,10 +99,10 @@ class Scouting:
             return None
         self.deadline = now + self._next_period
         self._next_period = min(2 * self._next_period, self._max_period)
-        return self._question
+        return self._datagram
 
-    def received(self, datagram: bytes, now: float) -> list[Found]:
-        """The node that this answer tells of; nothing for anything else.
+    def received(self, datagram: bytes, now: float) -> list[DiscoveredNode]:
+        """The node that this HELLO tells of; nothing for anything else.
 
         A HELLO without locators is nothing: nobody knows where to connect to.
         """
@@ -106,16 +113,16 @@ class Scouting:
             return []
         if not isinstance(message, Hello) or message.zid == self.zid or not message.locators:
             return []
-        return [Found(message.zid, 1 << message.whatami, message.locators)]
+        return [DiscoveredNode(message.zid, 1 << message.whatami, message.locators)]
 
 
 @final
-class Answering:
-    """Tells those who ask where this node listens.
+class HelloResponder:
+    """Answers SCOUT with a HELLO that says where this node listens.
 
     Args:
-        zid: who answers.
-        role: what it is; it answers only those who look for this role.
+        zid: this node's id.
+        role: this node's role; it answers only a SCOUT for this role.
         locators: gives the places it listens at now.
     """
 
@@ -128,11 +135,11 @@ class Answering:
         """How many datagrams were not scouting messages."""
         self._locators = locators
 
-    def received(self, datagram: bytes, from_here: bool) -> bytes | None:
+    def received(self, datagram: bytes, from_this_host: bool) -> bytes | None:
         """The HELLO that answers this datagram, if it asks for a node like this one.
 
-        Loopback locators are told only to programs of this machine (`from_here`); to others they
-        would name the wrong one. The version is not looked at: 1.x answers any.
+        Loopback locators are told only to programs of this machine (`from_this_host`); to others
+        they would name the wrong one. The version is not looked at: 1.x answers any.
         """
         try:
             message = read_scouting(datagram)
@@ -142,18 +149,18 @@ class Answering:
         if not isinstance(message, Scout) or not message.what & self.role:
             return None
         room = MAX_HELLO_BYTES - 32
-        told: list[str] = []
+        locators: list[str] = []
         for locator in self._locators():
-            if is_loopback(locator) and not from_here:
+            if is_loopback(locator) and not from_this_host:
                 continue
             room -= len(locator.encode()) + 2
             if room < 0:
                 break
-            told.append(locator)
-        if not told:
-            return None  # a HELLO that names no place is ignored by those who get it
+            locators.append(locator)
+        if not locators:
+            return None  # a HELLO that names no place is ignored by its receiver
         code = self.role >> 1
-        return write(Hello(version=VERSION, whatami=code, zid=self.zid, locators=tuple(told)))
+        return write(Hello(version=VERSION, whatami=code, zid=self.zid, locators=tuple(locators)))
 
 
 def is_loopback(locator: str) -> bool:

@@ -28,10 +28,10 @@ from zenlake.supervise.child import Child
 from zenlake.supervise.noticing import Notices
 from zenlake.supervise.observing import Observer
 from zenlake.supervise.openmetrics import END
-from zenlake.supervise.parts import Order, Part, Policy, State
+from zenlake.supervise.parts import Order, Part, RestartPolicy, State
 from zenlake.supervise.presence import Presence
 from zenlake.supervise.readers import write_readers
-from zenlake.supervise.status import Journal, Lake, PartStatus, Room, Status
+from zenlake.supervise.status import JournalStatus, LakeStatus, PartStatus, Room, Status
 from zenlake.supervise.telling import Line, Telling
 
 __all__ = ["Household", "NotStarted", "Plan"]
@@ -40,9 +40,9 @@ ROUTER, LAKE, RECORDER = "router", "lake", "recorder"
 
 POLICIES: Final = {
     # The bus: back as fast as possible, and never long away.
-    ROUTER: Policy(patience=60.0, silence=30.0, pause=0.2, longest=5.0, steady=30.0),
+    ROUTER: RestartPolicy(patience=60.0, silence=30.0, pause=0.2, longest=5.0, steady=30.0),
     # Spark takes half a minute to start and all cores meanwhile; it may compute for long.
-    LAKE: Policy(patience=300.0, silence=900.0, pause=1.0, longest=60.0, steady=120.0),
+    LAKE: RestartPolicy(patience=300.0, silence=900.0, pause=1.0, longest=60.0, steady=120.0),
 }
 SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -408,8 +408,8 @@ class Household:
         mine = str(self.plan.data / "journal")
         return [one for one in self._report.get("journals", ()) if one["dir"] == mine]
 
-    def _journal(self, now: float) -> Journal:
-        found = Journal(budget=self.plan.budget, retain_age=self.plan.retain_age)
+    def _journal(self, now: float) -> JournalStatus:
+        found = JournalStatus(budget=self.plan.budget, retain_age=self.plan.retain_age)
         for one in self._own_journal():
             if "rows" in one:
                 self._rows.take(now, int(one["rows"]))
@@ -428,18 +428,18 @@ class Household:
                 found.failure = str(one["reason"]) or "it is being opened"
         return found
 
-    def _lake(self, durable: int) -> Lake:
+    def _lake(self, durable: int) -> LakeStatus:
         """What the lake wrote of itself; how far behind it is grows while it is away."""
         seen = None if self._observer is None else self._observer.lake
         part = self._parts[LAKE]
         if seen is None:
-            return Lake(state="starting", behind=durable)
+            return LakeStatus(state="starting", behind=durable)
         behind = seen.lag
         if durable and len(seen.committed) == 1:
             behind = max(0, durable - sum(*seen.committed.values()))
         state = seen.state if part.state is State.UP else str(part.state)
         age = max(0.0, time.time() - seen.written)
-        return Lake(
+        return LakeStatus(
             state=state,
             rows=seen.rows,
             behind=behind,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from zenlake.supervise.requests import MOST, TEXT, Page, Refusal, answer, parse, reply
+from zenlake.supervise.requests import MOST, TEXT, HttpPage, Refusal, answer, parse, reply
 
 __all__ = ["Server", "fetch"]
 
@@ -27,7 +27,7 @@ MOST_ANSWER: Final = 64 << 20
 class Server:
     """Answers a few pages over HTTP on a thread of its own, until it is closed."""
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], HttpPage]]) -> None:
         """Listen; raises `OSError` where that is not possible. Port 0 means any that is free."""
         self._pages = pages
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -86,7 +86,7 @@ class Server:
             body = request.method != "HEAD"
             page = answer(request, self._pages, self._hosts)
         except Refusal as refusal:
-            page = Page(refusal.code, TEXT, f"{refusal}\n")
+            page = HttpPage(refusal.code, TEXT, f"{refusal}\n")
         link.settimeout(max(0.001, deadline - time.monotonic()))
         link.sendall(reply(page, body=body))
         with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-__all__ = ["Order", "Part", "Policy", "State"]
+__all__ = ["Order", "Part", "RestartPolicy", "State"]
 
 MOST_DOUBLINGS: Final = 30
 
@@ -40,7 +40,7 @@ class Order(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RestartPolicy:
     """How patient a supervisor is with one part; all times in seconds."""
 
     #: How long it may take to be up.
@@ -58,7 +58,7 @@ class Policy:
 class Part:
     """One part: its state, how often it failed, and when something is to be done."""
 
-    def __init__(self, name: str, policy: Policy, now: float = 0.0) -> None:
+    def __init__(self, name: str, policy: RestartPolicy, now: float = 0.0) -> None:
         """A part that is to be started at the first tick."""
         self.name = name
         self.policy = policy

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from zenlake.errors import ZError
-from zenlake.supervise.parts import Order, Part, Policy, State
+from zenlake.supervise.parts import Order, Part, RestartPolicy, State
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -27,7 +27,7 @@ LOOK: Final = 0.2
 TOTALS_EVERY: Final = 5.0
 """Seconds between two sums over the ledger, which has an account for each source."""
 
-POLICY: Final = Policy(patience=600.0, pause=0.5, longest=10.0, steady=30.0)
+POLICY: Final = RestartPolicy(patience=600.0, pause=0.5, longest=10.0, steady=30.0)
 
 
 class _One:

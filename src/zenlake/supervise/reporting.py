@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.admin.space import version
 from zenlake.engine.services import service_metrics
-from zenlake.node.inspection.metrics import Wanted, openmetrics
+from zenlake.node.inspection.metrics import MetricSelection, openmetrics
 from zenlake.node.inspection.view import sessions
 from zenlake.node.sessions.counts import SessionCounts, counts_of
 
@@ -72,7 +72,7 @@ def _answer(runtime: Runtime, told: threading.Lock) -> None:
             counted = service_metrics(runtime)
             with runtime.locked() as node:
                 uptime = node.now - runtime.started
-                text = openmetrics(node, Wanted(), version(), uptime, services=counted)
+                text = openmetrics(node, MetricSelection(), version(), uptime, services=counted)
             _say(told, {"metrics": text})
     os.kill(os.getpid(), signal.SIGTERM)
 

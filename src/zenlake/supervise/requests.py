@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Page", "Refusal", "Request", "answer", "parse", "reply"]
+__all__ = ["HttpPage", "HttpRequest", "Refusal", "answer", "parse", "reply"]
 
 MOST: Final = 8192
 """Bytes of a request; a longer one is refused."""
@@ -24,7 +24,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """The method, the path without its query, and the host that was asked for."""
 
     method: str
@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HttpPage:
     """What a path gives: a code, what it is, and its text."""
 
     code: int
@@ -50,7 +50,7 @@ class Refusal(Exception):
         self.code = code
 
 
-def parse(data: bytes) -> Request | None:
+def parse(data: bytes) -> HttpRequest | None:
     """A request, or None while its head is not complete. Raises `Refusal`."""
     head, found, _ = data.partition(b"\r\n\r\n")
     if not found:
@@ -73,12 +73,12 @@ def parse(data: bytes) -> Request | None:
             hosts.append(value.strip().lower())
     if len(hosts) != 1:
         raise Refusal(400, "a request names one host")
-    return Request(method, target.partition("?")[0], hosts[0])
+    return HttpRequest(method, target.partition("?")[0], hosts[0])
 
 
 def answer(
-    request: Request, pages: Mapping[str, Callable[[], Page]], hosts: Collection[str]
-) -> Page:
+    request: HttpRequest, pages: Mapping[str, Callable[[], HttpPage]], hosts: Collection[str]
+) -> HttpPage:
     """The page that a request gets; `hosts`: under which names this service is known.
 
     A name that others gave to this address is refused, so that a web page in a browser cannot
@@ -90,16 +90,16 @@ def answer(
         if colon and port.isdecimal():
             name = front
     if name not in hosts:
-        return Page(403, TEXT, f"this service is not called '{request.host[:100]}'\n")
+        return HttpPage(403, TEXT, f"this service is not called '{request.host[:100]}'\n")
     if request.method not in ("GET", "HEAD"):
-        return Page(405, TEXT, "only GET and HEAD\n")
+        return HttpPage(405, TEXT, "only GET and HEAD\n")
     page = pages.get(request.path)
     if page is None:
-        return Page(404, TEXT, f"there is {' '.join(pages)}\n")
+        return HttpPage(404, TEXT, f"there is {' '.join(pages)}\n")
     return page()
 
 
-def reply(page: Page, *, body: bool = True) -> bytes:
+def reply(page: HttpPage, *, body: bool = True) -> bytes:
     """The bytes of an answer; without its body for HEAD."""
     text = page.text.encode()
     head = [

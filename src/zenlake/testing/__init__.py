@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from zenlake.errors import DecodeError
 from zenlake.wire.cursor import Reader
 from zenlake.wire.declared import declare, network, scouting, transport, zenoh
-from zenlake.wire.declared.schema import MessageSpec, Page
+from zenlake.wire.declared.schema import MessageSpec, ProtocolPage
 from zenlake.wire.generator.emit import snake
 from zenlake.wire.generator.generate import module_of
 from zenlake.wire.message import Message
@@ -31,7 +31,7 @@ ROOMS = {"1.x": "zenlake.wire", "2018": "zenlake.xrce"}
 _PAGES = (zenoh.PAGE, declare.PAGE, network.PAGE, transport.PAGE, scouting.PAGE, declared.PAGE)
 
 
-def pages(protocol: str = "") -> list[Page]:
+def pages(protocol: str = "") -> list[ProtocolPage]:
     """Every page of declarations, or those of one protocol (`1.x`, `2018`)."""
     return [page for page in _PAGES if protocol in ("", page.protocol)]
 
@@ -50,7 +50,7 @@ def spec(name: str, protocol: str = "1.x") -> MessageSpec:
     raise KeyError(name)
 
 
-def page_of(spec: MessageSpec) -> Page:
+def page_of(spec: MessageSpec) -> ProtocolPage:
     """The page on which a message is declared."""
     for page in pages():
         if page.specs.get(spec.name) is spec:

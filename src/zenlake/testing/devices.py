@@ -23,7 +23,7 @@ from zenlake.constrained.translate import key_exprs
 from zenlake.node.entities import SampleSink
 from zenlake.node.sample import Sample
 from zenlake.testing.network import Host, Network
-from zenlake.testing.wires import Conditions, End, Link
+from zenlake.testing.wires import Conditions, WireEnd, WireLink
 from zenlake.xrce.broker import Broker, Port
 from zenlake.xrce.client import PUSH, Client, Read, Written
 from zenlake.xrce.framing import Deframer, frame
@@ -45,8 +45,8 @@ class BrokerHost:
         self.host = host
         self.name = f"{host.name}'s broker"
         self.broker = Broker(BrokerOptions(b"broker", lease, mtu), _Node(self))
-        self._ports: dict[End, Port] = {}
-        self._ends: dict[Port, End] = {}
+        self._ports: dict[WireEnd, Port] = {}
+        self._ends: dict[Port, WireEnd] = {}
         self._scheduled = float("inf")
 
     def device(
@@ -54,7 +54,7 @@ class BrokerHost:
     ) -> Device:
         """A device with a link to this broker; its session opens as the network runs."""
         made = Device(self.network, name, conditions, lease, mtu)
-        link = Link(self.network, made, self, conditions)
+        link = WireLink(self.network, made, self, conditions)
         made.end = link.ends[0]
         port = self.broker.connected(
             link.ends[1], conditions.stream, 0 if conditions.stream else mtu
@@ -65,11 +65,11 @@ class BrokerHost:
         made.flush()
         return made
 
-    def arrived(self, end: End, data: bytes) -> None:
+    def arrived(self, end: WireEnd, data: bytes) -> None:
         """Bytes came from a device."""
         self.broker.received(self._ports[end], data, self.network.now)
 
-    def ended(self, end: End) -> None:
+    def ended(self, end: WireEnd) -> None:
         """The link of a device is gone."""
         self.broker.lost(self._ports[end])
 
@@ -133,7 +133,7 @@ class _Heard(SampleSink):
 class Device:
     """A device: a client whose packets take a link of the network."""
 
-    end: End
+    end: WireEnd
 
     def __init__(
         self, network: Network, name: str, conditions: Conditions, lease: int, mtu: int
@@ -182,12 +182,12 @@ class Device:
     def _took(self, name: str, payload: bytes) -> None:
         self.heard.append((name, payload))
 
-    def arrived(self, end: End, data: bytes) -> None:
+    def arrived(self, end: WireEnd, data: bytes) -> None:
         """Bytes came from the broker."""
         for packet in self._deframer.feed(data) if self._deframer is not None else (data,):
             self.client.receive(packet, self.network.now)
 
-    def ended(self, end: End) -> None:
+    def ended(self, end: WireEnd) -> None:
         """The link is gone."""
         self.client.session.fail(0, "the link was lost")
 
@@ -208,7 +208,7 @@ class Device:
         self.flush()
 
 
-def _carry(network: Network, end: End, data: bytes) -> None:
+def _carry(network: Network, end: WireEnd, data: bytes) -> None:
     if data[0] & 0x1F != 16:  # what is not worth calling traffic: keep-alives
         network.last_traffic = network.now
     network.carry(end, data)

@@ -31,20 +31,20 @@ from typing import Any
 from zenlake.errors import LinkError
 from zenlake.node.node import Node
 from zenlake.node.settings import MODES, NodeSettings
-from zenlake.testing.recorders import Answers, Recorder, Replier, Statuses
-from zenlake.testing.wires import Conditions, End, Link, Stranger
+from zenlake.testing.recorders import Replier, ReplyRecorder, SampleRecorder, Statuses
+from zenlake.testing.wires import Conditions, Stranger, WireEnd, WireLink
 from zenlake.transport.unicast import CLOSED
 
 __all__ = [
-    "Answers",
     "Conditions",
     "Host",
-    "Link",
     "Network",
-    "Recorder",
     "Replier",
+    "ReplyRecorder",
+    "SampleRecorder",
     "Statuses",
     "Stranger",
+    "WireLink",
 ]
 
 #: What is not worth calling traffic: keep-alives on a stream and in a datagram.
@@ -62,7 +62,7 @@ class Host:
         self.name = name
         self.node = node
         self.alive = True
-        self.ends: list[End] = []
+        self.ends: list[WireEnd] = []
         self.scheduled = float("inf")
 
     @property
@@ -78,9 +78,9 @@ class Host:
 
     # --------------------------------------------------------------------------- programs
 
-    def subscribe(self, key: str, origin: int = 2) -> Recorder:
+    def subscribe(self, key: str, origin: int = 2) -> SampleRecorder:
         """Declare a subscriber whose samples are recorded."""
-        recorder = Recorder()
+        recorder = SampleRecorder()
         recorder.subscriber = self.node.local.subscribe(key, recorder, origin)
         return recorder
 
@@ -95,32 +95,32 @@ class Host:
         replier.queryable = self.node.local.queryable(key, replier, complete)
         return replier
 
-    def get(self, key: str, parameters: str = "", **options: Any) -> Answers:
+    def get(self, key: str, parameters: str = "", **options: Any) -> ReplyRecorder:
         """Ask a question; the answers are recorded."""
-        answers = Answers()
+        answers = ReplyRecorder()
         answers.get = self.node.local.get(key, parameters, answers, **options)
         return answers
 
-    def liveliness_get(self, key: str, timeout: float = 10.0) -> Answers:
+    def liveliness_get(self, key: str, timeout: float = 10.0) -> ReplyRecorder:
         """Ask who is alive; the answers are recorded."""
-        answers = Answers()
+        answers = ReplyRecorder()
         self.node.local.liveliness.get(key, answers, timeout)
         return answers
 
-    def watch_liveliness(self, key: str, history: bool = False) -> Recorder:
+    def watch_liveliness(self, key: str, history: bool = False) -> SampleRecorder:
         """Record who comes alive and who dies."""
-        recorder = Recorder()
+        recorder = SampleRecorder()
         recorder.watcher = self.node.local.liveliness.watch(key, recorder, history)
         return recorder
 
     # ------------------------------------------------------------------------------- edges
 
-    def arrived(self, end: End, data: bytes) -> None:
+    def arrived(self, end: WireEnd, data: bytes) -> None:
         """Bytes came over one of its links."""
         if end.neighbour is not None:
             self.node.receive(end.neighbour, data, self.network.now)
 
-    def ended(self, end: End) -> None:
+    def ended(self, end: WireEnd) -> None:
         """One of its links is gone."""
         if end in self.ends:
             self.ends.remove(end)
@@ -174,7 +174,7 @@ class Network:
         self.conditions = conditions or Conditions()
         self.refusals_take = refusals_take
         self.hosts: dict[str, Host] = {}
-        self.links: list[Link] = []
+        self.links: list[WireLink] = []
         #: Told every batch that leaves a node: (from, to, batch).
         self.tap: Callable[[str, str, bytes], None] | None = None
         self.last_traffic = 0.0
@@ -230,7 +230,7 @@ class Network:
         """Connect the test itself to a node."""
         self._strangers += 1
         stranger = Stranger(self, f"stranger-{self._strangers}")
-        link = Link(self, stranger, to, replace(self.conditions, **conditions))
+        link = WireLink(self, stranger, to, replace(self.conditions, **conditions))
         self.links.append(link)
         stranger.link = link
         stranger.end, there = link.ends
@@ -243,7 +243,7 @@ class Network:
         near.node.connect(far.endpoint, self.now)
         near.flush()
 
-    def between(self, one: Host, other: Host) -> list[Link]:
+    def between(self, one: Host, other: Host) -> list[WireLink]:
         """The links between two nodes that are up."""
         names = {one.name, other.name}
         return [link for link in self.links if link.is_up and set(link.names) == names]
@@ -374,7 +374,7 @@ class Network:
 
     def _join(self, host: Host, target: Host, attempt: Any) -> None:
         how = self._weather.get(frozenset((host.name, target.name)), self.conditions)
-        link = Link(self, host, target, how)
+        link = WireLink(self, host, target, how)
         self.links.append(link)
         near, far = link.ends
         host.ends.append(near)
@@ -383,7 +383,7 @@ class Network:
         )
         self._accept(target, far)
 
-    def _accept(self, host: Host, end: End) -> None:
+    def _accept(self, host: Host, end: WireEnd) -> None:
         how = end.link.conditions
         if not host.node.sessions.may_accept(end.other.owner.name):
             self.close_end(end)
@@ -394,7 +394,7 @@ class Network:
         )
         host.flush()
 
-    def _drain(self, end: End, take: Callable[[], bytes]) -> None:
+    def _drain(self, end: WireEnd, take: Callable[[], bytes]) -> None:
         """Send what an outbox has, as much as the link takes."""
         how = end.link.conditions
         whole: list[bytes] = []
@@ -414,7 +414,7 @@ class Network:
         if whole:
             self.carry(end, b"".join(whole))
 
-    def carry(self, end: End, data: bytes) -> None:
+    def carry(self, end: WireEnd, data: bytes) -> None:
         """Bytes leave one end of a link."""
         how = end.link.conditions
         if end.closed or end.link.silent:
@@ -442,7 +442,7 @@ class Network:
         pairs = itertools.pairwise(bounds)
         return [data[start:stop] for start, stop in pairs if stop > start]
 
-    def _deliver(self, end: End, data: bytes | None, when: float) -> None:
+    def _deliver(self, end: WireEnd, data: bytes | None, when: float) -> None:
         def arrive() -> None:
             if end.link.silent:
                 return
@@ -454,7 +454,7 @@ class Network:
 
         self.at(when, arrive)
 
-    def _arrive(self, end: End, data: bytes | None) -> None:
+    def _arrive(self, end: WireEnd, data: bytes | None) -> None:
         if data is None:
             self.lose(end)
             return
@@ -466,7 +466,7 @@ class Network:
         if end.link.conditions.window:
             end.other.owner.flush()
 
-    def close_end(self, end: End) -> None:
+    def close_end(self, end: WireEnd) -> None:
         """One side closes its end: the other learns of it after what is under way."""
         if end.closed:
             return
@@ -478,7 +478,7 @@ class Network:
         other.last_arrival = when
         self._deliver(other, None, when)
 
-    def lose(self, end: End) -> None:
+    def lose(self, end: WireEnd) -> None:
         """An end learns that its link is gone."""
         if end.closed:
             return

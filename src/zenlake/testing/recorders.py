@@ -19,10 +19,10 @@ from zenlake.values.qos import SampleKind
 from zenlake.wire.codec_network import Responder
 from zenlake.wire.codec_zenoh import Del, Err, Put, Reply
 
-__all__ = ["Answers", "Recorder", "Replier", "Statuses"]
+__all__ = ["Replier", "ReplyRecorder", "SampleRecorder", "Statuses"]
 
 
-class Recorder(SampleSink):
+class SampleRecorder(SampleSink):
     """Keeps the samples of a subscriber."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Recorder(SampleSink):
         return [(names[sample.kind], str(sample.key_expr)) for sample in self.samples]
 
 
-class Answers(ReplySink):
+class ReplyRecorder(ReplySink):
     """Keeps the answers to a question."""
 
     def __init__(self) -> None:

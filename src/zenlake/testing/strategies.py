@@ -42,7 +42,7 @@ from zenlake.wire.declared.schema import (
     MessageSpec,
     Ntp64,
     OneOf,
-    Page,
+    ProtocolPage,
     Rest,
     Struct,
     Text,
@@ -58,9 +58,9 @@ U32 = 0xFFFF_FFFF
 U64 = 0xFFFF_FFFF_FFFF_FFFF
 
 
-def messages(what: Page | MessageSpec) -> SearchStrategy[Message]:
+def messages(what: ProtocolPage | MessageSpec) -> SearchStrategy[Message]:
     """Any message of a page, or any message of one declaration (structures too)."""
-    if isinstance(what, Page):
+    if isinstance(what, ProtocolPage):
         return st.one_of([_messages(what.specs[name]) for name in roots_of(what)])
     return _messages(what)
 
@@ -148,7 +148,7 @@ def _holds(condition: Condition, explicit: dict[str, Field], drawn: dict[str, An
     return True  # the flag is derived from this field
 
 
-def _field(field: Field, page: Page) -> SearchStrategy[dict[str, Any]]:
+def _field(field: Field, page: ProtocolPage) -> SearchStrategy[dict[str, Any]]:
     """The attributes of a field."""
     kind = field.kind
     match kind:
@@ -172,7 +172,7 @@ def _field(field: Field, page: Page) -> SearchStrategy[dict[str, Any]]:
             return st.fixed_dictionaries({field.name: value})
 
 
-def _value(kind: Kind, page: Page) -> SearchStrategy[Any]:
+def _value(kind: Kind, page: ProtocolPage) -> SearchStrategy[Any]:
     """One value of a kind that is one attribute."""
     match kind:
         case Int(legal=legal) if legal:
@@ -207,7 +207,7 @@ def _value(kind: Kind, page: Page) -> SearchStrategy[Any]:
 
 
 def _tuples(
-    item: Kind, page: Page, least: int, most: int | None = None
+    item: Kind, page: ProtocolPage, least: int, most: int | None = None
 ) -> SearchStrategy[tuple[Any, ...]]:
     limit = least if most is None else most
     return st.lists(_value(item, page), min_size=least, max_size=limit).map(tuple)

@@ -11,7 +11,7 @@ from zenlake.node.sessions.neighbour import Neighbour
 if TYPE_CHECKING:
     from zenlake.testing.network import Network
 
-__all__ = ["Conditions", "End", "Link", "Owner", "Stranger"]
+__all__ = ["Conditions", "Owner", "Stranger", "WireEnd", "WireLink"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,23 @@ class Owner(Protocol):
 
     name: str
 
-    def arrived(self, end: End, data: bytes) -> None:
+    def arrived(self, end: WireEnd, data: bytes) -> None:
         """Bytes came."""
 
-    def ended(self, end: End) -> None:
+    def ended(self, end: WireEnd) -> None:
         """The link is gone."""
 
     def flush(self) -> None:
         """Carry out what came of it."""
 
 
-class End:
+class WireEnd:
     """One end of a link: what leaves here arrives at `other`."""
 
-    def __init__(self, link: Link, owner: Owner) -> None:
+    def __init__(self, link: WireLink, owner: Owner) -> None:
         self.link = link
         self.owner = owner
-        self.other: End = self
+        self.other: WireEnd = self
         self.closed = False
         self.neighbour: Neighbour | None = None
         #: When the last piece that is under way to this end arrives.
@@ -67,7 +67,7 @@ class End:
         self.held: deque[bytes | None] = deque()
 
 
-class Link:
+class WireLink:
     """A link between two ends, made by `Network`."""
 
     def __init__(self, network: Network, near: Owner, far: Owner, how: Conditions) -> None:
@@ -75,7 +75,7 @@ class Link:
         self.conditions = how
         #: A silent link takes everything and delivers nothing, not even its own end.
         self.silent = False
-        self.ends = (End(self, near), End(self, far))
+        self.ends = (WireEnd(self, near), WireEnd(self, far))
         self.ends[0].other, self.ends[1].other = self.ends[1], self.ends[0]
 
     @property
@@ -104,8 +104,8 @@ class Stranger:
     def __init__(self, network: Network, name: str) -> None:
         self.network = network
         self.name = name
-        self.end: End
-        self.link: Link
+        self.end: WireEnd
+        self.link: WireLink
         #: All that came, and whether the other side has closed the link.
         self.received = b""
         self.closed = False
@@ -134,11 +134,11 @@ class Stranger:
         """Close the link."""
         self.network.close_end(self.end)
 
-    def arrived(self, end: End, data: bytes) -> None:
+    def arrived(self, end: WireEnd, data: bytes) -> None:
         """Keep what came."""
         self.received += data
 
-    def ended(self, end: End) -> None:
+    def ended(self, end: WireEnd) -> None:
         """Note that the link is gone."""
         self.closed = True
 

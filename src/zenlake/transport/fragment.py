@@ -71,11 +71,11 @@ class Reassembly:
         self.parts.append(payload)
         if more:
             return None
-        whole = self.parts
+        pieces = self.parts
         self.parts = []
         self.size = 0
         self.collecting = False
-        return whole
+        return pieces
 
 
 def read_pieces(pieces: list[Piece]) -> Message:

@@ -128,7 +128,7 @@ class Initiator:
         self.offer = offer
         self.expected = expected
         #: Whether the acceptor asked for proof of who this is.
-        self.asked = False
+        self.auth_required = False
         self.auth = InitiatorAuth(offer.credentials, offer.random)
         self.proof = LinkProof(offer.link_key, offer.random)
         self.terms: Terms | None = None
@@ -178,7 +178,7 @@ class Initiator:
                 f"; batches of {offer.batch_size} bytes are offered here, and {SMALLEST_BATCH} is "
                 "the least that carries something: see transport/link/tx/batch_size"
             )
-        if self.terms is not None and self.asked:
+        if self.terms is not None and self.auth_required:
             if credentials.user:
                 user = credentials.user.decode("utf-8", "replace")
                 return f"; most likely user '{user}' or its password is wrong there"
@@ -200,7 +200,7 @@ class Initiator:
         if ack.patch > offer.patch:
             raise HandshakeError(f"patch {ack.patch} answered, {offer.patch} offered", INVALID)
         mask = mask_of(ack.resolution)
-        self.asked = ack.auth is not None
+        self.auth_required = ack.auth is not None
         shown = self.proof.open_syn(ack.multilink)
         self.terms = Terms(
             zid=ack.zid,

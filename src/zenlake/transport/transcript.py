@@ -187,8 +187,8 @@ class Transcript:
         if isinstance(message, Request):
             key = self._key(direction, message.scope, message.sender_mapping, message.suffix)
             parameters = message.body.parameters
-            asked = f"{key}?{shown(parameters)}" if parameters else key
-            return f"query {message.id}: {asked} of {TARGETS[min(message.target, 2)]}"
+            selector = f"{key}?{shown(parameters)}" if parameters else key
+            return f"query {message.id}: {selector} of {TARGETS[min(message.target, 2)]}"
         if isinstance(message, Response):
             key = self._key(direction, message.scope, message.sender_mapping, message.suffix)
             body = message.body

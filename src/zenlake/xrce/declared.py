@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from zenlake.wire.declared.schema import (
     Field,
-    Page,
+    ProtocolPage,
     compact_id,
     flag,
     many,
@@ -32,7 +32,7 @@ from zenlake.wire.declared.schema import (
 )
 
 #: Markers in the order in which they are written; they are read in any order.
-PAGE = Page("xrce", "Messages", "2018", markers=("Conduit", "Frag", "RSpace"))
+PAGE = ProtocolPage("xrce", "Messages", "2018", markers=("Conduit", "Frag", "RSpace"))
 
 #: The version that Open announces.
 VERSION = 1

@@ -14,7 +14,7 @@ from zenlake.journal.ingest.columns import STRETCH, ColumnSink
 from zenlake.journal.ingest.kernel import Rows
 from zenlake.journal.ingest.plain import PlainSink
 from zenlake.journal.schema import HLC_BIAS
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 from zenlake.testing import spec
 from zenlake.testing.network import Network
 from zenlake.testing.strategies import messages
@@ -43,7 +43,7 @@ class Side:
         self.network = Network()
         self.router = self.network.node("router", "router", zid=ZID)
         if stamping:
-            self.router.node.stamps = Stamps(hlc, lambda: SECONDS * 10**9, False)
+            self.router.node.stamps = Timestamper(hlc, lambda: SECONDS * 10**9, False)
         self.router.node.local.subscribe("**", sink)
         self.publisher = Client(self.network, self.router, b"\x01")
         self.others = [Client(self.network, self.router, bytes((2 + n,))) for n in range(others)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.journal.ledger.heal import MOST_NUMBERS, MOST_PATIENTS, PAUSES, Plan
+from zenlake.journal.ledger.heal import MOST_NUMBERS, MOST_PATIENTS, PAUSES, HealingPlan
 from zenlake.journal.ledger.ledger import Opened
 
 
@@ -12,7 +12,7 @@ def opened(first: int = 1, last: int = 2, source: str = "ab:1", key: str = "k") 
 
 
 def test_a_source_is_asked_a_moment_after_its_gap_opens() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     plan.opened(opened(), 10.0)
     patient = plan.next()
     assert patient is not None
@@ -21,7 +21,7 @@ def test_a_source_is_asked_a_moment_after_its_gap_opens() -> None:
 
 
 def test_what_came_meanwhile_is_not_asked_for() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     plan.opened(opened(), 0.0)
     patient = plan.next()
     assert patient is not None
@@ -31,7 +31,7 @@ def test_what_came_meanwhile_is_not_asked_for() -> None:
 
 
 def test_a_source_that_gives_nothing_is_given_up_and_not_asked_for_the_same_again() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     plan.opened(opened(), 0.0)
     for asked in range(len(PAUSES)):
         patient = plan.next()
@@ -47,14 +47,14 @@ def test_a_source_that_gives_nothing_is_given_up_and_not_asked_for_the_same_agai
 
 
 def test_ros_publishers_and_wildcards_are_not_asked() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     plan.opened(opened(source="ros2:00"), 0.0)
     plan.opened(opened(key="a/**"), 0.0)
     assert len(plan) == 0
 
 
 def test_of_a_huge_gap_the_newest_numbers_are_asked_for() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     plan.opened(opened(), 0.0)
     patient = plan.next()
     assert patient is not None
@@ -63,7 +63,7 @@ def test_of_a_huge_gap_the_newest_numbers_are_asked_for() -> None:
 
 
 def test_more_sources_than_the_bound_are_counted() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     for number in range(MOST_PATIENTS + 3):
         plan.opened(opened(source=f"ab:{number}"), 0.0)
     assert (len(plan), plan.refused) == (MOST_PATIENTS, 3)
@@ -72,7 +72,7 @@ def test_more_sources_than_the_bound_are_counted() -> None:
 @given(st.lists(st.tuples(st.floats(0, 10), st.booleans()), max_size=40))
 def test_questions_to_one_source_are_bounded_by_its_gaps(steps: list[tuple[float, bool]]) -> None:
     """However gaps open, each gap leads to no more questions than there are pauses."""
-    plan, now, questions = Plan(), 0.0, 0
+    plan, now, questions = HealingPlan(), 0.0, 0
     gaps: list[tuple[int, int]] = []
     for step, opens in steps:
         now += step
@@ -89,7 +89,7 @@ def test_questions_to_one_source_are_bounded_by_its_gaps(steps: list[tuple[float
 
 
 def test_gaps_are_asked_for_before_what_is_only_told() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     plan.opened(opened(150, 150), 0.0)
     patient = plan.next()
     assert patient is not None
@@ -104,7 +104,7 @@ def test_gaps_are_asked_for_before_what_is_only_told() -> None:
 
 
 def test_what_was_told_in_vain_does_not_keep_later_gaps_from_being_asked_for() -> None:
-    plan = Plan()
+    plan = HealingPlan()
     plan.opened(opened(150, 150), 0.0)
     forged = (200, 2**31)
     # The gap is given up, and then what there was no room for.

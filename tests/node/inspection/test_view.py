@@ -8,10 +8,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from zenlake.keys.matching import intersects
 from zenlake.node.inspection import view
-from zenlake.node.inspection.metrics import METRICS, Wanted, openmetrics
+from zenlake.node.inspection.metrics import METRICS, MetricSelection, openmetrics
 from zenlake.node.inspection.why import why
 from zenlake.node.node import Node
-from zenlake.node.sessions.multicast import Member
+from zenlake.node.sessions.multicast import GroupMember
 from zenlake.node.sessions.neighbour import outbox_for
 from zenlake.testing.network import Host, Network
 from zenlake.transport.multicast import MulticastTerms
@@ -224,7 +224,7 @@ def test_metrics_are_openmetrics_for_every_choice() -> None:
         for per_link in (True, False):
             for per_key in (True, False):
                 for disconnected in (True, False):
-                    wanted = Wanted(per_transport, per_link, per_key, disconnected)
+                    wanted = MetricSelection(per_transport, per_link, per_key, disconnected)
                     text = openmetrics(village.a.node, wanted, 'v "1"\\', 1.5, {"link": 2})
                     found = parsed(text)
                     assert text.endswith("# EOF\n")
@@ -237,7 +237,7 @@ def test_metrics_are_openmetrics_for_every_choice() -> None:
 
 def test_metrics_say_what_passed() -> None:
     village = busy_village()
-    found = parsed(openmetrics(village.a.node, Wanted(), "v1", 0.0))
+    found = parsed(openmetrics(village.a.node, MetricSelection(), "v1", 0.0))
     assert found["zenoh_transports_opened"][0][1] == 3
     by_prefix = {labels["prefix"]: n for labels, n in found["zenoh_rx_key_samples_total"]}
     assert by_prefix == {"demo/0": 5, "demo/1": 5}
@@ -250,23 +250,23 @@ def test_metrics_say_what_passed() -> None:
         if labels["remote_zid"] == client and labels["priority"] == "data"
     ]
     assert data == [10]
-    own = parsed(openmetrics(village.c.node, Wanted(), "v1", 0.0))
+    own = parsed(openmetrics(village.c.node, MetricSelection(), "v1", 0.0))
     assert {labels["prefix"]: n for labels, n in own["zenoh_tx_key_samples_total"]} == by_prefix
 
 
 def test_totals_outlive_sessions() -> None:
     village = busy_village()
-    before = parsed(openmetrics(village.a.node, Wanted(per_transport=False), "v", 0.0))
+    before = parsed(openmetrics(village.a.node, MetricSelection(per_transport=False), "v", 0.0))
     village.c.node.close(village.network.now)
     village.network.settle()
-    after = parsed(openmetrics(village.a.node, Wanted(per_transport=False), "v", 0.0))
+    after = parsed(openmetrics(village.a.node, MetricSelection(per_transport=False), "v", 0.0))
     for family in ("zenoh_rx_bytes_total", "zenoh_tx_bytes_total", "zenoh_rx_batches_total"):
         assert after[family][0][1] >= before[family][0][1]
     assert after["zenoh_rx_key_samples_total"] == before["zenoh_rx_key_samples_total"]
     assert after["zenoh_transports_closed_total"][0][1] == 1
     gone = name(village.c)
-    live = parsed(openmetrics(village.a.node, Wanted(), "v", 0.0))
-    all_of_them = parsed(openmetrics(village.a.node, Wanted(disconnected=True), "v", 0.0))
+    live = parsed(openmetrics(village.a.node, MetricSelection(), "v", 0.0))
+    all_of_them = parsed(openmetrics(village.a.node, MetricSelection(disconnected=True), "v", 0.0))
     for found, there in ((live, False), (all_of_them, True)):
         zids = {labels["remote_zid"] for labels, _ in found["zenoh_rx_bytes_total"]}
         assert (gone in zids) == there
@@ -280,7 +280,7 @@ def test_no_two_metrics_have_one_name() -> None:
 
 def test_without_descriptors_only_numbers_are_told() -> None:
     village = Village()
-    text = openmetrics(village.a.node, Wanted(descriptors=False), "v", 0.0)
+    text = openmetrics(village.a.node, MetricSelection(descriptors=False), "v", 0.0)
     assert [line for line in text.splitlines() if line.startswith("#")] == ["# EOF"]
 
 
@@ -300,7 +300,7 @@ def test_a_session_over_two_links_is_one_session_with_two_links() -> None:
     sessions = view.summary(far.node, "v", None, True)["sessions"]
     assert isinstance(sessions, list)
     assert [len(session["links"]) for session in sessions] == [2]
-    found = parsed(openmetrics(far.node, Wanted(), "v", 0.0))
+    found = parsed(openmetrics(far.node, MetricSelection(), "v", 0.0))
     assert found["zenoh_transports_opened"][0][1] == 1
     assert sum(many for _, many in found["zenoh_links_opened"]) == 2
     assert len(found["zenoh_tx_bytes_total"]) == len({n.dst for n in far.node.neighbours})
@@ -318,7 +318,7 @@ def test_members_of_a_group_are_sessions_with_a_group() -> None:
     node = network.node("n").node
     terms = MulticastTerms(node.zid, 1, 0x0A, 8192, 10_000, False, 2.5, 100, 1 << 20, 0)
     multicast = node.join("udp/224.0.0.224:7446", terms, outbox_for(False, 2), 0.0)
-    member = Member(multicast, b"\xbb", 1, "192.0.2.1:5000")
+    member = GroupMember(multicast, b"\xbb", 1, "192.0.2.1:5000")
     multicast.members.append(member)
     member.inbounds()
     assert view.summary(node, "v", None)["sessions"] == [
@@ -330,4 +330,4 @@ def test_members_of_a_group_are_sessions_with_a_group() -> None:
         }
     ]
     assert view.traffic(node, everything, 5)["keys"] == []
-    assert parsed(openmetrics(node, Wanted(), "v", 0.0))
+    assert parsed(openmetrics(node, MetricSelection(), "v", 0.0))

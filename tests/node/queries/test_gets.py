@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.node.queries.gets import LATEST, MONOTONIC, NONE, Get, newer
-from zenlake.testing.recorders import Answers
+from zenlake.testing.recorders import ReplyRecorder
 from zenlake.wire.codec_zenoh import Del, Err, Put, Reply, Timestamp
 
 
@@ -17,7 +17,7 @@ def at(time: int | None) -> Timestamp | None:
 
 def answered(consolidation: int, replies: list[tuple[str, int | None, bytes]]) -> list[bytes]:
     """The payloads that a program is given for answers: (key, time, payload)."""
-    answers = Answers()
+    answers = ReplyRecorder()
     get = Get("k/**", consolidation, False, answers, 0x0D, 10.0)
     for key, time, payload in replies:
         get.reply(key, Reply(body=Put(payload=payload, timestamp=at(time))), None)
@@ -56,7 +56,7 @@ def test_consolidation_by_the_table(
 
 
 def test_latest_keeps_everything_back_until_the_end() -> None:
-    answers = Answers()
+    answers = ReplyRecorder()
     get = Get("k", LATEST, False, answers, 0x0D, 10.0)
     get.reply("k", Reply(body=Put(payload=b"1")), None)
     assert answers.all == []
@@ -66,14 +66,14 @@ def test_latest_keeps_everything_back_until_the_end() -> None:
 
 
 def test_errors_are_never_kept_back() -> None:
-    answers = Answers()
+    answers = ReplyRecorder()
     get = Get("k", LATEST, False, answers, 0x0D, 10.0)
     get.reply("elsewhere", Err(payload=b"no"), None)
     assert answers.errors() == [b"no"]
 
 
 def test_a_deletion_may_be_the_latest() -> None:
-    answers = Answers()
+    answers = ReplyRecorder()
     get = Get("k", LATEST, False, answers, 0x0D, 10.0)
     get.reply("k", Reply(body=Put(payload=b"1", timestamp=at(1))), None)
     get.reply("k", Reply(body=Del(timestamp=at(2))), None)
@@ -82,7 +82,7 @@ def test_a_deletion_may_be_the_latest() -> None:
 
 
 def test_answers_after_the_end_are_nothing() -> None:
-    answers = Answers()
+    answers = ReplyRecorder()
     get = Get("k", NONE, False, answers, 0x0D, 10.0)
     get.final()
     get.reply("k", Reply(body=Put(payload=b"1")), None)
@@ -113,7 +113,7 @@ replies = st.lists(
 def test_latest_gives_one_answer_a_key_and_no_newer_one_was_left_out(
     said: list[tuple[str, int | None, bytes]],
 ) -> None:
-    answers = Answers()
+    answers = ReplyRecorder()
     get = Get("k/**", LATEST, False, answers, 0x0D, 10.0)
     for key, time, payload in said:
         get.reply(key, Reply(body=Put(payload=payload, timestamp=at(time))), None)

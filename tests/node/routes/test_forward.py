@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.node.clients import Client
 from zenlake.clock import Hlc, ZenohId
 from zenlake.node.routes.forward import RUN
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 from zenlake.testing import spec
 from zenlake.testing.network import Network
 from zenlake.testing.strategies import messages
@@ -43,7 +43,7 @@ class Passage:
         self.router = self.network.node("router", "router", zid=b"\x0f")
         if stamping:
             clock = Hlc(ZenohId(b"\x0f"))
-            self.router.node.stamps = Stamps(clock, lambda: NOW * 10**9, False)
+            self.router.node.stamps = Timestamper(clock, lambda: NOW * 10**9, False)
         self.publisher = Client(self.network, self.router, b"\x01")
         self.subscribers = [
             Client(self.network, self.router, bytes((2 + number,))) for number in range(subscribers)
@@ -191,7 +191,7 @@ def test_time_goes_on_where_nothing_is_passed_on() -> None:
     passage = Passage(subscribers=0)
     samples = passage.router.subscribe("**")
     now = NOW * 10**9
-    passage.router.node.stamps = Stamps(Hlc(ZenohId(b"\x0f")), lambda: now, False)
+    passage.router.node.stamps = Timestamper(Hlc(ZenohId(b"\x0f")), lambda: now, False)
     passage.publisher.say(PLAIN, PLAIN)
     now += 10**9
     passage.publisher.say(PLAIN, PLAIN)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from zenlake.node.sample import Sample
 from zenlake.testing import spec
-from zenlake.testing.network import Network, Recorder, Stranger
+from zenlake.testing.network import Network, SampleRecorder, Stranger
 from zenlake.testing.strategies import messages
 from zenlake.wire import (
     Declare,
@@ -30,7 +30,7 @@ class Line:
     def __init__(self) -> None:
         self.network = Network()
         self.peer = self.network.node("peer")
-        self.samples: Recorder = self.peer.subscribe("**")
+        self.samples: SampleRecorder = self.peer.subscribe("**")
         self.sn = 0
         self.client: Stranger = self.network.stranger(self.peer)
         self.client.say(bytes.fromhex("81090266812701"))

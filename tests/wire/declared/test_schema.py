@@ -11,7 +11,7 @@ from zenlake.wire.declared.schema import (
     FlagByte,
     Int,
     MessageSpec,
-    Page,
+    ProtocolPage,
     ext,
     flag,
     flag_byte,
@@ -30,7 +30,7 @@ SPECS = list(testing.specs("1.x"))
 
 
 def declare(**fields: object) -> MessageSpec:
-    page = Page("test", "Test", "1.x")
+    page = ProtocolPage("test", "Test", "1.x")
     page.message(0x01, "N M Z")(type("Thing", (), {"__doc__": "A thing.", **fields}))
     return page.find("Thing")
 
@@ -95,7 +95,7 @@ def test_conditions_add_up() -> None:
 
 
 def test_a_page_finds_what_its_imports_declare() -> None:
-    inner, outer = Page("inner", "Inner", "1.x"), Page("outer", "Outer", "1.x")
+    inner, outer = ProtocolPage("inner", "Inner", "1.x"), ProtocolPage("outer", "Outer", "1.x")
     outer.imports = (inner,)
     inner.structure(type("Point", (), {"x": u8()}))
     assert outer.find("Point").id == -1
@@ -124,7 +124,7 @@ def test_a_declared_message_is_explained_and_unambiguous(spec: MessageSpec) -> N
 
 
 @pytest.mark.parametrize("page", testing.pages("1.x"), ids=lambda page: page.name)
-def test_no_two_messages_of_a_page_share_a_header(page: Page) -> None:
+def test_no_two_messages_of_a_page_share_a_header(page: ProtocolPage) -> None:
     headers = [(spec.id, spec.fixed) for spec in page.specs.values() if spec.id >= 0]
     assert len(headers) == len(set(headers))
     assert all(0 <= id < 0x20 for id, _ in headers)

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from zenlake import testing, wire, xrce
 from zenlake.errors import DecodeError
 from zenlake.testing.strategies import messages
-from zenlake.wire.dissector.dissect import Dissection, Node, dissect, dissect_as, dissect_packet
+from zenlake.wire.dissector.dissect import (
+    Dissection,
+    FieldNode,
+    dissect,
+    dissect_as,
+    dissect_packet,
+)
 from zenlake.wire.dissector.text import text
 from zenlake.wire.message import Message
 from zenlake.xrce.declared import PAGE as PAGE_2018
@@ -73,7 +79,7 @@ def agree(data: bytes, form: str) -> Dissection:
     return found
 
 
-def walk(nodes: list[Node]) -> Iterator[Node]:
+def walk(nodes: list[FieldNode]) -> Iterator[FieldNode]:
     for node in nodes:
         yield node
         yield from walk(node.children)
@@ -84,7 +90,7 @@ def places(found: Dissection) -> Iterator[tuple[int, str]]:
     return ((node.offset, node.bits) for node in walk(found.nodes) if node.data or node.bits)
 
 
-def named(found: Dissection, name: str) -> Node:
+def named(found: Dissection, name: str) -> FieldNode:
     return next(node for node in walk(found.nodes) if node.name == name)
 
 

@@ -17,7 +17,7 @@ from zenlake import testing, wire
 from zenlake.errors import DecodeError, EncodeError
 from zenlake.wire.cursor import Reader
 from zenlake.wire.declared.schema import (
-    Page,
+    ProtocolPage,
     ext,
     flag,
     flag_byte,
@@ -66,7 +66,7 @@ def test_a_codec_that_was_edited_by_hand_is_told_and_mended(tmp_path: Path) -> N
 
 # --------------------------------------------------------------------------- a page of our own
 
-PAGE = Page("lesson", "Lesson messages", "1.x")
+PAGE = ProtocolPage("lesson", "Lesson messages", "1.x")
 
 
 @PAGE.structure

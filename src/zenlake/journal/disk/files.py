@@ -1,6 +1,6 @@
 """The disk, as the journal sees it: a handful of operations, so that a test can be a worse disk.
 
-Everything the writer does to the disk goes through `Files`, everything a reader does through
+Everything the writer does to the disk goes through `JournalFiles`, everything a reader does through
 `Shelf`. Paths are relative to the journal and use `/`.
 """
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from zenlake.journal.disk.direct import DirectFile, open_pages
 from zenlake.journal.disk.lock import Lock, take_lock
 
-__all__ = ["File", "Files", "LocalFiles", "Shelf", "replace"]
+__all__ = ["File", "JournalFiles", "LocalFiles", "Shelf", "replace"]
 
 #: How much `os.write` is asked to take at once; Linux stops just below 2 GiB.
 _ONE_WRITE = 1 << 30
@@ -55,7 +55,7 @@ class Shelf(Protocol):
         """The names in a folder, sorted; empty when there is none."""
 
 
-class Files(Shelf, Protocol):
+class JournalFiles(Shelf, Protocol):
     """A disk of which we are the only writer."""
 
     def lock(self) -> Lock:
@@ -80,7 +80,7 @@ class Files(Shelf, Protocol):
         """Return when the names in a folder survive a loss of power."""
 
 
-def replace(files: Files, path: str, data: bytes, *, durable: bool = True) -> None:
+def replace(files: JournalFiles, path: str, data: bytes, *, durable: bool = True) -> None:
     """Put `data` at `path` so that a reader, or a crash, finds the old or the new whole."""
     temporary = path + ".tmp"
     file = files.create(temporary)

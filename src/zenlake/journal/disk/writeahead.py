@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from zenlake.errors import JournalCorrupt, JournalError
-from zenlake.journal.disk.files import File, Files
+from zenlake.journal.disk.files import File, JournalFiles
 from zenlake.journal.disk.frame import HEADER, Block, Torn, checksum, walk
 from zenlake.journal.disk.keys import KeyNumbers
 from zenlake.journal.disk.layout import FORMAT, TEMPORARY, folder, open_path, sealed_path
@@ -60,7 +60,7 @@ class WriteAhead:
     """The open segment of one partition; one thread writes it."""
 
     def __init__(
-        self, files: Files, journal: str, partition: int, first: int, path: str | None = None
+        self, files: JournalFiles, journal: str, partition: int, first: int, path: str | None = None
     ) -> None:
         """`path`: where the file is while it is open, if not where it usually is."""
         self._files = files

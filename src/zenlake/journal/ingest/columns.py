@@ -27,7 +27,7 @@ from zenlake.errors import ZError
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.ingest.kernel import Rows
 from zenlake.journal.ingest.rows import hlc_nanos
-from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, Table
+from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, RowTable
 from zenlake.journal.schema import HEARD, INSTANT, UNNUMBERED
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import ANY, LocalSubscriber
@@ -136,8 +136,8 @@ class ColumnSink:
 
     # ------------------------------------------------------------------------------- columns
 
-    def _batches(self, table: Table) -> list[tuple[int, pa.RecordBatch]]:
-        columns = Columns(table, self.origin)
+    def _batches(self, table: RowTable) -> list[tuple[int, pa.RecordBatch]]:
+        columns = FrameColumns(table, self.origin)
         if self.partitions == 1:
             return [(0, batch) for batch in columns.batches(None)]
         parts = self._partitions(table.keys)[columns.rows["key"]]
@@ -159,10 +159,10 @@ class ColumnSink:
         return self._partition_of
 
 
-class Columns:
+class FrameColumns:
     """The columns of a table; rows can be chosen from them."""
 
-    def __init__(self, table: Table, origin: int) -> None:
+    def __init__(self, table: RowTable, origin: int) -> None:
         """Everything that concerns all rows is worked out once."""
         self.table = table
         self.origin = origin

@@ -15,11 +15,11 @@ from mypy_extensions import i64
 
 from zenlake.clock.hlc import Hlc, word_of
 from zenlake.engine.channel import Channel
-from zenlake.journal.ingest.table import DELETED, RELIABLE, ROW, UNSTAMPED, Table
+from zenlake.journal.ingest.table import DELETED, RELIABLE, ROW, UNSTAMPED, RowTable
 from zenlake.journal.ingest.walk import RowLane
 from zenlake.node.routes.forward import FrameSink, Lane, Relay
 from zenlake.node.sample import Sample
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 
 #: How many keys and ids are numbered before numbering begins anew.
 NUMBERED: Final = 1 << 16
@@ -44,7 +44,7 @@ class Rows(FrameSink):
         self.generation: int = 0
         self.key_numbers: dict[str, int] = {}
         self.id_numbers: dict[bytes, int] = {}
-        self.table: Table = Table([], [])
+        self.table: RowTable = RowTable([], [])
         self.received: int = 0
         self.dropped: int = 0
         self._renumber()
@@ -53,7 +53,7 @@ class Rows(FrameSink):
         self.generation += 1
         self.key_numbers = {}
         self.id_numbers = {self.own: 0}
-        self.table = Table([], [self.own])
+        self.table = RowTable([], [self.own])
 
     def key_number(self, key: str) -> int:
         """The number of a key; the guard is held."""
@@ -75,18 +75,18 @@ class Rows(FrameSink):
             self.id_numbers[zid] = number
         return number
 
-    def lane(self, stamps: Stamps | None, relay: Relay) -> Lane:
+    def lane(self, stamps: Timestamper | None, relay: Relay) -> Lane:
         """A lane for one more neighbour."""
         return RowLane(self, stamps, relay)
 
-    def swap(self) -> Table:
+    def swap(self) -> RowTable:
         """All rows so far; new ones go to a new table."""
         with self.guard:
             table = self.table
             if len(table.keys) > NUMBERED or len(table.ids) > NUMBERED:
                 self._renumber()
             else:
-                self.table = Table(table.keys, table.ids)
+                self.table = RowTable(table.keys, table.ids)
         return table
 
     def has_room(self) -> bool:

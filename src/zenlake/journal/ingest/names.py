@@ -7,7 +7,7 @@ from mypy_extensions import i64
 from zenlake.node.routes.forward import HeadRoute, Inbound
 
 
-class Seen:
+class SeenId:
     """The id that was seen last somewhere, to be known again without making an object."""
 
     __slots__ = ("high", "low", "number", "size")
@@ -20,7 +20,7 @@ class Seen:
         self.number: i64 = 0
 
 
-class Name:
+class KeyName:
     """A key as one neighbour names it; it rarely has more than one publisher."""
 
     __slots__ = (
@@ -52,5 +52,5 @@ class Name:
         self.key: i64 = key
         self.short: i64 = short
         self.suffix: bytes = suffix
-        self.stamp: Seen = Seen()
-        self.source: Seen = Seen()
+        self.stamp: SeenId = SeenId()
+        self.source: SeenId = SeenId()

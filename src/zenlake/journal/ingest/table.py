@@ -30,7 +30,7 @@ RELIABLE: Final = 0x200
 UNSTAMPED: Final = 0x400
 
 
-class Table:
+class RowTable:
     """Rows under construction, or handed over."""
 
     __slots__ = (

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import read_i64_le, write_i64_le
 from mypy_extensions import i64
 
-from zenlake.journal.ingest.names import Name, Seen
-from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, Table, write_view
+from zenlake.journal.ingest.names import KeyName, SeenId
+from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, RowTable, write_view
 from zenlake.node.routes.forward import Fan, HeadRoute, Inbound, Lane, Relay
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 from zenlake.values.qos import QOS_DEFAULT
 from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.numbers import (
@@ -47,16 +47,16 @@ ROUTES: Final = 16
 class RowLane(Lane):
     """Walks over the messages of one neighbour."""
 
-    def __init__(self, rows: Rows, stamps: Stamps | None, relay: Relay) -> None:
+    def __init__(self, rows: Rows, stamps: Timestamper | None, relay: Relay) -> None:
         """Into the table of `rows`, and on to others by `relay`; with times by `stamps`."""
         super().__init__()
         self.rows: Rows = rows
-        self.stamps: Stamps | None = stamps
+        self.stamps: Timestamper | None = stamps
         self.relay: Relay = relay
         self.generation: int = rows.generation
-        self.names: dict[bytes, Name] = {}
+        self.names: dict[bytes, KeyName] = {}
         #: Ways by what their names have in common with few others.
-        self.slots: list[Name | None] = [None] * SLOTS
+        self.slots: list[KeyName | None] = [None] * SLOTS
         self._stop: i64 = 0
         #: The clock, as `Hlc` has it in machine words.
         self._last: i64 = 0
@@ -96,7 +96,7 @@ class RowLane(Lane):
         if tail:
             w.sized(tail, 0xFFFF)
         name = w.getvalue()
-        found = Name(number, (scope << 8) | header, tail, inbound, deletes)
+        found = KeyName(number, (scope << 8) | header, tail, inbound, deletes)
         self.names[bytes((header,)) + name] = found
         self.names[bytes((header | MORE,)) + name] = found  # with extensions
 
@@ -142,7 +142,7 @@ class RowLane(Lane):
         self._limit = hlc.limit_word(reading)
         return True
 
-    def _route(self, name: Name, said: i64, head: bytes, qos: i64, reliable: bool) -> HeadRoute:
+    def _route(self, name: KeyName, said: i64, head: bytes, qos: i64, reliable: bool) -> HeadRoute:
         """How a put goes on that begins with `head`."""
         route = name.routes.get(said)
         if route is None:
@@ -156,7 +156,7 @@ class RowLane(Lane):
         name.route = route
         return route
 
-    def _find(self, data: bytes, start: i64, at: i64, stop: i64, short: i64) -> Name | None:
+    def _find(self, data: bytes, start: i64, at: i64, stop: i64, short: i64) -> KeyName | None:
         """The name that `data[start:stop]` names; its suffix begins `at`."""
         size = stop - at
         low: i64 = 0
@@ -197,7 +197,7 @@ class RowLane(Lane):
             self.slots[slot] = found
         return found
 
-    def _zid(self, seen: Seen, data: bytes, at: i64, size: i64) -> i64:
+    def _zid(self, seen: SeenId, data: bytes, at: i64, size: i64) -> i64:
         """The number of the id at `at`."""
         if size < 8:
             return self.rows.id_number(data[at : at + size])
@@ -216,7 +216,7 @@ class RowLane(Lane):
     # is not usual, and leaves what it found in attributes. Everything that nearly every message
     # has is in the one loop, because a call for each would cost as much as the work.
 
-    def _walk(self, table: Table, data: bytes, start: i64, end: i64, lane: i64) -> i64:
+    def _walk(self, table: RowTable, data: bytes, start: i64, end: i64, lane: i64) -> i64:
         """Write rows; `_stop` is then where the first message begins that was not taken."""
         rows = table.rows
         pos: i64 = start
@@ -408,7 +408,7 @@ class RowLane(Lane):
         pos += size
         return pos if pos <= end else -1
 
-    def _extensions(self, name: Name, data: bytes, pos: i64, end: i64, kind: i64) -> i64:
+    def _extensions(self, name: KeyName, data: bytes, pos: i64, end: i64, kind: i64) -> i64:
         """Read the extensions of a value: which source it has, and where its attachment lies."""
         attachment: i64 = PUT_EXT_ATTACHMENT if kind == PUT else DEL_EXT_ATTACHMENT
         self._attachment_at = -1
@@ -439,7 +439,7 @@ class RowLane(Lane):
             more = tag >= MORE
         return -1 if more else pos
 
-    def _source_info(self, name: Name, data: bytes, pos: i64, size: i64) -> bool:
+    def _source_info(self, name: KeyName, data: bytes, pos: i64, size: i64) -> bool:
         """Read which source a value has, and its number there."""
         if size < 4:
             return False
@@ -476,7 +476,7 @@ class RowLane(Lane):
         self._sn = found & 0xFFFF_FFFF
         return True
 
-    def _write_extensions(self, table: Table, data: bytes, row: i64, chunk: i64) -> None:
+    def _write_extensions(self, table: RowTable, data: bytes, row: i64, chunk: i64) -> None:
         """Write what `_extensions` found."""
         if self._attachment_at >= 0:
             pieces = table.attachments

@@ -6,7 +6,7 @@ itself), not too often, and not forever:
 
     opened ─ 0.2 s ─► ask ─ still open, 1 s ─► ask ─ still open, 5 s ─► ask ─ given up
 
-All gaps of a source are asked for at once. `Plan` decides; `Healer` asks.
+All gaps of a source are asked for at once. `HealingPlan` decides; `Healer` asks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.node.sample import Sample
 
-__all__ = ["Healer", "Patient", "Plan"]
+__all__ = ["Healer", "HealingPlan", "Patient"]
 
 PAUSES: Final = (0.2, 1.0, 5.0)
 """Seconds before the first question, the second, the third."""
@@ -61,7 +61,7 @@ class Patient:
     asked: int = 0
 
 
-class Plan:
+class HealingPlan:
     """Whom to ask, and when."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class Healer:
         self._session = session
         self._gaps_of = gaps_of
         self._heal = heal
-        self._plan = Plan()
+        self._plan = HealingPlan()
         self._wake = threading.Condition()
         self._ended = False
         self.questions = 0

@@ -18,7 +18,7 @@ from zenlake.journal.ledger.account import Account, Gap
 from zenlake.journal.ledger.heartbeats import Heartbeat, pieces
 from zenlake.journal.ledger.senders import COLUMNS, ZENOH_BITS, senders_in
 
-__all__ = ["COLUMNS", "Ledger", "Opened", "Page"]
+__all__ = ["COLUMNS", "Ledger", "LedgerPage", "Opened"]
 
 FORMAT: Final = 1
 MOST_SOURCES: Final = 100_000
@@ -39,7 +39,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LedgerPage:
     """What the ledger says of one source, over all partitions."""
 
     source: str
@@ -145,7 +145,7 @@ class Ledger:
 
     # ------------------------------------------------------------------------------- questions
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[LedgerPage]:
         """What is known of each source, worst first."""
         by_source: dict[str, list[Account]] = {}
         for accounts in self._accounts.values():
@@ -154,7 +154,7 @@ class Ledger:
         pages = [_page(source, found) for source, found in by_source.items()]
         return sorted(pages, key=lambda page: (-page.missing, page.source))
 
-    def page(self, source: str) -> Page | None:
+    def page(self, source: str) -> LedgerPage | None:
         """What is known of one source."""
         found = [held[source] for held in self._accounts.values() if source in held]
         return _page(source, found) if found else None
@@ -270,7 +270,7 @@ class Ledger:
         return mine == theirs
 
 
-def _page(source: str, accounts: list[Account]) -> Page:
+def _page(source: str, accounts: list[Account]) -> LedgerPage:
     # A heartbeat alone, under a key where nothing of the source ever came, proves nothing.
     accounts = [account for account in accounts if account.rows] or accounts
     if len(accounts) == 1:
@@ -285,7 +285,7 @@ def _page(source: str, accounts: list[Account]) -> Page:
         expected = runs + last - first + 1
         missing = lost + unlisted + sum([end - start + 1 for start, end in gaps])
     mask = (1 << accounts[0].bits) - 1
-    return Page(
+    return LedgerPage(
         source=source,
         key=accounts[0].key,
         expected=expected,

@@ -19,7 +19,7 @@ from zenlake.journal.schema import DELETE
 from zenlake.keys import is_wild
 from zenlake.storage import Held, Newest
 
-__all__ = ["COLUMNS", "Known", "Latest", "Value", "What"]
+__all__ = ["COLUMNS", "KnownKey", "Latest", "LatestValue", "What"]
 
 #: The columns that a value is made of.
 COLUMNS: Final = [
@@ -42,7 +42,7 @@ FEW: Final = 8
 """Up to this many rows are picked one by one: gathering columns has a price of its own."""
 
 
-class Value(NamedTuple):
+class LatestValue(NamedTuple):
     """What was put under a key."""
 
     payload: bytes
@@ -63,7 +63,7 @@ class What(enum.IntEnum):
     DELETION_OF_MANY = 3
 
 
-class Known(NamedTuple):
+class KnownKey(NamedTuple):
     """One thing that the latest values are made of."""
 
     what: What
@@ -73,7 +73,7 @@ class Known(NamedTuple):
     #: When the key itself was put: what it has may be of an update of many keys since then.
     base_hlc: int
     base_id: bytes
-    value: Value | None
+    value: LatestValue | None
 
 
 class Latest:
@@ -82,7 +82,7 @@ class Latest:
     def __init__(self) -> None:
         """Empty."""
         self._lock = threading.Lock()
-        self._newest: Newest[Value] = Newest()
+        self._newest: Newest[LatestValue] = Newest()
 
     def enter(self, batch: Any, partition: int = 0, first: int | None = None) -> None:
         """Hear of more rows of a partition; their order does not matter.
@@ -118,10 +118,10 @@ class Latest:
                 if kind == DELETE:
                     newest.delete(key, hlc, id)
                 else:
-                    value = Value(payload, encoding, schema, attachment, partition, offset)
+                    value = LatestValue(payload, encoding, schema, attachment, partition, offset)
                     newest.put(key, hlc, id, value, _size(value))
 
-    def restore(self, found: Iterable[Known]) -> None:
+    def restore(self, found: Iterable[KnownKey]) -> None:
         """Hear of what was known before; in any order, also beside rows."""
         with self._lock:
             newest = self._newest
@@ -133,7 +133,7 @@ class Latest:
                 else:
                     newest.put(key, hlc, id, value, _size(value))
 
-    def known(self, step: int = 10_000) -> Iterator[list[Known]]:
+    def known(self, step: int = 10_000) -> Iterator[list[KnownKey]]:
         """All of it, in pieces, each of one moment; rows may be entered meanwhile.
 
         What is entered meanwhile may be in it or not: who enters it again loses nothing.
@@ -141,11 +141,11 @@ class Latest:
         with self._lock:
             held = self._newest.held()
             many = [
-                Known(What.PUT_OF_MANY, key, time, id, time, id, value)
+                KnownKey(What.PUT_OF_MANY, key, time, id, time, id, value)
                 for key, time, id, value, _ in self._newest.puts_of_many()
             ]
             many += [
-                Known(What.DELETION_OF_MANY, key, time, id, time, id, None)
+                KnownKey(What.DELETION_OF_MANY, key, time, id, time, id, None)
                 for key, time, id in self._newest.deletions_of_many()
             ]
         if many:
@@ -155,7 +155,7 @@ class Latest:
                 piece = [_known(one) for one in held[start : start + step]]
             yield piece
 
-    def matching(self, expr: str) -> list[tuple[str, int, bytes, Value]]:
+    def matching(self, expr: str) -> list[tuple[str, int, bytes, LatestValue]]:
         """Key, time, id of the clock and value, for each key that `expr` stands for."""
         with self._lock:
             return [_told(held) for held in self._newest.matching(expr)]
@@ -178,16 +178,16 @@ class Latest:
         }
 
 
-def _size(value: Value) -> int:
+def _size(value: LatestValue) -> int:
     return len(value.payload) + (0 if value.attachment is None else len(value.attachment))
 
 
-def _known(held: Held[Value]) -> Known:
+def _known(held: Held[LatestValue]) -> KnownKey:
     what = What.DELETED if held.value is None else What.VALUE
-    return Known(what, held.key, held.time, held.id, held.base_time, held.base_id, held.value)
+    return KnownKey(what, held.key, held.time, held.id, held.base_time, held.base_id, held.value)
 
 
-def _told(held: Held[Value]) -> tuple[str, int, bytes, Value]:
+def _told(held: Held[LatestValue]) -> tuple[str, int, bytes, LatestValue]:
     assert held.value is not None
     return held.key, held.time, held.id, held.value
 

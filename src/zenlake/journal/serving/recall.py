@@ -20,11 +20,11 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from zenlake.errors import JournalCorrupt
-from zenlake.journal.disk.files import File, Files, Shelf
+from zenlake.journal.disk.files import File, JournalFiles, Shelf
 from zenlake.journal.disk.frame import crc32
 from zenlake.journal.disk.layout import TEMPORARY, parse
 from zenlake.journal.reading.reader import Journal
-from zenlake.journal.serving.latest import Known, Latest, Value, What
+from zenlake.journal.serving.latest import KnownKey, Latest, LatestValue, What
 
 __all__ = ["LATEST", "Recalled", "read", "write"]
 
@@ -83,7 +83,7 @@ class _Sum:
 
 
 def write(
-    files: Files,
+    files: JournalFiles,
     journal: str,
     offsets: Sequence[int],
     latest: Latest,
@@ -121,8 +121,8 @@ def write(
     return True
 
 
-def _batch(known: list[Known]) -> pa.RecordBatch:
-    absent = Value(b"", 0, None, None)
+def _batch(known: list[KnownKey]) -> pa.RecordBatch:
+    absent = LatestValue(b"", 0, None, None)
     values = [absent if one.value is None else one.value for one in known]
     columns: list[list[Any]] = [
         [int(one.what) for one in known],
@@ -156,22 +156,22 @@ class Recalled:
         self.left_out: set[str] = set()
         self._stream = stream
 
-    def known(self) -> Iterator[list[Known]]:
+    def known(self) -> Iterator[list[KnownKey]]:
         """All of it, in pieces; without values whose rows are no longer kept."""
         for batch in ipc.open_stream(self._stream):
             columns = [column.to_pylist() for column in batch.columns]
             yield list(self._kept(zip(*columns, strict=True)))
 
-    def _kept(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Known]:
+    def _kept(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[KnownKey]:
         earliest = self.earliest
         for what, key, hlc, id, base_hlc, base_id, *rest in rows:
             value = None
             if what in (What.VALUE, What.PUT_OF_MANY):
-                value = Value(*rest)
+                value = LatestValue(*rest)
                 if value.offset < earliest[value.partition]:
                     self.left_out.add(key)
                     continue
-            yield Known(What(what), key, hlc, id, base_hlc, base_id, value)
+            yield KnownKey(What(what), key, hlc, id, base_hlc, base_id, value)
 
 
 def read(shelf: Shelf, journal: Journal) -> Recalled | None:

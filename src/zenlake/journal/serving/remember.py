@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from zenlake.errors import JournalCorrupt, ZError
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.journal.serving import recall
-from zenlake.journal.serving.latest import COLUMNS, Latest, Value
+from zenlake.journal.serving.latest import COLUMNS, Latest, LatestValue
 
 if TYPE_CHECKING:
-    from zenlake.journal.disk.files import Files
+    from zenlake.journal.disk.files import JournalFiles
     from zenlake.journal.reading.reader import Journal
     from zenlake.journal.writing.writer import JournalWriter
 
-__all__ = ["Memory"]
+__all__ = ["RememberedValues"]
 
 log = logging.getLogger("zenlake.journal")
 
@@ -41,7 +41,7 @@ MOST_SOUGHT: Final = 100
 DURABLE_WAIT: Final = 0.05
 
 
-class Memory:
+class RememberedValues:
     """The latest values of a journal that is being written.
 
     They are read from the journal beside what is heard: the order of rows does not matter. What was
@@ -53,7 +53,7 @@ class Memory:
     def __init__(
         self,
         journal: Journal,
-        files: Files,
+        files: JournalFiles,
         writer: JournalWriter,
         entered: Callable[[], Mapping[int, int]],
         end: threading.Event,
@@ -84,7 +84,7 @@ class Memory:
         """Hear of rows that were handed to the writer, of which the first has this offset."""
         self._latest.enter(batch, partition, first)
 
-    def matching(self, expr: str) -> list[tuple[str, int, bytes, Value]]:
+    def matching(self, expr: str) -> list[tuple[str, int, bytes, LatestValue]]:
         """Key, time, id of the clock and value, for each key that `expr` stands for."""
         return self._latest.matching(expr)
 

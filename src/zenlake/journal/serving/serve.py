@@ -32,7 +32,7 @@ from zenlake.engine.claims import JOURNAL, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
 from zenlake.journal.schema import DELETE
-from zenlake.journal.serving.latest import COLUMNS, Value
+from zenlake.journal.serving.latest import COLUMNS
 from zenlake.journal.serving.parts import ARROW, chunks, stream_of
 from zenlake.journal.serving.request import RowRequest
 from zenlake.keys import ResolvedRange, intersects, is_wild
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from zenlake.api.subscribe import Subscriber
     from zenlake.journal.disk.watermark import Watermark
     from zenlake.journal.reading.reader import Journal
+    from zenlake.journal.serving.latest import LatestValue
     from zenlake.node.sample import Sample
 
-__all__ = ["Answers", "Documents", "root_of"]
+__all__ = ["Documents", "JournalReplies", "root_of"]
 
 log = logging.getLogger("zenlake.journal")
 
@@ -63,7 +64,7 @@ MOST_ANSWERED: Final = 64 << 20
 REPLY_BYTES: Final = 4 << 20
 """How many bytes one reply carries, as far as rows can be cut."""
 
-Matching = Callable[[str], "list[tuple[str, int, bytes, Value]]"]
+Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
 
 
 def root_of(name: str) -> str:
@@ -80,7 +81,7 @@ class Documents:
     stats: Callable[[], dict[str, object]]
 
 
-class Answers:
+class JournalReplies:
     """Answers for a journal until it is closed."""
 
     def __init__(

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from zenlake.errors import JournalCorrupt, JournalError, LocalError
-from zenlake.journal.disk.files import Files, replace
+from zenlake.journal.disk.files import JournalFiles, replace
 from zenlake.journal.disk.layout import INFO, MAX_PARTITIONS, TEMPORARY, UNSYNCED, JournalInfo
 from zenlake.journal.disk.remote import is_uri
 from zenlake.journal.disk.watermark import WATERMARK, Watermark
@@ -53,7 +53,7 @@ class Log:
 
     def __init__(
         self,
-        files: Files,
+        files: JournalFiles,
         *,
         name: str = "journal",
         partitions: int | None = None,

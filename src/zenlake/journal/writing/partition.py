@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from zenlake.errors import JournalCorrupt
-from zenlake.journal.disk.files import Files, replace
+from zenlake.journal.disk.files import JournalFiles, replace
 from zenlake.journal.disk.frame import Block
 from zenlake.journal.disk.layout import OPEN, SEALED, TEMPORARY, first_of, folder, manifest_path
 from zenlake.journal.disk.manifest import Manifest
@@ -65,7 +65,7 @@ def _together(run: list[pa.RecordBatch]) -> pa.RecordBatch:
 class Partition:
     """Rows with dense offsets; one thread writes them."""
 
-    def __init__(self, files: Files, journal: str, number: int, *, durable: bool) -> None:
+    def __init__(self, files: JournalFiles, journal: str, number: int, *, durable: bool) -> None:
         self._files = files
         self._journal = journal
         self._durable = durable

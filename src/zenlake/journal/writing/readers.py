@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from zenlake.journal.disk.files import Files
+from zenlake.journal.disk.files import JournalFiles
 from zenlake.journal.disk.layout import JournalInfo
 
 __all__ = ["READERS", "read_by_all"]
@@ -19,7 +19,7 @@ __all__ = ["READERS", "read_by_all"]
 READERS: Final = "readers.json"
 
 
-def read_by_all(files: Files, info: JournalInfo) -> tuple[int, ...] | None:
+def read_by_all(files: JournalFiles, info: JournalInfo) -> tuple[int, ...] | None:
     """Of each partition, the offset below which every reader has all; None if nobody reads.
 
     A page that cannot be read means that nothing was read: rows are rather kept.

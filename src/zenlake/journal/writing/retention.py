@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zenlake.errors import LocalError
-from zenlake.journal.disk.files import Files
+from zenlake.journal.disk.files import JournalFiles
 from zenlake.journal.disk.remote import RemoteFiles, is_uri, parted
 from zenlake.journal.writing.partition import Partition
 
@@ -39,7 +39,7 @@ class Retention:
 
     def apply(
         self,
-        files: Files,
+        files: JournalFiles,
         partitions: Sequence[Partition],
         now: float,
         *,
@@ -104,7 +104,7 @@ def _unread(read: Sequence[int] | None, partition: int, end: int) -> bool:
     return read is not None and end > (read[partition] if partition < len(read) else 0)
 
 
-def _remove(files: Files, path: str) -> None:
+def _remove(files: JournalFiles, path: str) -> None:
     if not is_uri(path):
         files.remove(path)
         return

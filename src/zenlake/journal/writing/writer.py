@@ -15,7 +15,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from zenlake.errors import JournalError, JournalFull, LocalError, Timeout, ZError
-from zenlake.journal.disk.files import Files, LocalFiles
+from zenlake.journal.disk.files import JournalFiles, LocalFiles
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.schema import UNNUMBERED
 from zenlake.journal.writing.log import Limits, Log
@@ -145,7 +145,7 @@ class JournalWriter:
         on_full: Literal["block", "drop"] = "block",
         sealed_to: str | None = None,
         queue_bytes: int = 64 << 20,
-        files: Files | None = None,
+        files: JournalFiles | None = None,
     ) -> JournalWriter:
         """Create the journal in a folder, or go on with it.
 
@@ -193,7 +193,7 @@ class JournalWriter:
         return self._journal.info.id
 
     @property
-    def files(self) -> Files:
+    def files(self) -> JournalFiles:
         """The files of the journal, for pages that lie beside its rows."""
         return self._journal.files
 

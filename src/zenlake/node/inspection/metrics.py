@@ -177,7 +177,7 @@ METRICS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MetricSelection:
     """Which series are told."""
 
     #: A series for each session, or one for all of them together.
@@ -197,7 +197,7 @@ Row = tuple[Metric, dict[str, str], float]
 
 def openmetrics(
     node: Node,
-    wanted: Wanted,
+    wanted: MetricSelection,
     version: str,
     uptime: float,
     refused: dict[str, int] | None = None,
@@ -275,7 +275,9 @@ def _node(node: Node) -> Iterator[Row]:
     yield QUERIES, {}, len(node.queries.open)
 
 
-def _sessions(node: Node, wanted: Wanted) -> Iterator[tuple[dict[str, str], SessionCounts]]:
+def _sessions(
+    node: Node, wanted: MetricSelection
+) -> Iterator[tuple[dict[str, str], SessionCounts]]:
     """What was counted, for each set of labels."""
     live = [counts_of(n) for n in node.neighbours if n.face is not None]
     if not wanted.per_transport:

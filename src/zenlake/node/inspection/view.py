@@ -14,7 +14,7 @@ from zenlake.clock import ZenohId
 from zenlake.keys.matching import intersects
 from zenlake.node.node import Node
 from zenlake.node.sessions.counts import SessionCounts, counts_of
-from zenlake.node.sessions.multicast import Member
+from zenlake.node.sessions.multicast import GroupMember
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.face import Face
 from zenlake.routing.mesh import Mesh
@@ -113,7 +113,7 @@ def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:
     return dict(sorted(page.items()))
 
 
-def member_of(member: Member) -> Plain:
+def member_of(member: GroupMember) -> Plain:
     """A node in the same multicast group."""
     return {
         "group": member.multicast.place,

@@ -20,7 +20,7 @@ from zenlake.node.entities import (
 from zenlake.routing.policy.namespace import Namespace
 
 
-class Declared(Replying):
+class ProgramEntities(Replying):
     """The subscribers, queryables, publishers and queriers of this node's programs."""
 
     def __init__(self, zid: bytes, namespace: Namespace | None) -> None:

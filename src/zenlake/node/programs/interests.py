@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.node.core import Core
-from zenlake.node.programs.declared import Declared
+from zenlake.node.programs.declared import ProgramEntities
 from zenlake.routing.face import BOTH, CURRENT, Face, InterestOut
 
 #: Of what: flags, as interests have them.
@@ -29,10 +29,10 @@ class ProgramInterest:
 class ProgramInterests:
     """The interests of this node's programs, by the id of the entity that has them."""
 
-    def __init__(self, node: Core, declared: Declared) -> None:
+    def __init__(self, node: Core, declared: ProgramEntities) -> None:
         """Nothing yet."""
         self.node: Core = node
-        self.declared: Declared = declared
+        self.declared: ProgramEntities = declared
         self.open: dict[int, ProgramInterest] = {}
 
     def add(self, eid: int, interest: ProgramInterest) -> list[tuple[Face, InterestOut]]:

@@ -12,7 +12,7 @@ from zenlake.node.entities import (
     SampleSink,
     Token,
 )
-from zenlake.node.programs.declared import Declared
+from zenlake.node.programs.declared import ProgramEntities
 from zenlake.node.programs.interests import TOKENS, ProgramInterest, ProgramInterests
 from zenlake.node.sample import Sample, sample_of
 from zenlake.routing.face import BOTH, CURRENT, FUTURE, Face, InterestOut
@@ -21,13 +21,13 @@ from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
 
-class Liveliness:
+class ProgramLiveliness:
     """The tokens of our programs, and what they want to know of tokens."""
 
-    def __init__(self, node: Core, declared: Declared, interests: ProgramInterests) -> None:
+    def __init__(self, node: Core, declared: ProgramEntities, interests: ProgramInterests) -> None:
         """Nobody yet."""
         self.node: Core = node
-        self.declared: Declared = declared
+        self.declared: ProgramEntities = declared
         self.interests: ProgramInterests = interests
         self.tokens: dict[int, Token] = {}
         self.watchers: dict[int, LivelinessSubscriber] = {}

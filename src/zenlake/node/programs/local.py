@@ -19,17 +19,17 @@ from zenlake.node.entities import (
     ReplySink,
     SampleSink,
 )
-from zenlake.node.programs.declared import Declared
+from zenlake.node.programs.declared import ProgramEntities
 from zenlake.node.programs.interests import (
     QUERYABLES,
     SUBSCRIBERS,
     ProgramInterest,
     ProgramInterests,
 )
-from zenlake.node.programs.liveliness import Liveliness
+from zenlake.node.programs.liveliness import ProgramLiveliness
 from zenlake.node.programs.matching import Matching
 from zenlake.node.queries.gets import AUTO, LATEST, NONE, Get
-from zenlake.routing.face import BOTH, Branch, Face, PendingQuery, ReplyBody
+from zenlake.routing.face import BOTH, Face, PendingQuery, QueryBranch, ReplyBody
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
 from zenlake.wire.codec_network import Request, Responder, TimestampStack
@@ -43,7 +43,7 @@ DESTINATIONS: Final[dict[str, int]] = {"session_local": SESSION_LOCAL, "remote":
 REMEMBERED_QUERIES: Final = 1 << 10
 
 
-class Local(Declared):
+class Local(ProgramEntities):
     """Everything that this node's programs have going."""
 
     def __init__(self, node: Core) -> None:
@@ -59,10 +59,10 @@ class Local(Declared):
         #: Keys that programs have declared: neighbours are told a number for each.
         self.keys: set[str] = set()
         #: Our queryables that still work on a branch.
-        self._working: dict[Branch, int] = {}
+        self._working: dict[QueryBranch, int] = {}
         self.interests: ProgramInterests = ProgramInterests(node, self)
         self.matching: Matching = Matching(node, self)
-        self.liveliness: Liveliness = Liveliness(node, self, self.interests)
+        self.liveliness: ProgramLiveliness = ProgramLiveliness(node, self, self.interests)
 
     # ------------------------------------------------------------------------------ subscribers
 
@@ -200,7 +200,7 @@ class Local(Declared):
         self.matching.queryables_changed(queryable.key)
         queryable.sink.end()
 
-    def deliver_query(self, branch: Branch, key: str, body: Query, target: int) -> None:
+    def deliver_query(self, branch: QueryBranch, key: str, body: Query, target: int) -> None:
         """A query for our queryables."""
         local = branch.query.source is self.node.face
         queryables = self.queryables_of(key, target, local)

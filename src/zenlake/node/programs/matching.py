@@ -5,17 +5,17 @@ from __future__ import annotations
 from zenlake.keys.matching import includes, intersects
 from zenlake.node.core import Core
 from zenlake.node.entities import REMOTE, SESSION_LOCAL, LocalQuerier, Publication, StatusSink
-from zenlake.node.programs.declared import Declared
+from zenlake.node.programs.declared import ProgramEntities
 from zenlake.routing.resources import QUERYABLE
 
 
 class Matching:
     """Holds the publishers and queriers of our programs against all that is declared."""
 
-    def __init__(self, node: Core, declared: Declared) -> None:
+    def __init__(self, node: Core, declared: ProgramEntities) -> None:
         """Theirs are `declared.publications` and `declared.queriers`."""
         self.node: Core = node
-        self.declared: Declared = declared
+        self.declared: ProgramEntities = declared
 
     def of_publisher(self, publication: Publication) -> bool:
         """Whether it has a subscriber."""

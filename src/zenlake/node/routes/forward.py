@@ -29,7 +29,7 @@ from mypy_extensions import mypyc_attr
 
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import LocalSubscriber, SampleSink
-from zenlake.node.stamps import Stamps
+from zenlake.node.stamps import Timestamper
 from zenlake.routing.face import Face
 from zenlake.transport.framing import FRAGMENT_HEAD
 from zenlake.transport.outbox import Outbox
@@ -78,11 +78,11 @@ class Lane:
 class FrameSink(SampleSink):
     """A subscriber that reads batches by itself."""
 
-    def lane(self, stamps: Stamps | None, relay: Relay) -> Lane:
+    def lane(self, stamps: Timestamper | None, relay: Relay) -> Lane:
         """A lane for one more neighbour.
 
-        With `stamps`, its values are given times or have them checked, as `Stamps` does; `relay`
-        is given what others hear too, with the very times that the rows have.
+        With `stamps`, its values are given times or have them checked, as `Timestamper` does;
+        `relay` is given what others hear too, with the very times that the rows have.
         """
         return Lane()
 

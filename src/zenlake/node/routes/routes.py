@@ -7,7 +7,7 @@ from collections.abc import Callable
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.core import Core
 from zenlake.node.entities import Publication, PublicationRoutes, Remote
-from zenlake.node.programs.declared import Declared
+from zenlake.node.programs.declared import ProgramEntities
 from zenlake.node.routes.forward import FrameSink, Inbound, Relay
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Gate
@@ -23,10 +23,10 @@ from zenlake.wire.cursor import Writer
 class Routes(PublicationRoutes):
     """The routes of a node: of what its programs publish, and of what its neighbours send."""
 
-    def __init__(self, node: Core, declared: Declared) -> None:
+    def __init__(self, node: Core, declared: ProgramEntities) -> None:
         """`declared`: what the programs of the node subscribe to."""
         self.node: Core = node
-        self.declared: Declared = declared
+        self.declared: ProgramEntities = declared
         #: Calls `find_publication` under the lock of an edge that has threads; None: no threads.
         self.guard: Callable[[Publication], None] | None = None
 

@@ -9,7 +9,7 @@ from zenlake.clock.zid import ZenohId
 from zenlake.node.core import Core
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.policy.gate import Gate
-from zenlake.routing.policy.messages import KINDS, Verdict
+from zenlake.routing.policy.messages import KINDS, PolicyVerdict
 from zenlake.routing.policy.subject import Subject
 from zenlake.transport.handshake import Terms
 from zenlake.wire.codec_declare import (
@@ -74,7 +74,7 @@ def admitted(node: Core, face: Face | None, gate: Gate, message: Message, reliab
     if key is None:
         return True  # it means nothing, and will be ignored
     verdict = gate.judge(message, key, node.now)
-    if verdict is Verdict.PASS:
+    if verdict is PolicyVerdict.PASS:
         if isinstance(message, (Push, Request)):
             message.qos = gate.qos(message, key, reliable)
         return True

@@ -138,7 +138,7 @@ def _note(counted: dict[tuple[str, str], int], reason: str, priority: str, many:
         counted[reason, priority] = many
 
 
-class Past:
+class ClosedSessionCounts:
     """The sessions that are over."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
 
 
-class Member(Neighbour):
+class GroupMember(Neighbour):
     """A node in a group: only its publications mean anything."""
 
     def __init__(self, multicast: MulticastSession, zid: bytes, whatami: int, source: str) -> None:
@@ -115,7 +115,7 @@ class MulticastSession:
         self.routes: Routes = routes
         self.owner: SessionOwner = owner
         self.place: str = place
-        self.members: list[Member] = []
+        self.members: list[GroupMember] = []
         #: Samples whose value lies in memory that is not shared with us.
         self.unreadable: int = 0
         self.group: MulticastTransport = MulticastTransport(terms, outbox, self._meet)
@@ -135,7 +135,7 @@ class MulticastSession:
                 member.obey(member.terms)
 
     def _meet(self, zid: bytes, whatami: int, source: str) -> Listener | None:
-        return Member(self, zid, whatami, source)
+        return GroupMember(self, zid, whatami, source)
 
     def receive(self, data: bytes, source: str, now: float) -> None:
         """A datagram came."""

@@ -22,7 +22,7 @@ from zenlake.node.sessions.admission import (
 )
 from zenlake.routing.face import Face
 from zenlake.routing.keyids import UNDECLARED, key_flaw
-from zenlake.routing.policy.gate import Counters, Gate, Interceptors
+from zenlake.routing.policy.gate import Gate, Interceptors, PolicyCounters
 from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
@@ -124,8 +124,8 @@ class Neighbour(Listener):
         self.interceptors: Interceptors | None = None
         self.ingress: Gate | None = None
         #: What it has stopped and changed so far.
-        self.stopped_in: Counters = Counters()
-        self.stopped_out: Counters = Counters()
+        self.stopped_in: PolicyCounters = PolicyCounters()
+        self.stopped_out: PolicyCounters = PolicyCounters()
         #: Whether it may do something to samples that come.
         self.guarded: bool = False
         self.face: Face | None = None

@@ -14,19 +14,19 @@ from zenlake.node.programs.local import Local
 from zenlake.node.rejections import KEY, PENDING, PROTOCOL, UNDECODABLE
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sessions.connect import Attempt, ConnectPlan
-from zenlake.node.sessions.counts import Past
+from zenlake.node.sessions.counts import ClosedSessionCounts
 from zenlake.node.sessions.multicast import MulticastSession
 from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
 from zenlake.node.sessions.topology import Topology
 from zenlake.routing.face import Face
-from zenlake.routing.policy.gate import Counters
+from zenlake.routing.policy.gate import PolicyCounters
 from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.regions import (
     CLIENT,
     NOT_YET,
     PEER,
     UNSAID,
-    Place,
+    Placement,
     Traits,
     bound,
     claimed,
@@ -75,10 +75,10 @@ class Sessions(SessionOwner):
         self.neighbours: list[Neighbour] = []
         #: The multicast groups that the node is in.
         self.multicasts: list[MulticastSession] = []
-        self.past: Past = Past()
+        self.past: ClosedSessionCounts = ClosedSessionCounts()
         #: What the policy stopped and changed of neighbours that have gone.
-        self.stopped_in: Counters = Counters()
-        self.stopped_out: Counters = Counters()
+        self.stopped_in: PolicyCounters = PolicyCounters()
+        self.stopped_out: PolicyCounters = PolicyCounters()
         self.plan: ConnectPlan = ConnectPlan(
             settings.mode == CLIENT and not settings.connect_all,
             settings.retry_init,
@@ -195,7 +195,7 @@ class Sessions(SessionOwner):
         """Tells in the opening where this node's own list puts a neighbour."""
         return lambda terms: bound(self._claim_of(neighbour, terms))
 
-    def _place_of(self, neighbour: Neighbour, terms: Terms) -> Place:
+    def _place_of(self, neighbour: Neighbour, terms: Terms) -> Placement:
         """Where a neighbour lies; raises `HandshakeError` if both sides do not agree on that."""
         claim = self._claim_of(neighbour, terms)
         return place(self.node.mode, terms.whatami, claim, terms.assigned)
@@ -416,8 +416,8 @@ class Sessions(SessionOwner):
 
     def stops(self) -> dict[str, dict[str, int]]:
         """How many messages the policy stopped and changed since the start, by flow and reason."""
-        ingress = Counters()
-        egress = Counters()
+        ingress = PolicyCounters()
+        egress = PolicyCounters()
         ingress.add(self.stopped_in)
         egress.add(self.stopped_out)
         for neighbour in self.neighbours:

@@ -13,7 +13,7 @@ and the same with `interceptors.egress` for each message on its way to the neigh
 `key` is the whole key that the message's scope and suffix stand for, checked, and empty where it
 names none (an interest that is not restricted, an undeclaration by number). An undeclaration on
 its way out is judged with the key of what was declared, so that it goes where the declaration
-went. `Verdict` says what a refusal owes:
+went. `PolicyVerdict` says what a refusal owes:
 
     PASS             go on
     DROP             forget it
@@ -35,14 +35,14 @@ neighbours: they belong where its programs' keys and options enter and leave the
 from __future__ import annotations
 
 from zenlake.routing.policy.access import Access, AccessRules, Explanation, Ground
-from zenlake.routing.policy.gate import Account, Counters, Gate, Interceptors
+from zenlake.routing.policy.gate import Gate, Interceptors, PolicyAccount, PolicyCounters
 from zenlake.routing.policy.messages import (
     EGRESS,
     FLOWS,
     INGRESS,
     KINDS,
     UNFILTERED,
-    Verdict,
+    PolicyVerdict,
     kind_of,
 )
 from zenlake.routing.policy.namespace import Namespace
@@ -58,16 +58,16 @@ __all__ = [
     "UNFILTERED",
     "Access",
     "AccessRules",
-    "Account",
-    "Counters",
     "Explanation",
     "Gate",
     "Ground",
     "Interceptors",
     "Namespace",
     "Policy",
+    "PolicyAccount",
+    "PolicyCounters",
+    "PolicyVerdict",
     "PublicationOverwrites",
     "Subject",
-    "Verdict",
     "kind_of",
 ]

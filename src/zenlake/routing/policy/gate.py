@@ -21,7 +21,7 @@ from zenlake.routing.policy.messages import (
     INGRESS,
     KINDS,
     UNFILTERED,
-    Verdict,
+    PolicyVerdict,
     attachment_size,
     is_undeclaration,
     kind_of,
@@ -32,7 +32,7 @@ from zenlake.routing.policy.qos_overwrite import Overwrite
 from zenlake.wire.codec_network import Push, Request, Response
 from zenlake.wire.message import Message
 
-__all__ = ["Account", "Counters", "Gate", "Interceptors"]
+__all__ = ["Gate", "Interceptors", "PolicyAccount", "PolicyCounters"]
 
 REMEMBERED: Final = 2 << 20
 """What the keys with remembered rulings may cost a neighbour in one flow, in bytes or so."""
@@ -41,7 +41,7 @@ _ALL: Final = (1 << len(KINDS)) - 1
 
 
 @final
-class Counters:
+class PolicyCounters:
     """How many messages were stopped, by reason, and how many were changed."""
 
     __slots__ = ("denied", "downsampled", "overwritten", "too_large")
@@ -53,7 +53,7 @@ class Counters:
         self.too_large: int = 0
         self.overwritten: int = 0
 
-    def add(self, other: Counters) -> None:
+    def add(self, other: PolicyCounters) -> None:
         """Count what another has counted as well."""
         self.denied += other.denied
         self.downsampled += other.downsampled
@@ -87,7 +87,7 @@ class Ruling:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class PolicyAccount:
     """All that a gate has to say about one kind of message on one key."""
 
     #: None: nobody's access is limited.
@@ -140,7 +140,7 @@ class Gate:
         self._overwrites: list[Overwrite] = overwrites
         self._rulings: list[dict[str, Ruling]] = [{} for _ in KINDS]
         self._cost: int = 0
-        self.counters: Counters = Counters()
+        self.counters: PolicyCounters = PolicyCounters()
         #: Called with each message that is stopped: its reason, kind and key.
         self.stopped: Callable[[str, int, str], None] | None = None
         kinds = low_pass.kinds | (_ALL if access is not None else 0)
@@ -156,18 +156,18 @@ class Gate:
         """Whether it would let everything pass as it is."""
         return not self.kinds and not self.rewrites
 
-    def judge(self, message: Message, key: str, now: float) -> Verdict:
+    def judge(self, message: Message, key: str, now: float) -> PolicyVerdict:
         """What to do with a message; `key` is its whole key, empty if it names none."""
         kind = kind_of(message)
         if kind == UNFILTERED or not self.kinds >> kind & 1:
-            return Verdict.PASS
+            return PolicyVerdict.PASS
         if not key and is_undeclaration(message):
             # It takes back what was declared under its number; what was refused has none.
-            return Verdict.PASS
+            return PolicyVerdict.PASS
         size = 0
         if self._low_pass.kinds >> kind & 1:
             size = payload_size(message) + attachment_size(message)
-        return Verdict.PASS if self.passes(kind, key, size, now) else refusal_of(message)
+        return PolicyVerdict.PASS if self.passes(kind, key, size, now) else refusal_of(message)
 
     def concerns(self, kinds: int) -> bool:
         """Whether it may stop or change messages of one of these kinds, a bit for each."""
@@ -238,13 +238,15 @@ class Gate:
             self.counters.overwritten += 1
         return byte
 
-    def explain(self, kind: int, key: str) -> Account:
+    def explain(self, kind: int, key: str) -> PolicyAccount:
         """What the gate would do and why; nothing is counted, and no clock moves."""
         access = None if self._access is None else self._access.explain(self._flow, kind, key)
         if not _is_canonical(key):
-            return Account(access, None, (), ())
+            return PolicyAccount(access, None, (), ())
         timers, overwrites = self._rules_of(kind, key)
-        return Account(access, self._low_pass.limit_of(kind, key), tuple(timers), tuple(overwrites))
+        return PolicyAccount(
+            access, self._low_pass.limit_of(kind, key), tuple(timers), tuple(overwrites)
+        )
 
     def _rules_of(self, kind: int, key: str) -> tuple[list[Timer], list[Overwrite]]:
         timers: list[Timer] = []
@@ -311,7 +313,7 @@ class Interceptors:
 
     def counts(self) -> dict[str, dict[str, int]]:
         """The counters of both flows."""
-        idle = Counters()
+        idle = PolicyCounters()
         return {
             name: (idle if gate is None else gate.counters).to_dict()
             for name, gate in (("ingress", self.gate(INGRESS)), ("egress", self.gate(EGRESS)))

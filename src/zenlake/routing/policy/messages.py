@@ -45,7 +45,7 @@ __all__ = [
     "QUERY",
     "REPLY",
     "UNFILTERED",
-    "Verdict",
+    "PolicyVerdict",
     "attachment_size",
     "flows_of",
     "is_undeclaration",
@@ -84,7 +84,7 @@ KINDS: Final = (
 _CURRENT: Final = 1  # the mode of an interest
 
 
-class Verdict(Enum):
+class PolicyVerdict(Enum):
     """What the node does with a message.
 
     The last two drop it as well, and a neighbour waits for an end: the node answers a message that
@@ -135,13 +135,13 @@ def is_undeclaration(message: Message) -> bool:
     )
 
 
-def refusal_of(message: Message) -> Verdict:
+def refusal_of(message: Message) -> PolicyVerdict:
     """How to drop a message so that nobody waits for ever."""
     if isinstance(message, Request):
-        return Verdict.RESPONSE_FINAL
+        return PolicyVerdict.RESPONSE_FINAL
     if isinstance(message, Interest):
-        return Verdict.DECLARE_FINAL
-    return Verdict.DROP
+        return PolicyVerdict.DECLARE_FINAL
+    return PolicyVerdict.DROP
 
 
 def payload_size(message: Message) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zenlake.wire.declared import zenoh
 from zenlake.wire.declared.schema import (
-    Page,
+    ProtocolPage,
     ext,
     flag,
     flag_byte,
@@ -16,7 +16,7 @@ from zenlake.wire.declared.schema import (
     z32,
 )
 
-PAGE = Page("declare", "Declarations", "1.x", (zenoh.PAGE,))
+PAGE = ProtocolPage("declare", "Declarations", "1.x", (zenoh.PAGE,))
 
 
 @PAGE.structure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zenlake.wire.declared import declare, zenoh
 from zenlake.wire.declared.schema import (
-    Page,
+    ProtocolPage,
     by_encoding,
     ext,
     flag,
@@ -24,7 +24,7 @@ from zenlake.wire.declared.schema import (
     zid,
 )  # fmt: skip
 
-PAGE = Page("network", "Network messages", "1.x", (declare.PAGE, zenoh.PAGE))
+PAGE = ProtocolPage("network", "Network messages", "1.x", (declare.PAGE, zenoh.PAGE))
 
 TARGET = {0: "best matching", 1: "all", 2: "all complete"}
 MODE = {0: "final", 1: "current", 2: "future", 3: "current and future"}

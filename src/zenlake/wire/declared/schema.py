@@ -42,7 +42,7 @@ __all__ = [
     "Messages",
     "Ntp64",
     "OneOf",
-    "Page",
+    "ProtocolPage",
     "Rest",
     "Struct",
     "Text",
@@ -497,13 +497,13 @@ class MessageSpec:
 
 
 @dataclass
-class Page:
+class ProtocolPage:
     """One page of declarations, and the pages whose messages it uses."""
 
     name: str
     title: str
     protocol: str  # "1.x" or "2018"
-    imports: tuple[Page, ...] = ()
+    imports: tuple[ProtocolPage, ...] = ()
     markers: tuple[str, ...] = ()  # 2018: the messages that decorate the others
     specs: dict[str, MessageSpec] = field(default_factory=dict)
 
@@ -514,9 +514,9 @@ class Page:
                 return page.specs[name]
         raise KeyError(name)
 
-    def closure(self) -> list[Page]:
+    def closure(self) -> list[ProtocolPage]:
         """This page and every page it uses, each once."""
-        found: list[Page] = [self]
+        found: list[ProtocolPage] = [self]
         for page in self.imports:
             found.extend(p for p in page.closure() if p not in found)
         return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from zenlake.wire.declared.schema import Page, identity, many, text, u8
+from zenlake.wire.declared.schema import ProtocolPage, identity, many, text, u8
 from zenlake.wire.declared.transport import ROLE
 
-PAGE = Page("scouting", "Scouting messages", "1.x")
+PAGE = ProtocolPage("scouting", "Scouting messages", "1.x")
 
 
 @PAGE.message(0x01)

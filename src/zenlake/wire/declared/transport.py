@@ -5,7 +5,7 @@ from __future__ import annotations
 from zenlake.wire.declared import network, zenoh
 from zenlake.wire.declared.schema import (
     Field,
-    Page,
+    ProtocolPage,
     by_encoding,
     ext,
     flag,
@@ -24,7 +24,7 @@ from zenlake.wire.declared.schema import (
     zbuf,
 )  # fmt: skip
 
-PAGE = Page("transport", "Transport messages", "1.x", (network.PAGE, zenoh.PAGE))
+PAGE = ProtocolPage("transport", "Transport messages", "1.x", (network.PAGE, zenoh.PAGE))
 
 VERSION = 9
 ROLE = {0: "router", 1: "peer", 2: "client"}

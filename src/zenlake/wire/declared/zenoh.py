@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zenlake.wire.declared.schema import (
-    Page,
+    ProtocolPage,
     ext,
     identity,
     many,
@@ -20,7 +20,7 @@ from zenlake.wire.declared.schema import (
     zid,
 )  # fmt: skip
 
-PAGE = Page("zenoh", "Zenoh bodies", "1.x")
+PAGE = ProtocolPage("zenoh", "Zenoh bodies", "1.x")
 
 CONSOLIDATION = {0: "auto", 1: "none", 2: "monotonic", 3: "latest"}
 

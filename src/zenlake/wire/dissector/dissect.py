@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from zenlake.wire.declared import network, scouting, transport
-from zenlake.wire.declared.schema import Page
-from zenlake.wire.dissector.node import Broken, Node, plural
+from zenlake.wire.declared.schema import ProtocolPage
+from zenlake.wire.dissector.node import Broken, FieldNode, plural
 from zenlake.wire.dissector.walk import Walker
 
-__all__ = ["FORMS", "Broken", "Dissection", "Node", "dissect", "dissect_as", "dissect_packet"]
+__all__ = ["FORMS", "Broken", "Dissection", "FieldNode", "dissect", "dissect_as", "dissect_packet"]
 
 #: What bytes can be: the page of declarations, and whether several messages may follow each other.
-FORMS: dict[str, tuple[Page, bool]] = {
+FORMS: dict[str, tuple[ProtocolPage, bool]] = {
     "batch": (transport.PAGE, True),
     "network": (network.PAGE, False),
     "scouting": (scouting.PAGE, False),
@@ -39,7 +39,7 @@ class Dissection:
 
     form: str
     size: int
-    nodes: list[Node]
+    nodes: list[FieldNode]
     broken: Broken | None = None
     path: str = ""  # where it broke, by names
     notes: list[str] = field(default_factory=list)
@@ -70,7 +70,9 @@ class Dissection:
         }
 
 
-def dissect_as(data: bytes, form: str, start: int = 0, page: Page | None = None) -> Dissection:
+def dissect_as(
+    data: bytes, form: str, start: int = 0, page: ProtocolPage | None = None
+) -> Dissection:
     """Take the bytes from `start` for what `form` says, and nothing else.
 
     A form that is not among `FORMS` is several messages of `page`.
@@ -115,7 +117,7 @@ def dissect(data: bytes, form: str = "") -> Dissection:
     return found
 
 
-def dissect_packet(data: bytes, page: Page) -> Dissection:
+def dissect_packet(data: bytes, page: ProtocolPage) -> Dissection:
     """Take a packet of 2018 apart, whose messages `page` declares.
 
     A stream carries its length in front, as a number. Some bytes can be read both ways; then
@@ -142,10 +144,10 @@ def _behind_length(data: bytes, form: str, size: int, meaning: str) -> list[Diss
 
 
 def _framed(
-    data: bytes, form: str, size: int, length: int, meaning: str, page: Page | None = None
+    data: bytes, form: str, size: int, length: int, meaning: str, page: ProtocolPage | None = None
 ) -> Dissection:
     found = dissect_as(data, form, size, page)
-    found.nodes.insert(0, Node(0, "length", data[:size], length, meaning))
+    found.nodes.insert(0, FieldNode(0, "length", data[:size], length, meaning))
     told = "first byte is" if size == 1 else f"first {size} bytes are"
     found.notes.append(f"the {told} the length of the rest")
     return found

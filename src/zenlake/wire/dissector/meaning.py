@@ -19,7 +19,7 @@ from zenlake.wire.declared.schema import (
     Lease,
     MessageSpec,
     OneOf,
-    Page,
+    ProtocolPage,
 )
 from zenlake.wire.dissector.node import plural
 
@@ -171,7 +171,7 @@ def listed(words: list[str], joint: str = "and") -> str:
     return f"{', '.join(words[:-1])} {joint} {words[-1]}"
 
 
-def flag_meaning(page: Page, spec: MessageSpec, letter: str) -> tuple[str, str]:
+def flag_meaning(page: ProtocolPage, spec: MessageSpec, letter: str) -> tuple[str, str]:
     """What a flag says when it is set, and what when it is not."""
     if letter in dict(spec.fixed):
         others = [

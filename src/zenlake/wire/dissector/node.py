@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from zenlake.errors import DecodeError
 
-__all__ = ["Broken", "Cursor", "Node"]
+__all__ = ["Broken", "Cursor", "FieldNode"]
 
 U64 = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -16,7 +16,7 @@ class Broken(DecodeError):
 
 
 @dataclass(slots=True)
-class Node:
+class FieldNode:
     """Some bytes and what they say; a message and a structure hold their parts as children."""
 
     offset: int
@@ -26,7 +26,7 @@ class Node:
     meaning: str = ""
     bits: str = ""  # for a part of a byte: its digits in place, dots elsewhere
     prefix: int = 0  # how many bytes at its beginning are a length, a count or a header
-    children: list[Node] = field(default_factory=list)
+    children: list[FieldNode] = field(default_factory=list)
     fields: dict[str, object] | None = None  # of a message: its fields as a program sees them
 
     def to_dict(self) -> dict[str, object]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from zenlake.wire.declared.schema import EXT_UNIT, EXT_Z64, EXT_ZBUF, Field, MessageSpec
-from zenlake.wire.dissector.node import Node
+from zenlake.wire.dissector.node import FieldNode
 
-__all__ = ["Fields", "Part", "bit_node", "extension_header"]
+__all__ = ["DissectedPart", "Fields", "bit_node", "extension_header"]
 
 #: A message's fields as a program sees them, with its name under `message`.
 Fields = dict[str, object]
 
 
 @dataclass(slots=True)
-class Part:
+class DissectedPart:
     """A message or structure while it is read."""
 
     spec: MessageSpec
-    node: Node
+    node: FieldNode
     header: int = 0
     values: Fields = field(default_factory=dict)
     letters: dict[str, bool] = field(default_factory=dict)
@@ -42,18 +42,20 @@ class Part:
         return True
 
 
-def bit_node(offset: int, name: str, byte: int, mask: int, value: object, meaning: str) -> Node:
+def bit_node(
+    offset: int, name: str, byte: int, mask: int, value: object, meaning: str
+) -> FieldNode:
     """A part of a byte."""
     digits = "".join(
         str(byte >> place & 1) if mask >> place & 1 else "." for place in range(7, -1, -1)
     )
-    return Node(offset, name, value=value, meaning=meaning, bits=f"{digits[:4]} {digits[4:]}")
+    return FieldNode(offset, name, value=value, meaning=meaning, bits=f"{digits[:4]} {digits[4:]}")
 
 
-def extension_header(offset: int, tag: int) -> Node:
+def extension_header(offset: int, tag: int) -> FieldNode:
     """The header byte of an extension."""
     shape = {EXT_UNIT: "without a body", EXT_Z64: "a number", EXT_ZBUF: "bytes"}.get(tag & 0x60)
     must = "mandatory" if tag & 0x10 else "optional"
     after = "another follows" if tag & 0x80 else "the last"
     told = f"extension {tag & 0x0F}, {shape or 'reserved'}, {must}, {after}"
-    return Node(offset, "header", bytes((tag,)), f"0x{tag:02x}", told)
+    return FieldNode(offset, "header", bytes((tag,)), f"0x{tag:02x}", told)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from zenlake.wire.dissector.dissect import Dissection
 from zenlake.wire.dissector.meaning import quoted
-from zenlake.wire.dissector.node import Node, plural
+from zenlake.wire.dissector.node import FieldNode, plural
 
-__all__ = ["HEADS", "Row", "rows", "text"]
+__all__ = ["HEADS", "TextRow", "rows", "text"]
 
 HEADS = ("at", "bytes", "field", "value", "meaning")
 
@@ -22,7 +22,7 @@ WIDEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TextRow:
     """One line: where, which bytes, what, its value and its meaning."""
 
     at: str
@@ -34,9 +34,9 @@ class Row:
     kind: str  # "message", "field", "bits", "more" (only more bytes) or "broken"
 
 
-def rows(found: Dissection) -> list[Row]:
+def rows(found: Dissection) -> list[TextRow]:
     """All lines of the tree, without a heading."""
-    lines: list[Row] = []
+    lines: list[TextRow] = []
     for node in found.nodes:
         _add(lines, node, "", "")
     if found.broken is not None and found.path and lines[-1].value == "":
@@ -45,21 +45,21 @@ def rows(found: Dissection) -> list[Row]:
     return lines
 
 
-def _add(lines: list[Row], node: Node, branch: str, below: str) -> None:
+def _add(lines: list[TextRow], node: FieldNode, branch: str, below: str) -> None:
     """A node and all below it; `branch` leads to it, `below` continues under it."""
     chunks = _bytes(node)
     at = "" if node.bits or (not node.data and not node.fields) else str(node.offset)
     kind = "bits" if node.bits else "message" if node.fields is not None else "field"
     under = below + "│" if node.children else below
-    lines.append(Row(at, chunks[0], branch, node.name, _value(node.value), node.meaning, kind))
+    lines.append(TextRow(at, chunks[0], branch, node.name, _value(node.value), node.meaning, kind))
     for chunk in chunks[1:]:
-        lines.append(Row("", chunk, under, "", "", "", "more"))
+        lines.append(TextRow("", chunk, under, "", "", "", "more"))
     for child in node.children:
         last = child is node.children[-1]
         _add(lines, child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
 
 
-def _bytes(node: Node) -> list[str]:
+def _bytes(node: FieldNode) -> list[str]:
     """The bytes of a node, in lines; of one whose parts are listed below it, how many."""
     if node.bits:
         return [node.bits]
@@ -124,7 +124,7 @@ def table(found: Dissection) -> list[tuple[str, ...]]:
     """The lines in padded columns: place, bytes, branches, name, value, meaning, kind."""
     if not found.nodes:
         return []
-    lines = [Row(*HEADS[:2], "", *HEADS[2:], "head"), *rows(found)]
+    lines = [TextRow(*HEADS[:2], "", *HEADS[2:], "head"), *rows(found)]
     at = max(len(row.at) for row in lines)
     width = max(len(row.bytes) for row in lines)
     name = max(len(row.branch) + len(row.name) for row in lines)

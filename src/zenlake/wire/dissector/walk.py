@@ -28,7 +28,7 @@ from zenlake.wire.declared.schema import (
     MessageSpec,
     Ntp64,
     OneOf,
-    Page,
+    ProtocolPage,
     Rest,
     Struct,
     Text,
@@ -43,8 +43,8 @@ from zenlake.wire.dissector.meaning import (
     shown,
     value_meaning,
 )
-from zenlake.wire.dissector.node import Broken, Cursor, Node, plural
-from zenlake.wire.dissector.part import Fields, Part, bit_node, extension_header
+from zenlake.wire.dissector.node import Broken, Cursor, FieldNode, plural
+from zenlake.wire.dissector.part import DissectedPart, Fields, bit_node, extension_header
 from zenlake.wire.message import zid_text
 
 __all__ = ["Walker"]
@@ -59,18 +59,18 @@ INSIDE = {
 class Walker:
     """Reads messages of one page and keeps the tree, even when the bytes break off."""
 
-    def __init__(self, data: bytes, page: Page, start: int = 0) -> None:
+    def __init__(self, data: bytes, page: ProtocolPage, start: int = 0) -> None:
         """Read `data` from `start`."""
         self.c = Cursor(data)
         self.c.pos = start
         self.page = page
-        self.nodes: list[Node] = []
+        self.nodes: list[FieldNode] = []
         self.path: list[str] = []  # when it breaks, where that was
 
     @contextmanager
-    def node(self, into: list[Node], name: str) -> Iterator[Node]:
+    def node(self, into: list[FieldNode], name: str) -> Iterator[FieldNode]:
         """A node that ends where reading has got to."""
-        found = Node(self.c.pos, name)
+        found = FieldNode(self.c.pos, name)
         into.append(found)
         self.path.append(name)
         try:
@@ -92,7 +92,7 @@ class Walker:
             node.fields = {**found, "markers": markers}
         return node.fields
 
-    def markers(self, node: Node) -> tuple[Fields, ...]:
+    def markers(self, node: FieldNode) -> tuple[Fields, ...]:
         """What decorates the next message of 2018."""
         specs = [self.page.find(name) for name in self.page.markers]
         start = self.c.pos
@@ -105,7 +105,7 @@ class Walker:
             raise Broken("a marker that decorates nothing", start)
         return tuple(found)
 
-    def message(self, into: list[Node], specs: list[MessageSpec]) -> Fields:
+    def message(self, into: list[FieldNode], specs: list[MessageSpec]) -> Fields:
         """The next message, one of `specs`."""
         spec, header = self.choose(specs)
         with self.node(into, spec.name) as node:
@@ -133,14 +133,14 @@ class Walker:
         """An id as its specification writes it."""
         return f"0x{id:02x}" if self.page.protocol == "1.x" else str(id)
 
-    def rest(self, node: Node, spec: MessageSpec, header: int) -> Fields:
+    def rest(self, node: FieldNode, spec: MessageSpec, header: int) -> Fields:
         """The message `spec`, which begins here."""
         node.name = self.path[-1] = spec.name
         node.meaning = spec.doc
         self.header(node, spec)
-        return self.parts(Part(spec, node, header))
+        return self.parts(DissectedPart(spec, node, header))
 
-    def header(self, node: Node, spec: MessageSpec) -> None:
+    def header(self, node: FieldNode, spec: MessageSpec) -> None:
         """The header byte, bit by bit."""
         owner = next(page for page in self.page.closure() if spec.name in page.specs)
         with self.node(node.children, "header") as found:
@@ -177,8 +177,14 @@ class Walker:
                 rows.append(self.flag_node(found, owner, spec, letter, bit, header))
 
     def flag_node(
-        self, node: Node, page: Page, spec: MessageSpec, letter: str, bit: int, byte: int
-    ) -> Node:
+        self,
+        node: FieldNode,
+        page: ProtocolPage,
+        spec: MessageSpec,
+        letter: str,
+        bit: int,
+        byte: int,
+    ) -> FieldNode:
         """What one flag says."""
         named = explicit_flags(spec).get(letter)
         name = f"{letter} {named.name}" if named is not None else letter
@@ -186,7 +192,7 @@ class Walker:
         on = bool(byte & bit)
         return bit_node(node.offset, name, byte, bit, int(on), yes if on else no)
 
-    def parts(self, part: Part) -> Fields:
+    def parts(self, part: DissectedPart) -> Fields:
         """The fields of a message or structure; its attributes, as a program sees them."""
         spec = part.spec
         place = extension_place(spec)
@@ -199,7 +205,7 @@ class Walker:
             self.extensions(part)
         return {"message": spec.name, **part.values}
 
-    def field(self, part: Part, wanted: Field) -> None:
+    def field(self, part: DissectedPart, wanted: Field) -> None:
         """A plain field, or its default."""
         name, kind = wanted.name, wanted.kind
         if isinstance(kind, Flag):
@@ -220,7 +226,7 @@ class Walker:
             with self.node(part.node.children, name) as node:
                 self.present(part, wanted, node)
 
-    def messages(self, node: Node) -> tuple[Fields, ...]:
+    def messages(self, node: FieldNode) -> tuple[Fields, ...]:
         """Network messages, as long as there are any."""
         page = next(page for page in self.page.closure() if page.name == "network")
         specs = [spec for spec in page.specs.values() if spec.id >= 0]
@@ -231,7 +237,7 @@ class Walker:
 
     # ------------------------------------------------------------------------------ fields
 
-    def present(self, part: Part, wanted: Field, node: Node) -> None:
+    def present(self, part: DissectedPart, wanted: Field, node: FieldNode) -> None:
         """A plain field that is there."""
         name, spec = wanted.name, part.spec
         match wanted.kind:
@@ -263,7 +269,7 @@ class Walker:
                 self.tell(part, wanted, node, both >> 1 & mask)
                 yes, no = flag_meaning(self.page, spec, letter)
                 node.children.append(
-                    Node(node.offset, letter, value=both & 1, meaning=yes if both & 1 else no)
+                    FieldNode(node.offset, letter, value=both & 1, meaning=yes if both & 1 else no)
                 )
             case ByEncoding():
                 self.by_encoding(part, wanted, node)
@@ -273,7 +279,7 @@ class Walker:
                 self.tell(part, wanted, node, self.value(kind, node, count))
                 self.inside(part, wanted, node)
 
-    def tell(self, part: Part, wanted: Field, node: Node, value: object) -> None:
+    def tell(self, part: DissectedPart, wanted: Field, node: FieldNode, value: object) -> None:
         """Keep a value and say what it means."""
         part.values[wanted.name] = value
         node.meaning = value_meaning(part.spec, wanted, value)
@@ -284,7 +290,7 @@ class Walker:
         elif not isinstance(value, dict):
             node.value = shown(value)
 
-    def value(self, kind: Kind, node: Node, like: int = 0) -> object:
+    def value(self, kind: Kind, node: FieldNode, like: int = 0) -> object:
         """A value of a kind that is one value."""
         match kind:
             case Int(form=form, limit=limit, wrap=wrap, mask=mask, legal=legal):
@@ -305,14 +311,14 @@ class Walker:
                 return self.c.zid(self.length(node, "vle", 0xFF))
             case Struct(name=name):
                 spec = self.page.find(name)
-                node.fields = self.parts(Part(spec, node))
+                node.fields = self.parts(DissectedPart(spec, node))
                 return node.fields
             case Many():
                 return self.many(kind, node, like)
             case _:
                 raise TypeError(f"{kind} is not one value")
 
-    def length(self, node: Node, form: str, limit: int) -> int:
+    def length(self, node: FieldNode, form: str, limit: int) -> int:
         """The number of bytes that follow."""
         start = self.c.pos
         size = self.c.number(form, limit)
@@ -325,7 +331,7 @@ class Walker:
             raise Broken(f"{value} means nothing, only {', '.join(map(str, legal))} do", start)
         return value
 
-    def many(self, kind: Many, node: Node, like: int) -> tuple[object, ...]:
+    def many(self, kind: Many, node: FieldNode, like: int) -> tuple[object, ...]:
         """Several values."""
         count = kind.fixed or like
         if not kind.fixed and not kind.like:
@@ -352,7 +358,7 @@ class Walker:
             found.append(value)
         return tuple(found)
 
-    def identity(self, part: Part, wanted: Field, kind: Identity) -> None:
+    def identity(self, part: DissectedPart, wanted: Field, kind: Identity) -> None:
         """A node id packed with some low bits."""
         with self.node(part.node.children, "identity") as node:
             packed = self.c.number("u8")
@@ -381,7 +387,7 @@ class Walker:
                     "the id of the node; its lowest byte comes first",
                 )
 
-    def by_encoding(self, part: Part, wanted: Field, node: Node) -> None:
+    def by_encoding(self, part: DissectedPart, wanted: Field, node: FieldNode) -> None:
         """A body whose shape the header tells."""
         value: object = None
         match part.header & 0x60:
@@ -395,7 +401,7 @@ class Walker:
         if part.values["id"] == 1:
             self.inside(part, wanted, node)
 
-    def inside(self, part: Part, wanted: Field, node: Node) -> None:
+    def inside(self, part: DissectedPart, wanted: Field, node: FieldNode) -> None:
         """Bytes that are a structure of their own; that they are not one breaks no message."""
         name, told = INSIDE.get(f"{part.spec.name}.{wanted.name}", ("", ""))
         value = part.values[wanted.name]
@@ -404,7 +410,7 @@ class Walker:
         here, end, path = self.c.pos, self.c.end, list(self.path)
         self.c.end, self.c.pos = here, here - len(value)
         try:
-            node.fields = self.parts(Part(self.page.find(name), node))
+            node.fields = self.parts(DissectedPart(self.page.find(name), node))
             self.whole(name)
             node.value, node.meaning = None, told
         except Broken as error:
@@ -419,7 +425,7 @@ class Walker:
 
     # -------------------------------------------------------------------------- extensions
 
-    def extensions(self, part: Part) -> None:
+    def extensions(self, part: DissectedPart) -> None:
         """The extensions, in whatever order they come."""
         known = {wanted.extension: wanted for wanted in part.spec.extensions}
         for wanted in known.values():
@@ -439,7 +445,7 @@ class Walker:
         if part.spec.keeps_unknown:
             part.values["extensions"] = tuple(kept)
 
-    def extension(self, part: Part, wanted: Field, node: Node) -> None:
+    def extension(self, part: DissectedPart, wanted: Field, node: FieldNode) -> None:
         """A known extension."""
         node.name = self.path[-1] = f"ext {wanted.name}"
         if isinstance(wanted.kind, Unit):
@@ -463,7 +469,7 @@ class Walker:
             node.value = None if isinstance(value, dict) else shown(value)
             node.meaning = value_meaning(part.spec, wanted, value)
 
-    def unknown(self, spec: MessageSpec, tag: int, node: Node) -> Fields:
+    def unknown(self, spec: MessageSpec, tag: int, node: FieldNode) -> Fields:
         """An extension that the declarations do not know."""
         node.name = self.path[-1] = f"ext 0x{tag & 0x7F:02x}"
         start = self.c.pos

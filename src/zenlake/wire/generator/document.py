@@ -31,7 +31,7 @@ from zenlake.wire.declared.schema import (
     MessageSpec,
     Ntp64,
     OneOf,
-    Page,
+    ProtocolPage,
     Rest,
     Struct,
     Text,
@@ -39,7 +39,7 @@ from zenlake.wire.declared.schema import (
     Zid,
     letters_of,
 )
-from zenlake.wire.dissector.dissect import Dissection, Node, dissect_as
+from zenlake.wire.dissector.dissect import Dissection, FieldNode, dissect_as
 from zenlake.wire.dissector.meaning import default_text, flag_meaning, note
 from zenlake.wire.dissector.text import laid_out, table
 from zenlake.wire.generator.document_examples import EXAMPLES, EXAMPLES_2018, MADE
@@ -128,7 +128,7 @@ def render() -> str:
 def render_2018() -> str:
     """The reference page of the 2018 protocol."""
     # Named, not imported: that protocol stands on this package.
-    page: Page = importlib.import_module("zenlake.xrce.declared").PAGE
+    page: ProtocolPage = importlib.import_module("zenlake.xrce.declared").PAGE
     generated = GENERATED.format("src/zenlake/xrce/declared.py")
     parts = [INTRODUCTION_2018.format(generated=generated)]
     specs = list(page.specs.values())
@@ -144,7 +144,7 @@ def render_2018() -> str:
     return "\n".join(parts)
 
 
-def _message(page: Page, spec: MessageSpec) -> str:
+def _message(page: ProtocolPage, spec: MessageSpec) -> str:
     id_text = f"0x{spec.id:02x}" if page.protocol == "1.x" else str(spec.id)
     lines = [f"### {spec.name}", "", spec.doc, "", "```", picture(spec, id_text), "```", ""]
     lines += _flags(page, spec)
@@ -166,7 +166,7 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]
     return [drawn[0], "|" + "---|" * len(used), *drawn[1:], ""]
 
 
-def _flags(page: Page, spec: MessageSpec) -> list[str]:
+def _flags(page: ProtocolPage, spec: MessageSpec) -> list[str]:
     named = explicit_flags(spec)
     letters = [letter for letter in spec.flags if letter]
     letters += [letter for field in spec.fields for letter in letters_of(field.kind)]
@@ -281,7 +281,7 @@ def _many(kind: Many) -> str:
 # ------------------------------------------------------------------------------------ examples
 
 
-def _example(page: Page, spec: MessageSpec) -> list[str]:
+def _example(page: ProtocolPage, spec: MessageSpec) -> list[str]:
     if page.protocol == "1.x":
         form, digits = EXAMPLES[spec.name]
         found = dissect_as(bytes.fromhex(digits), form)
@@ -298,7 +298,7 @@ def _example(page: Page, spec: MessageSpec) -> list[str]:
     return [f"{seen}, {inside}`{digits}`:", "", "```", *lines, "```", ""]
 
 
-def _find(node: Node, name: str) -> Node | None:
+def _find(node: FieldNode, name: str) -> FieldNode | None:
     """The first node with such a message or structure."""
     if node.fields is not None and node.fields["message"] == name:
         return node

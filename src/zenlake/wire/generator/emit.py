@@ -34,7 +34,7 @@ def either(options: list[str]) -> str:
     return options[0] if len(options) == 1 else "(" + " or ".join(options) + ")"
 
 
-class Block:
+class CodeBlock:
     """Lines of code under construction."""
 
     def __init__(self, depth: int = 0) -> None:

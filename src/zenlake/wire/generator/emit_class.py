@@ -34,7 +34,14 @@ from zenlake.wire.declared.schema import (
     Unit,
     Zid,
 )
-from zenlake.wire.generator.emit import Block, Names, UnionName, by_value, flag_conditions, present
+from zenlake.wire.generator.emit import (
+    CodeBlock,
+    Names,
+    UnionName,
+    by_value,
+    flag_conditions,
+    present,
+)
 
 
 class ClassText:
@@ -45,7 +52,7 @@ class ClassText:
         self.spec = spec
         self.names = names
         self.union_name = union_name
-        self.out = Block()
+        self.out = CodeBlock()
 
     def text(self) -> str:
         """The class."""

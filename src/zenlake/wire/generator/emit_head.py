@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from zenlake.wire.declared.attributes import explicit_flags, spec_attributes
-from zenlake.wire.declared.schema import REQUIRED, MessageSpec, OneOf, Page
-from zenlake.wire.generator.emit import Block, Names, UnionName, by_value, snake
+from zenlake.wire.declared.schema import REQUIRED, MessageSpec, OneOf, ProtocolPage
+from zenlake.wire.generator.emit import CodeBlock, Names, UnionName, by_value, snake
 from zenlake.wire.generator.emit_class import ClassText
 from zenlake.wire.generator.emit_reader import ReaderText
 
@@ -55,7 +55,7 @@ def head_text(spec: MessageSpec, names: Names, union_name: UnionName) -> str:
         f"{name}: {kind}" + ("" if default is REQUIRED else f" = {default!r}")
         for name, kind, default in spec_attributes(written)
     )
-    out = Block()
+    out = CodeBlock()
     with out.under(f"def {snake(spec.name)}_head(*, {arguments}) -> bytes:"):
         out(f'"""All of {spec.name} that stands before its {spec.head}."""')
         out("w = Writer()")
@@ -80,9 +80,9 @@ def head_text(spec: MessageSpec, names: Names, union_name: UnionName) -> str:
     return out.text()
 
 
-def numbers_text(pages: Iterable[Page]) -> str:
+def numbers_text(pages: Iterable[ProtocolPage]) -> str:
     """The module of all numbers."""
-    out = Block()
+    out = CodeBlock()
     for page in pages:
         for spec in page.specs.values():
             if spec.id < 0:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from zenlake.wire.declared.attributes import markers_type
 from zenlake.wire.declared.schema import MARKERS_MAX, MessageSpec
-from zenlake.wire.generator.emit import Block, snake
+from zenlake.wire.generator.emit import CodeBlock, snake
 
 #: The usual first: data, by id and by name.
 USUAL = (7, 9)
@@ -27,7 +27,7 @@ def marked_reader_text(specs: list[MessageSpec], names: Mapping[str, MessageSpec
 
 def _reader(specs: list[MessageSpec], markers: list[MessageSpec], kinds: str) -> str:
     """The function that reads one message and the markers before it."""
-    out = Block()
+    out = CodeBlock()
     specs = sorted(specs, key=lambda spec: (spec.id not in USUAL, spec.id))
     expected = ", ".join(f"{s.name} {s.id}" for s in sorted(specs, key=lambda spec: spec.id))
     with out.under(f"def read_message(r: Reader) -> {' | '.join(spec.name for spec in specs)}:"):
@@ -56,7 +56,7 @@ def _reader(specs: list[MessageSpec], markers: list[MessageSpec], kinds: str) ->
 
 def _markers(markers: list[MessageSpec], kinds: str) -> str:
     """The function that reads all markers before a message."""
-    out = Block()
+    out = CodeBlock()
     item = " | ".join(spec.name for spec in markers)
     with out.under(f"def read_markers(r: Reader, header: int) -> {kinds}:"):
         out('"""Read the markers that begin with `header`; the next byte begins their message."""')
@@ -88,7 +88,7 @@ def _markers(markers: list[MessageSpec], kinds: str) -> str:
 
 def _writer(kinds: str) -> str:
     """The function that writes the markers before a message."""
-    out = Block()
+    out = CodeBlock()
     with out.under(f"def write_markers(markers: {kinds}, w: Writer) -> None:"):
         out('"""Append the markers of a message, in their order."""')
         with out.under(f"if len(markers) > {MARKERS_MAX}:"):

@@ -37,7 +37,7 @@ from zenlake.wire.declared.schema import (
     Unit,
     Zid,
 )
-from zenlake.wire.generator.emit import Block, Names, UnionName, by_value, minimum_size, snake
+from zenlake.wire.generator.emit import CodeBlock, Names, UnionName, by_value, minimum_size, snake
 
 
 class ReaderText:
@@ -49,7 +49,7 @@ class ReaderText:
         self.names = names
         self.union_name = union_name
         self.skip = skip
-        self.out = Block()
+        self.out = CodeBlock()
         conditions = [c for f in spec.fields for c in f.conditions]
         self.needed = {c.name for c in conditions} | {
             f.kind.like for f in spec.fields if isinstance(f.kind, Many)
@@ -403,7 +403,7 @@ def union_reader_text(name: str, specs: list[MessageSpec], skip: bool) -> str:
     expected = ", ".join(f"{spec.name} 0x{spec.id:02x}" for spec in specs)
     result = " | ".join(spec.name for spec in specs)
     for verb in ("read", "skip") if skip else ("read",):
-        out = Block()
+        out = CodeBlock()
         with out.under(f"def {verb}_{name}(r: Reader) -> {result if verb == 'read' else 'None'}:"):
             out(f'"""{"Read" if verb == "read" else "Pass over"} one message: {result}."""')
             out("header = r.u8()")

@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from zenlake.wire.declared.schema import Many, Messages, OneOf, Page
+from zenlake.wire.declared.schema import Many, Messages, OneOf, ProtocolPage
 from zenlake.wire.generator.emit import snake
 from zenlake.wire.generator.emit_class import ClassText
 from zenlake.wire.generator.emit_head import head_text, numbers_text
@@ -53,7 +53,7 @@ def union_name(names: tuple[str, ...], owner: str) -> str:
     return "_or_".join(snake(name) for name in names)
 
 
-def unions_of(page: Page) -> dict[str, tuple[str, ...]]:
+def unions_of(page: ProtocolPage) -> dict[str, tuple[str, ...]]:
     """The unions that a page reads, by the name of their reader."""
     found: dict[str, tuple[str, ...]] = {}
     for spec in page.specs.values():
@@ -64,7 +64,7 @@ def unions_of(page: Page) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def roots_of(page: Page) -> tuple[str, ...]:
+def roots_of(page: ProtocolPage) -> tuple[str, ...]:
     """The messages that may stand alone on this page."""
     return tuple(
         name
@@ -73,12 +73,12 @@ def roots_of(page: Page) -> tuple[str, ...]:
     )
 
 
-def module_of(page: Page, package: str) -> str:
+def module_of(page: ProtocolPage, package: str) -> str:
     """The generated module of a page."""
     return f"{package}.codec_{page.name}" if page.protocol == "1.x" else f"{package}.codec"
 
 
-def codec_text(page: Page, package: str, source: str) -> str:
+def codec_text(page: ProtocolPage, package: str, source: str) -> str:
     """The generated module, unformatted."""
     body: list[str] = []
     names = {name: page.find(name) for p in page.closure() for name in p.specs}
@@ -109,7 +109,7 @@ def codec_text(page: Page, package: str, source: str) -> str:
     )
 
 
-def imports(page: Page, package: str, text: str) -> str:
+def imports(page: ProtocolPage, package: str, text: str) -> str:
     """The imports that the text needs, one line a module."""
     wanted: dict[str, list[str]] = {}
 
@@ -160,9 +160,9 @@ def outputs() -> dict[Path, str]:
     """Every generated file of both protocols, with its text."""
     root = Path(__file__).parents[2]
     files: dict[Path, str] = {}
-    pages: list[Page] = []
+    pages: list[ProtocolPage] = []
     for module, package in PAGES.items():
-        page: Page = importlib.import_module(module).PAGE
+        page: ProtocolPage = importlib.import_module(module).PAGE
         if page.protocol == "1.x":
             pages.append(page)
         path = root / f"{inside(module_of(page, package))}.py"
