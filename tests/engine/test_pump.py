@@ -152,7 +152,7 @@ def test_what_waits_is_written_before_a_link_is_closed() -> None:
     runtime, loop = started()
     client = connected(runtime, loop, room=1 << 20)
     client.link.room = 1
-    with loop.as_loop(), runtime.lock:
+    with loop.as_loop(), runtime.locked():
         client.pump.unicast.close(0.0)
     loop.settle()
     assert not client.link.closed, "the link has not taken Close yet"
@@ -167,7 +167,7 @@ def test_a_link_that_does_not_take_the_close_is_closed_all_the_same() -> None:
     runtime, loop = started()
     client = connected(runtime, loop)
     client.link.room = 0
-    with loop.as_loop(), runtime.lock:
+    with loop.as_loop(), runtime.locked():
         client.pump.unicast.close(0.0)
     loop.settle()
     assert not client.link.closed

@@ -1,7 +1,7 @@
 """Between a link and a node: bytes in, bytes out, and the end of both.
 
 States: *running* from `start`; *paused* while `pauses` counts waits of channels and outboxes that
-are full (the link is not read); *draining* after `_finished` (what waits is written for at most
+are full (the link is not read); *draining* after `finish` (what waits is written for at most
 `LAST_WORDS` seconds); *closed*. A pump lives on the loop thread; `received` may run on the thread
 that polls (see `polling`), under the node's lock, and `pause` and `resume_soon` on any.
 """
@@ -58,7 +58,6 @@ class Pump:
     def start(self) -> None:
         """Begin."""
         self.outbox.congestion.unresponsive = self._unresponsive
-        self.neighbour.finished = self._finished
         if transcript.isEnabledFor(logging.DEBUG):
             TranscribedLink(self).begin()
         else:
@@ -164,7 +163,7 @@ class Pump:
 
     # ------------------------------------------------------------------------------- the end
 
-    def _finished(self) -> None:
+    def finish(self) -> None:
         """The session is over: write what waits, then close the link."""
         self.outbox.closed = True
         self.runtime.loop.soon(self._drain, monotonic() + LAST_WORDS)
@@ -194,6 +193,7 @@ class Pump:
             log.warning("%s does not take our data: closed", self.link.dst)
             with self.runtime.lock:
                 self.unicast.close(monotonic(), UNRESPONSIVE)
+            self.runtime.commit_all()
 
     def shut(self) -> None:
         """Close the link."""

@@ -9,6 +9,9 @@ for one call of the node: a read of a link, a tick, a declaration. Publications 
 the tables have changed (`_renew_route`). Channels are committed after it is released, since waking
 a thread that then needs the lock would make it wait again. Pumps, the timer and tasks belong to the
 loop thread and need no lock.
+
+The node calls only the sinks of samples, queries and replies: what else happens it notes as events,
+which are taken before the lock is released (`take_marked`).
 """
 
 from __future__ import annotations
@@ -52,8 +55,16 @@ from zenlake.links.link import UnicastLink
 from zenlake.links.options import shown
 from zenlake.links.registry import connect
 from zenlake.node.entities import Publication
+from zenlake.node.events import Event
 from zenlake.node.node import Node
+from zenlake.node.programs.matching import MatchingChanged
 from zenlake.node.sessions.connect import Attempt
+from zenlake.node.sessions.events import (
+    LinkFinished,
+    NodesDiscovered,
+    SessionClosed,
+    SessionOpened,
+)
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.node.stamps import Timestamper
 from zenlake.routing.face import Face
@@ -168,7 +179,6 @@ class Runtime:
         node.clock = time.monotonic
         node.on_stopped = self._stopped_by_policy
         node.rejections.warn = log.warning
-        node.sessions.on_session = self._session_changed
         node.routes.guard = self._renew_route
         return node
 
@@ -287,6 +297,30 @@ class Runtime:
                 attempt, link.src, link.dst, link.stream, link.mtu, time.monotonic()
             )
         self._pump(link, neighbour)
+
+    def _dispatch(self, events: list[Event]) -> None:
+        """Act on the node's events; the lock is held."""
+        while events:
+            for event in events:
+                if isinstance(event, SessionOpened):
+                    self._session_changed(event.neighbour, True)
+                elif isinstance(event, SessionClosed):
+                    self._session_changed(event.neighbour, False)
+                elif isinstance(event, LinkFinished):
+                    self._link_finished(event.neighbour)
+                elif isinstance(event, MatchingChanged):
+                    event.deliver()
+                elif isinstance(event, NodesDiscovered) and log.isEnabledFor(logging.DEBUG):
+                    names = ", ".join(str(ZenohId(node.zid)) for node in event.nodes)
+                    log.debug("%s told of %s", event.neighbour.dst, names)
+            events = self.node.events()
+
+    def _link_finished(self, neighbour: Neighbour) -> None:
+        """Have what waits for a neighbour written, and its link closed."""
+        unicast = neighbour.unicast
+        pump = None if unicast is None else self.flushing.pump_of(unicast.outbox)
+        if isinstance(pump, Pump):
+            pump.finish()
 
     def _session_changed(self, neighbour: Neighbour, opened: bool) -> None:
         """A session opened or closed; the lock is held."""
@@ -417,7 +451,10 @@ class Runtime:
         self._marked.append(sink)
 
     def take_marked(self) -> list[ChannelSink]:
-        """The channels that were marked; the lock is held."""
+        """Act on the node's events; the channels that were marked. The lock is held."""
+        events = self.node.events()
+        if events:
+            self._dispatch(events)
         marked = self._marked
         if marked:
             self._marked = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.node.events import Event, Events
 from zenlake.node.rejections import Rejections
 from zenlake.node.settings import NodeSettings
 from zenlake.node.stamps import Timestamper
@@ -76,9 +77,15 @@ class Core(Home):
         )
         #: What neighbours and strangers sent that was not taken.
         self.rejections: Rejections = Rejections()
+        #: What has happened that the edge has not been told of.
+        self.happened: Events = Events()
         #: When `tick` wants to be called.
         self.deadline: float = FOREVER
         self.closing: bool = False
+
+    def events(self) -> list[Event]:
+        """What has happened since the last call; the edge takes it after each call of the node."""
+        return self.happened.take()
 
     def chance(self, size: int) -> bytes:
         """Bytes nobody can guess."""

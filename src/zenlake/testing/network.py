@@ -29,7 +29,9 @@ from random import Random
 from typing import Any
 
 from zenlake.errors import LinkError
+from zenlake.node.events import Event
 from zenlake.node.node import Node
+from zenlake.node.programs.matching import MatchingChanged
 from zenlake.node.settings import MODES, NodeSettings
 from zenlake.testing.recorders import Replier, ReplyRecorder, SampleRecorder, Statuses
 from zenlake.testing.wires import Conditions, Stranger, WireEnd, WireLink
@@ -52,7 +54,7 @@ _KEEP_ALIVES = (b"\x01\x00\x04", b"\x04")
 
 
 class Host:
-    """A node in the network, with short ways to what tests do most.
+    """A node in the network, with shortcuts to what tests do most.
 
     Everything else is done with `node` itself; `Network.settle` then carries it out.
     """
@@ -64,6 +66,8 @@ class Host:
         self.alive = True
         self.ends: list[WireEnd] = []
         self.scheduled = float("inf")
+        #: All events of the node so far.
+        self.events: list[Event] = []
 
     @property
     def endpoint(self) -> str:
@@ -90,22 +94,22 @@ class Host:
         return local.publication(0, key, qos, True, 0, b"", destination).put(payload)
 
     def queryable(self, key: str, payload: bytes | None = None, complete: bool = False) -> Replier:
-        """Declare a queryable; with a `payload` it answers every question at once."""
+        """Declare a queryable; with a `payload` it replies to every query at once."""
         replier = Replier(self.node, key, payload)
         replier.queryable = self.node.local.queryable(key, replier, complete)
         return replier
 
     def get(self, key: str, parameters: str = "", **options: Any) -> ReplyRecorder:
-        """Ask a question; the answers are recorded."""
-        answers = ReplyRecorder()
-        answers.get = self.node.local.get(key, parameters, answers, **options)
-        return answers
+        """Send a query; the replies are recorded."""
+        replies = ReplyRecorder()
+        replies.get = self.node.local.get(key, parameters, replies, **options)
+        return replies
 
     def liveliness_get(self, key: str, timeout: float = 10.0) -> ReplyRecorder:
-        """Ask who is alive; the answers are recorded."""
-        answers = ReplyRecorder()
-        self.node.local.liveliness.get(key, answers, timeout)
-        return answers
+        """Query the tokens that are alive; the replies are recorded."""
+        replies = ReplyRecorder()
+        self.node.local.liveliness.get(key, replies, timeout)
+        return replies
 
     def watch_liveliness(self, key: str, history: bool = False) -> SampleRecorder:
         """Record who comes alive and who dies."""
@@ -128,7 +132,8 @@ class Host:
             self.node.lost(end.neighbour, LinkError("the link was lost"), self.network.now)
 
     def flush(self) -> None:
-        """Carry out what the node wants: connections, bytes, a later call."""
+        """Carry out what the node wants: connections, bytes, a later call; take its events."""
+        self._take_events()
         if not self.alive:
             return
         network = self.network
@@ -146,6 +151,12 @@ class Host:
         if self.node.deadline < self.scheduled:
             self.scheduled = max(self.node.deadline, network.now)
             network.at(self.scheduled, self._tick)
+
+    def _take_events(self) -> None:
+        for event in self.node.events():
+            self.events.append(event)
+            if isinstance(event, MatchingChanged):
+                event.deliver()
 
     def _tick(self) -> None:
         self.scheduled = float("inf")

@@ -5,8 +5,27 @@ from __future__ import annotations
 from zenlake.keys.matching import includes, intersects
 from zenlake.node.core import Core
 from zenlake.node.entities import REMOTE, SESSION_LOCAL, LocalQuerier, Publication, StatusSink
+from zenlake.node.events import Event
 from zenlake.node.programs.declared import ProgramEntities
 from zenlake.routing.resources import QUERYABLE
+
+
+class MatchingChanged(Event):
+    """The matching status of a publisher or querier has changed."""
+
+    def __init__(self, entity: Publication | LocalQuerier, matching: bool) -> None:
+        """`matching`: whether it has a matching subscriber or queryable now."""
+        self.entity: Publication | LocalQuerier = entity
+        self.matching: bool = matching
+
+    def deliver(self) -> None:
+        """Give the status to the listeners of the entity."""
+        for sink in list(self.entity.status_sinks):
+            sink.push(self.matching)
+
+    def __repr__(self) -> str:
+        """What happened, and to which key expression."""
+        return f"MatchingChanged({self.entity.key!r}, {self.matching})"
 
 
 class Matching:
@@ -53,16 +72,21 @@ class Matching:
         return False
 
     def subscribers_changed(self, key: str) -> None:
-        """Subscribers to a key came or went: tell the publishers who want to know."""
+        """Subscribers to a key came or went: find the status of its publishers anew."""
         for publication in list(self.declared.publications.values()):
             if intersects(publication.key, key):
-                _tell(publication, self.of_publisher(publication))
+                self._set(publication, self.of_publisher(publication))
 
     def queryables_changed(self, key: str) -> None:
-        """Queryables for a key came or went: tell the queriers who want to know."""
+        """Queryables for a key came or went: find the status of its queriers anew."""
         for querier in list(self.declared.queriers.values()):
             if intersects(querier.key, key):
-                _tell(querier, self.of_querier(querier))
+                self._set(querier, self.of_querier(querier))
+
+    def _set(self, entity: Publication | LocalQuerier, matching: bool) -> None:
+        if matching != entity.matching:
+            entity.matching = matching
+            self.node.happened.add(MatchingChanged(entity, matching))
 
     def watch(self, entity: Publication | LocalQuerier, sink: StatusSink) -> None:
         """Be told when the matching status changes; told at once if it is true already."""
@@ -75,10 +99,3 @@ class Matching:
         if sink in entity.status_sinks:
             entity.status_sinks.remove(sink)
             sink.end()
-
-
-def _tell(entity: Publication | LocalQuerier, matching: bool) -> None:
-    if matching != entity.matching:
-        entity.matching = matching
-        for sink in list(entity.status_sinks):
-            sink.push(matching)

@@ -133,8 +133,6 @@ class Neighbour(Listener):
         #: All links of its session, this one among them; each is a neighbour by itself.
         self.links: list[Neighbour] = []
         self.error: Exception | None = None
-        #: Called when the session is over, so that the link can be closed.
-        self.finished: Callable[[], None] | None = None
         #: Routes by key, and by the very bytes of heads: up to the header of the value.
         self._by_key: dict[str, Inbound] = {}
         self._by_head: dict[bytes, HeadRoute] = {}
@@ -166,9 +164,6 @@ class Neighbour(Listener):
         """The session is over."""
         self.error = error
         self.owner.closed(self, error, now)
-        finished = self.finished
-        if finished is not None:
-            finished()
 
     def identity(self) -> LinkIdentity:
         """What its link knows of it."""

@@ -15,6 +15,12 @@ from zenlake.node.rejections import KEY, PENDING, PROTOCOL, UNDECODABLE
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sessions.connect import Attempt, ConnectPlan
 from zenlake.node.sessions.counts import ClosedSessionCounts
+from zenlake.node.sessions.events import (
+    LinkFinished,
+    NodesDiscovered,
+    SessionClosed,
+    SessionOpened,
+)
 from zenlake.node.sessions.multicast import MulticastSession
 from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
 from zenlake.node.sessions.topology import Topology
@@ -96,8 +102,6 @@ class Sessions(SessionOwner):
         self.discovered: list[tuple[float, tuple[str, ...], bytes]] = []
         #: Connections to discovered nodes that the edge should make now.
         self.started: list[Attempt] = []
-        #: ReplyKey when sessions open and close: (neighbour, opened).
-        self.on_session: Callable[[Neighbour, bool], None] | None = None
 
     # ------------------------------------------------------------------------------------ links
 
@@ -251,8 +255,7 @@ class Sessions(SessionOwner):
         self.local.greet(face, now)
         if mutual:
             face.send(Declare(interest_id=0, qos=QOS_CONTROL, body=DeclareFinal()))
-        if self.on_session is not None:
-            self.on_session(neighbour, True)
+        node.happened.add(SessionOpened(neighbour))
 
     def _join(self, first: Neighbour, neighbour: Neighbour, terms: Terms) -> None:
         """A link joins the session of another."""
@@ -273,8 +276,7 @@ class Sessions(SessionOwner):
         self.plan.opened(neighbour.attempt)
         node.wake_by(unicast.deadline)
         self._assign_outboxes(first.links)
-        if self.on_session is not None:
-            self.on_session(neighbour, True)
+        node.happened.add(SessionOpened(neighbour))
 
     def _assign_outboxes(self, links: list[Neighbour]) -> None:
         """Choose anew which link of a session is for which messages."""
@@ -307,8 +309,7 @@ class Sessions(SessionOwner):
             # The session goes on over its other links.
             self.by_zid[face.zid] = neighbour.links[0]
             self._assign_outboxes(neighbour.links)
-            if self.on_session is not None:
-                self.on_session(neighbour, False)
+            node.happened.add(SessionClosed(neighbour, error))
         elif face is not None:
             if self.by_zid.get(face.zid) is neighbour:
                 del self.by_zid[face.zid]
@@ -318,8 +319,7 @@ class Sessions(SessionOwner):
             node.tables.remove(face)
             self.topology.part(face)
             node.wake_by(self.topology.deadline())
-            if self.on_session is not None:
-                self.on_session(neighbour, False)
+            node.happened.add(SessionClosed(neighbour, error))
         if neighbour.attempt:
             unicast = neighbour.unicast
             initiator = None if unicast is None else unicast.initiator
@@ -330,6 +330,7 @@ class Sessions(SessionOwner):
             text = str(error) if error is not None else "closed"
             self.plan.over(neighbour.attempt, face is not None, text, now)
             node.wake_by(self.plan.deadline)
+        node.happened.add(LinkFinished(neighbour))
 
     def _reject(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
         """Note that a link was given up for what came over it."""
@@ -360,7 +361,10 @@ class Sessions(SessionOwner):
         face = neighbour.face
         if face is None:
             return
-        for known in self.topology.heard(face, message):
+        discovered = self.topology.heard(face, message)
+        if discovered:
+            self.node.happened.add(NodesDiscovered(neighbour, discovered))
+        for known in discovered:
             delay = gossip_delay(self.node.random())
             self.discover(known.zid, known.role, list(known.locators), self.gossip_connect, delay)
         self.node.wake_by(self.topology.deadline())
@@ -401,8 +405,11 @@ class Sessions(SessionOwner):
 
     def member_changed(self, neighbour: Neighbour, joined: bool) -> None:
         """A member of a multicast group joined it, or left it."""
-        if self.on_session is not None:
-            self.on_session(neighbour, joined)
+        happened = self.node.happened
+        if joined:
+            happened.add(SessionOpened(neighbour))
+        else:
+            happened.add(SessionClosed(neighbour, neighbour.error))
 
     # ------------------------------------------------------------------------- for operators
 

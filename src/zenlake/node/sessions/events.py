@@ -1,0 +1,57 @@
+"""Events of sessions and of the topology: see `node/events`."""
+
+from __future__ import annotations
+
+from zenlake.linkstate import KnownNode
+from zenlake.node.events import Event
+from zenlake.node.sessions.neighbour import Neighbour
+
+
+class SessionOpened(Event):
+    """A session is open, one more link has joined it, or a member has joined a multicast group."""
+
+    def __init__(self, neighbour: Neighbour) -> None:
+        """`neighbour`: the node at the other end of the link."""
+        self.neighbour: Neighbour = neighbour
+
+    def __repr__(self) -> str:
+        """What happened, and with whom."""
+        return f"SessionOpened({self.neighbour.dst!r})"
+
+
+class SessionClosed(Event):
+    """A session is over, or has lost a link, or a member has left a multicast group."""
+
+    def __init__(self, neighbour: Neighbour, error: Exception | None) -> None:
+        """`error`: why; None: this side closed it."""
+        self.neighbour: Neighbour = neighbour
+        self.error: Exception | None = error
+
+    def __repr__(self) -> str:
+        """What happened, and with whom."""
+        return f"SessionClosed({self.neighbour.dst!r}, {self.error!r})"
+
+
+class LinkFinished(Event):
+    """Nothing more will be sent over a link but what waits in its outbox: it can be closed."""
+
+    def __init__(self, neighbour: Neighbour) -> None:
+        """`neighbour`: the node at the other end, whether a session was opened or not."""
+        self.neighbour: Neighbour = neighbour
+
+    def __repr__(self) -> str:
+        """What happened, and with whom."""
+        return f"LinkFinished({self.neighbour.dst!r})"
+
+
+class NodesDiscovered(Event):
+    """A neighbour told of nodes that were not known before, by gossip or link states."""
+
+    def __init__(self, neighbour: Neighbour, nodes: list[KnownNode]) -> None:
+        """`nodes`: their ids, roles and locators."""
+        self.neighbour: Neighbour = neighbour
+        self.nodes: list[KnownNode] = nodes
+
+    def __repr__(self) -> str:
+        """How many, and who told of them."""
+        return f"NodesDiscovered({self.neighbour.dst!r}, {len(self.nodes)})"
