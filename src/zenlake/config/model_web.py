@@ -105,6 +105,11 @@ class Rest:
     max_block_thread_num: Annotated[int, Whole("threads", 1)] | None = key(
         None, "Threads of Eclipse's plugin that may wait; ours has none."
     )
+    status_file: str | None = key(
+        None,
+        "File with the status of the service that the node is a part of: `/status` shows it.",
+        honoured_by=_REST,
+    )
     page: bool = key(True, "Whether the web page is served.", honoured_by=_REST)
 
 

@@ -17,6 +17,7 @@ from zenlake.config.model_remote import remote_api
 from zenlake.config.model_web import place
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import intersects
+from zenlake.node.inspection import metrics
 from zenlake.rest.names import ANY, host_name, origin_allowed
 from zenlake.rest.service import Serving, hosts_of, listen, reason, refuse_strangers
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from zenlake.aio.session import Session
     from zenlake.config import Config
     from zenlake.engine.runtime import Runtime
+    from zenlake.node.inspection.metrics import Row
     from zenlake.remote.client import Client
     from zenlake.rest.users import User, Users
 
@@ -120,6 +122,20 @@ class RemoteApi:
             serving.close()
             self._serving = None
 
+    def metrics(self) -> Iterator[Row]:
+        """What it counts."""
+        door = self._door
+        if door is None:
+            return
+        yield metrics.REMOTE_CLIENTS, {}, len(door.clients)
+        for why, number in list(door.refused.items()):
+            yield metrics.REMOTE_REFUSED, {"reason": why}, number
+        dropped = door.dropped.copy()
+        for client in list(door.clients.values()):
+            dropped.update(client.outgoing.dropped)
+        for kind, number in dropped.items():
+            yield metrics.REMOTE_DROPPED, {"kind": kind}, number
+
     def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
         """The records below a node's admin space `root` that answer a query, as JSON values."""
         below = f"{root}/status/plugins/remote_api"
@@ -157,6 +173,8 @@ class _Door:
         self._hosts = hosts
         self.clients: dict[str, Client] = {}
         self.refused: Counter[str] = Counter()
+        #: What clients missed that are gone.
+        self.dropped: Counter[str] = Counter()
         self._sockets: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -248,6 +266,7 @@ class _Door:
             self.clients.pop(client.uuid, None)
             writing.cancel()
             await client.close()
+            self.dropped.update(client.outgoing.dropped)
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await writing
 

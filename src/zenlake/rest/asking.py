@@ -5,7 +5,7 @@
     DELETE           a delete
 
 The path is the key expression, URL-encoded; the query string is the parameters of the selector.
-Parameters that begin with `_` and concern HTTP alone (`_raw`, `_download`) do not reach the bus.
+`_download` concerns HTTP alone and does not reach the bus.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from zenlake.errors import KeyExprError, ZError
+from zenlake.errors import KeyExprError, LocalError
 from zenlake.keys import KeyExpr, Parameters
 
 __all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of"]
@@ -60,6 +60,8 @@ class Asked:
     #: Whether the form was asked for by `_download`: a file to be saved.
     file: bool = False
     timed: bool = False
+    #: Payloads of events that have more bytes are left out; None: none is.
+    cut: int | None = None
 
 
 def key_of(path: bytes, zid: str) -> str:
@@ -81,7 +83,7 @@ def asked(path: bytes, query: bytes, accept: str, zid: str) -> Asked:
     try:
         text = unquote_to_bytes(query).decode()
     except UnicodeDecodeError:
-        raise ZError("the query string is no UTF-8: URL-encode the parameters") from None
+        raise LocalError("the query string is no UTF-8: URL-encode the parameters") from None
     form = _TYPES.get(_first(accept), Form.JSON)
     parameters = Parameters(text)
     file = False
@@ -89,12 +91,17 @@ def asked(path: bytes, query: bytes, accept: str, zid: str) -> Asked:
     if wanted is not None:
         names = {one.value: one for one in DOWNLOADS.values()}
         if wanted not in names:
-            raise ZError(f"_download={wanted[:40]}: there is {', '.join(names)}")
+            raise LocalError(f"_download={wanted[:40]}: there is {', '.join(names)}")
         form, file = names[wanted], True
         parameters.remove("_download")
+    cut = parameters.get("_cut") if form is Form.EVENTS else None
+    if cut is not None and not (cut.isascii() and cut.isdecimal() and len(cut) < 12):
+        raise LocalError(f"_cut={cut[:40]}: write a number of bytes")
     if form is not Form.EVENTS and "_raw" in parameters:
         form = Form.RAW
-    return Asked(key, str(parameters), form, file, "_time" in parameters)
+    return Asked(
+        key, str(parameters), form, file, "_time" in parameters, None if cut is None else int(cut)
+    )
 
 
 def _first(accept: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -180,13 +181,13 @@ class Keys:
         )
         headers = {"x-accel-buffering": "no"}
         return StreamingResponse(
-            self._stream(user, wanted.key, subscriber, after),
+            self._stream(user, wanted, subscriber, after),
             media_type="text/event-stream",
             headers=headers,
         )
 
     async def _stream(
-        self, user: User, key: str, subscriber: Subscriber, after: Timestamp | None
+        self, user: User, wanted: Asked, subscriber: Subscriber, after: Timestamp | None
     ) -> AsyncIterator[bytes]:
         self.streams += 1
         skipped = 0
@@ -194,7 +195,7 @@ class Keys:
             yield b": zenlake\n\n"
             seen: set[str] = set()
             if after is not None:
-                async for one in self._missed(user, key, after, seen):
+                async for one in self._missed(user, wanted.key, after, seen):
                     yield one
             while True:
                 sample: Sample | None
@@ -211,7 +212,7 @@ class Keys:
                     if seen and row.timestamp in seen:
                         seen.discard(row.timestamp)
                     elif user.may(EGRESS, DELETE if row.deleted else PUT, row.key):
-                        parts.append(event(row))
+                        parts.append(event(_cut(row, wanted.cut)))
                     sample = subscriber.try_recv() if len(parts) < 256 else None
                 dropped = sum(subscriber.stats.dropped.values())
                 if dropped > skipped:
@@ -271,6 +272,13 @@ def _row_of_sample(sample: Sample) -> Row:
         None if stamp is None else str(stamp),
         sample.kind is SampleKind.DELETE,
     )
+
+
+def _cut(row: Row, most: int | None) -> Row:
+    """The row without its payload, if that is longer."""
+    if most is None or len(row.payload) <= most:
+        return row
+    return replace(row, payload=b"", cut=len(row.payload))
 
 
 def _formed(rows: list[Row], wanted: Asked) -> Response:

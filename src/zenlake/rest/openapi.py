@@ -67,6 +67,12 @@ def _query(words: str, *, body: bool) -> dict[str, Any]:
                 "schema": {"type": "string", "enum": ["csv", "jsonl", "arrow", "parquet"]},
             },
             {
+                "name": "_cut",
+                "in": "query",
+                "description": "Payloads of events with more bytes than this are left out.",
+                "schema": {"type": "integer", "minimum": 0, "maximum": 99999999999},
+            },
+            {
                 "name": "Last-Event-ID",
                 "in": "header",
                 "description": "The id of the last event that was seen.",

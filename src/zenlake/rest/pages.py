@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import mimetypes
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from zenlake.engine.services import service_metrics
 from zenlake.node.inspection import view
 from zenlake.node.inspection.metrics import MetricSelection, openmetrics
 from zenlake.rest.openapi import document
@@ -28,7 +30,6 @@ __all__ = ["OWN", "Pages"]
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 OWN: Final = ("/metrics", "/health", "/ready", "/status", "/openapi.json")
 ASSETS: Final = "/@web/"
-END: Final = "# EOF\n"
 
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: "
@@ -58,15 +59,13 @@ class Pages:
     def __init__(
         self,
         runtime: Runtime,
-        counts: Callable[[], Mapping[str, Mapping[tuple[tuple[str, str], ...], int]]],
         *,
         page: bool,
+        status_file: str | None = None,
     ) -> None:
-        """`counts` tells what HTTP has counted, by metric and labels."""
+        """`status_file`: what a supervisor writes of the service."""
         self._runtime = runtime
-        self._counts = counts
-        #: What a supervisor said last of the service that this node is a part of.
-        self.service: dict[str, Any] | None = None
+        self._status_file = status_file
         self._pages = {
             "/metrics": Page(self._metrics, False),
             "/status": Page(self._status, False),
@@ -91,12 +90,11 @@ class Pages:
         from zenlake.admin.space import version
 
         runtime = self._runtime
+        counted = service_metrics(runtime)
         with runtime.locked() as node:
-            text = openmetrics(node, MetricSelection(), version(), node.now - runtime.started)
-        return Response(
-            text.removesuffix(END) + _own_metrics(self._counts()) + END,
-            headers={"content-type": OPENMETRICS},
-        )
+            uptime = node.now - runtime.started
+            text = openmetrics(node, MetricSelection(), version(), uptime, services=counted)
+        return Response(text, headers={"content-type": OPENMETRICS})
 
     async def _health(self, request: Request) -> Response:
         closed = self._runtime.closed
@@ -127,9 +125,18 @@ class Pages:
                 "uptime": uptime,
                 "node": summary,
                 "services": services,
-                "service": self.service,
+                "service": self._service(),
             }
         )
+
+    def _service(self) -> Any:
+        """What a supervisor wrote last of the service that this node is a part of."""
+        if self._status_file is None:
+            return None
+        try:
+            return json.loads(Path(self._status_file).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
 
     async def _openapi(self, request: Request) -> Response:
         return Response(json.dumps(document()), media_type="application/json")
@@ -161,18 +168,3 @@ class Pages:
 
 async def _nothing(request: Request) -> Response:
     return PlainTextResponse(f"there are keys, and {' '.join(OWN)}\n", 404)
-
-
-def _own_metrics(counts: Mapping[str, Mapping[tuple[tuple[str, str], ...], int]]) -> str:
-    lines: list[str] = []
-    for name, values in counts.items():
-        family = name.removesuffix("_total")
-        lines.append(f"# TYPE {family} {'counter' if name.endswith('_total') else 'gauge'}\n")
-        for labels, number in values.items():
-            shown = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels)
-            lines.append(f"{name}{{{shown}}} {number}\n" if shown else f"{name} {number}\n")
-    return "".join(lines)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

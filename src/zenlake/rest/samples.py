@@ -33,6 +33,8 @@ class Row:
     #: `<ntp64>/<id>`, if it has one.
     timestamp: str | None = None
     deleted: bool = False
+    #: How many bytes the payload has, if it is left out.
+    cut: int | None = None
 
 
 def json_value(payload: bytes, encoding: str) -> object:
@@ -61,13 +63,16 @@ def _no_constant(name: str) -> NoReturn:
 
 def row_json(row: Row) -> str:
     """One sample as a JSON object."""
+    shown: dict[str, object] = {
+        "key": row.key,
+        "value": json_value(row.payload, row.encoding),
+        "encoding": row.encoding,
+        "timestamp": row.timestamp,
+    }
+    if row.cut is not None:
+        shown["cut"] = row.cut
     return json.dumps(
-        {
-            "key": row.key,
-            "value": json_value(row.payload, row.encoding),
-            "encoding": row.encoding,
-            "timestamp": row.timestamp,
-        },
+        shown,
         separators=(",", ":"),
         allow_nan=False,
     )

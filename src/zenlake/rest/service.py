@@ -10,7 +10,7 @@ import logging
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.config.model_web import Rest as RestSettings
@@ -18,6 +18,7 @@ from zenlake.config.model_web import place, rest
 from zenlake.engine.loop import new_loop
 from zenlake.errors import ConfigError, LocalError, ZError
 from zenlake.keys import intersects
+from zenlake.node.inspection import metrics
 
 if TYPE_CHECKING:
     import uvicorn
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from zenlake.config import Config
     from zenlake.engine.runtime import Runtime
+    from zenlake.node.inspection.metrics import Row
     from zenlake.rest.keys import Keys
-    from zenlake.rest.pages import Pages
     from zenlake.rest.requests import Door
 
 __all__ = [
@@ -76,7 +77,6 @@ class Rest:
         self._serving: Serving | None = None
         self._door: Door | None = None
         self._keys: Keys | None = None
-        self._pages: Pages | None = None
         self._failure = ""
 
     @property
@@ -84,11 +84,6 @@ class Rest:
         """Where it is, for programs on this machine; empty if it is nowhere."""
         serving = self._serving
         return "" if serving is None else serving.url("http")
-
-    def tell(self, service: dict[str, Any]) -> None:
-        """Show what a supervisor says of the whole service."""
-        if self._pages is not None:
-            self._pages.service = service
 
     # -------------------------------------------------------------------------- configuration
 
@@ -123,13 +118,17 @@ class Rest:
         sock = listen(host, port)
         try:
             keys = Keys(Session.beside(self._runtime), settings)
-            pages = Pages(self._runtime, self.counts, page=settings.page)
+            pages = Pages(
+                self._runtime,
+                page=settings.page,
+                status_file=settings.status_file,
+            )
             door = Door(settings, users, hosts_of(host, settings.hosts), pages.find, keys)
             self._serving = Serving(door, sock, "http")
         except BaseException:
             sock.close()
             raise
-        self._keys, self._pages, self._door = keys, pages, door
+        self._keys, self._door = keys, door
         log.info("HTTP at %s", self._serving.url("http"))
 
     def _stop(self) -> None:
@@ -139,23 +138,20 @@ class Rest:
 
     # -------------------------------------------------------------------------- what is shown
 
-    def counts(self) -> Mapping[str, Mapping[tuple[tuple[str, str], ...], int]]:
-        """What was counted, by metric and labels."""
+    def metrics(self) -> Iterator[Row]:
+        """What it counts."""
         door, keys = self._door, self._keys
         if door is None or keys is None:
-            return {}
-        answered: Counter[tuple[tuple[str, str], ...]] = Counter()
+            return
+        answered: Counter[tuple[str, str]] = Counter()
         for (method, code), number in list(door.answered.items()):
-            known = method if method in METHODS else "other"
-            answered[("method", known), ("code", str(code))] += number
-        return {
-            "zenlake_http_requests_total": answered,
-            "zenlake_http_refused_total": {
-                (("reason", reason),): number for reason, number in list(door.refused.items())
-            },
-            "zenlake_http_streams": {(): keys.streams},
-            "zenlake_http_skipped_total": {(): keys.skipped},
-        }
+            answered[method if method in METHODS else "other", str(code)] += number
+        for (method, shown), number in answered.items():
+            yield metrics.HTTP_REQUESTS, {"method": method, "code": shown}, number
+        for why, number in list(door.refused.items()):
+            yield metrics.HTTP_REFUSED, {"reason": why}, number
+        yield metrics.HTTP_STREAMS, {}, keys.streams
+        yield metrics.HTTP_SKIPPED, {}, keys.skipped
 
     def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
         """The records below a node's admin space `root` that answer a query, as JSON values."""

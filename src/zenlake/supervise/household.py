@@ -87,6 +87,8 @@ class Plan:
     prepare_lake: Callable[[], None] = lambda: None
     budget: int | None = None
     retain_age: float | None = None
+    #: What the router is told about its HTTP and the page.
+    page: list[str] = field(default_factory=list)
     #: What other machines and people ask for: set once the HTTP server listens.
     http: str = ""
 
@@ -149,6 +151,8 @@ class Household:
         self._rows, self._bytes = _Rate(), _Rate()
         self.locators: list[str] = []
         self.http = plan.http
+        #: Where the router serves HTTP and the page, if it does.
+        self.page = ""
         self._notices = Notices(self._telling)
         self._last_error = ""
         #: The subject under which the last failure of each part was told.
@@ -227,6 +231,7 @@ class Household:
             self._doing.pop(child.name, None)
             if child.name == ROUTER:
                 self.locators = [str(place) for place in what.get("locators", ())]
+                self.page = str(what.get("http", ""))
             if part.restarts:
                 self._back(part)
             self._look(now)
@@ -296,6 +301,7 @@ class Household:
         if part.name == ROUTER:
             mode = "patient" if part.was_up else "strict"
             arguments = ["router", "--json", "--supervised", mode, *self.plan.router]
+            arguments += self.plan.page
         else:
             arguments = self.plan.lake or []
         try:
@@ -357,6 +363,7 @@ class Household:
             parts=self._part_statuses(now),
             locators=self.locators,
             http=self.http,
+            page=self.page,
             sessions=int(self._report.get("sessions", 0)),
             drops=dict(self._report.get("drops", {})),
             journal=journal,

@@ -62,6 +62,8 @@ def screen(status: Status, width: int = 80) -> list[str]:
         _row("disk", f"{amount(disk.free)} of {amount(disk.total)} free, {forecast(status)}")
     )
     lines.append(_row("router", f"{'  '.join(status.locators)}  {status.sessions} sessions"))
+    if status.page:
+        lines.append(_row("page", status.page))
     if status.http:
         lines.append(_row("http", f"{status.http}/metrics /health /ready /status"))
     lines += [_row("attention", warning) for warning in status.warnings]

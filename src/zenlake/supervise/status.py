@@ -120,6 +120,8 @@ class Status:
     parts: list[PartStatus] = field(default_factory=list)
     locators: list[str] = field(default_factory=list)
     http: str = ""
+    #: Where the router serves HTTP and the web page.
+    page: str = ""
     sessions: int = 0
     #: What the router dropped, by reason.
     drops: dict[str, int] = field(default_factory=dict)

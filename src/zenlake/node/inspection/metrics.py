@@ -167,11 +167,41 @@ STORAGE_METRICS = (
     REPLICATION_DELETES, REPLICATION_MALFORMED, REPLICATION_REFUSED, REPLICATION_FAILURES,
 )  # fmt: skip
 
+HTTP_REQUESTS = Metric(
+    "http_requests", "counter", "Requests over HTTP that were answered.", ("method", "code")
+)
+HTTP_REFUSED = Metric(
+    "http_refused",
+    "counter",
+    "Requests over HTTP that were refused, by reason: name (host or origin), unknown (no "
+    "credentials), access (a rule), busy.",
+    ("reason",),
+)
+HTTP_STREAMS = Metric("http_streams", "gauge", "Streams of events that are open.")
+HTTP_SKIPPED = Metric("http_skipped", "counter", "Samples that slow readers of events missed.")
+REMOTE_CLIENTS = Metric("remote_clients", "gauge", "Clients of the remote API.")
+REMOTE_REFUSED = Metric(
+    "remote_refused",
+    "counter",
+    "Clients of the remote API that were refused, by reason: name, origin, user, busy.",
+    ("reason",),
+)
+REMOTE_DROPPED = Metric(
+    "remote_dropped",
+    "counter",
+    "What slow clients of the remote API missed: sample, query, unanswered.",
+    ("kind",),
+)
+WEB_METRICS = (
+    HTTP_REQUESTS, HTTP_REFUSED, HTTP_STREAMS, HTTP_SKIPPED, REMOTE_CLIENTS, REMOTE_REFUSED,
+    REMOTE_DROPPED,
+)  # fmt: skip
+
 METRICS = (
     BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, REJECTED, LINKS, RESOURCES, QUERIES,
     REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES, RX_LANE_BYTES,
     TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES, RX_FILTER,
-    RX_FILTER_BYTES, *STORAGE_METRICS,
+    RX_FILTER_BYTES, *STORAGE_METRICS, *WEB_METRICS,
 )  # fmt: skip
 """All metrics, in the order in which they are told."""
 

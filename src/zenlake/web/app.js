@@ -1,0 +1,36 @@
+// The page: five views, each with an address.
+import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
+import { setToken } from "./bus.js";
+import { Ask } from "./ask.js";
+import { Health } from "./health.js";
+import { Keys, Live } from "./live.js";
+import { Map_ } from "./map.js";
+import { Time } from "./time.js";
+
+const VIEWS = { live: ["Live", Live], map: ["Map", Map_], ask: ["Ask", Ask], time: ["Time", Time], health: ["Health", Health] };
+const keys = new Keys();
+keys.start();
+
+const here = () => { const [name, query = ""] = location.hash.replace(/^#\//, "").split("?"); return { view: VIEWS[name] ? name : "live", route: new URLSearchParams(query) }; };
+const go = (view, route = {}) => { location.hash = `#/${view}?${new URLSearchParams(route)}`; };
+
+function App() {
+  const [at, setAt] = useState(here());
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const moved = () => setAt(here());
+    const pressed = (event) => { if (event.altKey && event.key >= "1" && event.key <= "5") go(Object.keys(VIEWS)[event.key - 1]); };
+    addEventListener("hashchange", moved); addEventListener("keydown", pressed);
+    const timer = setInterval(() => draw((n) => n + 1), 500);
+    return () => { removeEventListener("hashchange", moved); removeEventListener("keydown", pressed); clearInterval(timer); };
+  }, []);
+  useEffect(() => { document.title = `${VIEWS[at.view][0]} · zenlake`; }, [at.view]);
+  const [name, View] = VIEWS[at.view];
+  const enter = (event) => { event.preventDefault(); setToken(new FormData(event.target).get("token")); location.reload(); };
+  return html`<header><h1>zenlake</h1><nav aria-label="Views">${Object.entries(VIEWS).map(([id, [title]], i) => html`<a href=${`#/${id}`} aria-current=${id === at.view ? "page" : undefined} title=${`Alt+${i + 1}`}>${title}</a>`)}</nav>
+      <span class=${"state " + (keys.connected ? "good" : "bad")} role="status" id="state">${keys.connected ? "connected" : "not connected"}</span></header>
+    <main aria-label=${name}>${keys.denied ? html`<form onSubmit=${enter}><label class="wide">This node asks who you are. Your token:<input type="password" name="token" autocomplete="off" /></label><button class="main">Enter</button></form>` : html`<${View} keys=${keys} route=${at.route} go=${go} />`}</main>`;
+}
+
+render(html`<${App} />`, (document.getElementById("app").textContent = "", document.getElementById("app")));
+window.zenlake = { keys };

@@ -1,0 +1,79 @@
+// Ask: a get, or SQL; answers as table and chart, shareable by their URL.
+import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import * as bus from "./bus.js";
+import { brief, decode, timeOf } from "./decode.js";
+import { Chart } from "./chart.js";
+
+const SAVED = "zenlake-asked";
+const load = () => { try { return JSON.parse(localStorage.getItem(SAVED)) ?? []; } catch { return []; } };
+
+const instant = (value) => (typeof value === "string" && /^\d{4}-\d\d-\d\d[T ]/.test(value) ? Date.parse(value.replace(" ", "T")) / 1000 : null);
+
+/** Columns of numbers over the first column that is a time, or over the row number. */
+export function series(records) {
+  if (records.length < 2) return null;
+  const columns = Object.keys(records[0]);
+  const numeric = columns.filter((name) => records.some((r) => typeof r[name] === "number") && records.every((r) => r[name] === null || r[name] === undefined || typeof r[name] === "number")).slice(0, 6);
+  if (!numeric.length) return null;
+  const time = columns.find((name) => records.every((r) => instant(r[name]) !== null));
+  const order = records.map((r, i) => [time ? instant(r[time]) : i, r]).sort((a, b) => a[0] - b[0]);
+  return { time: Boolean(time), names: numeric, data: [order.map((o) => o[0]), ...numeric.map((name) => order.map((o) => o[1][name] ?? null))] };
+}
+
+const split = (text) => { const at = text.indexOf("?"); return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)]; };
+
+async function run(kind, text) {
+  if (kind === "get") {
+    const [key, parameters] = split(text.trim());
+    const answer = await bus.get(key, parameters);
+    const records = answer.rows.map((row) => ({ key: row.key, value: brief(row), time: row.timestamp ? new Date(timeOf(row.timestamp)).toISOString() : null, encoding: row.encoding }));
+    const numbers = answer.rows.map((row) => decode(row)).map((v) => (v.kind === "json" && typeof v.value === "number" ? v.value : null));
+    if (numbers.some((n) => n !== null)) records.forEach((r, i) => { r.number = numbers[i]; });
+    return { ...answer, records, link: bus.path(key) + "?" + encodeURIComponent([parameters, "_download="].filter(Boolean).join(";")) };
+  }
+  const answer = await bus.get("@lake/sql", "_as=json;_proof=true", text);
+  if (!answer.rows.length) throw new Error("No lake answers here. `zenlake up` starts one; this node has none that answers SQL.");
+  const failed = answer.rows.find((row) => row.key === "ERROR");
+  if (failed) throw new Error(brief(failed));
+  let records = [], proof = null;
+  for (const row of answer.rows) {
+    const found = decode(row);
+    const value = found.kind === "json" ? found.value : null;
+    if (row.key.includes("proof") || (value && !Array.isArray(value) && value.complete !== undefined)) proof = value;
+    else if (Array.isArray(value)) records = records.concat(value);
+    else if (value && Array.isArray(value.rows)) records = records.concat(value.rows);
+    else if (value && typeof value === "object") records.push(value);
+  }
+  return { ...answer, records, proof };
+}
+
+export function Ask({ keys, route, go }) {
+  const kind = route.get("kind") || "get", text = route.get("q") || "";
+  const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]);
+  useEffect(() => {
+    let live = true;
+    setAnswer(null); setWhy("");
+    if (text) { setBusy(true); run(kind, text).then((found) => live && setAnswer(found)).catch((error) => live && setWhy(error.message)).finally(() => live && setBusy(false)); }
+    return () => { live = false; };
+  }, [kind, text, route.get("n")]);
+  useEffect(() => { bus.get("@lake/tables/**").then(({ rows }) => setTables(rows.filter((r) => r.key !== "ERROR"))).catch(() => {}); }, []);
+  const submit = (kind) => (event) => { event.preventDefault(); go("ask", { kind, q: new FormData(event.target).get("q"), n: String(Date.now()) }); };
+  const save = () => { const next = [{ kind, q: text }, ...saved.filter((one) => one.q !== text)].slice(0, 20); localStorage.setItem(SAVED, JSON.stringify(next)); setSaved(next); };
+  const plotted = answer ? series(answer.records) : null;
+  const columns = answer?.records.length ? Object.keys(answer.records[0]) : [];
+  return html`<div class="card">
+      <form onSubmit=${submit("get")}><label class="wide">Get<input name="q" list="keys" placeholder="robot/**?_time=[now(-1m)..]" defaultValue=${kind === "get" ? text : ""} spellcheck="false" /></label><button class="main">Get</button></form>
+      <datalist id="keys">${[...keys.keys.keys()].slice(0, 500).map((key) => html`<option value=${key}></option>`)}</datalist>
+      <form onSubmit=${submit("sql")}><label class="wide">SQL<textarea name="q" rows="3" spellcheck="false" placeholder="SELECT key, count(*) AS n FROM samples GROUP BY key" defaultValue=${kind === "sql" ? text : ""} onKeyDown=${(e) => e.key === "Enter" && (e.ctrlKey || e.metaKey) && e.target.form.requestSubmit()}></textarea></label><button class="main">Run</button></form>
+      ${tables.length > 0 && html`<p class="dim">Tables: ${tables.map((row) => html`<code title=${brief(row)}>${row.key.split("/").pop()}</code> `)}</p>`}
+      ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<a href=${"#/ask?" + new URLSearchParams(one)}>${one.q.slice(0, 60)}</a> `)}</p>`}
+    </div>
+    <div class="card" style="margin-top:.8rem" aria-live="polite">
+      ${busy ? html`<p>asking…</p>` : why ? html`<p class="bad" role="alert">${why}</p>` : !answer ? html`<p class="dim">Answers come here. The address of this page is the question: share it.</p>` : html`
+        <p id="answer"><b>${answer.records.length}</b> rows in ${answer.ms.toFixed(0)} ms${answer.truncated ? html`, <span class="hot">cut: ${answer.truncated}</span>` : ""}${answer.proof ? (answer.proof.complete === false ? html`, <span class="bad">incomplete</span>` : html`, <span class="good">complete</span>`) : ""}
+          <button type="button" onClick=${save}>Save</button>
+          ${answer.link && ["csv", "jsonl", "arrow", "parquet"].map((form) => html` <a href=${answer.link + form} download>${form}</a>`)}</p>
+        ${plotted && html`<${Chart} series=${plotted} />`}
+        <table><thead><tr>${columns.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>${answer.records.slice(0, 1000).map((r) => html`<tr>${columns.map((name) => html`<td>${typeof r[name] === "object" && r[name] !== null ? JSON.stringify(r[name]) : String(r[name] ?? "")}</td>`)}</tr>`)}</tbody></table>`}
+    </div>`;
+}

@@ -1,0 +1,44 @@
+// Time: the tree as it was at an instant.
+import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import * as bus from "./bus.js";
+import { brief, timeOf } from "./decode.js";
+
+const SPANS = { "1 minute": 60, "10 minutes": 600, "1 hour": 3600, "1 day": 86400 };
+
+/** The newest value of each key at an instant: by the lake, else by what journals remember. */
+async function past(key, instant, span) {
+  const iso = new Date(instant).toISOString();
+  const asof = await bus.get(key, `_asof=${iso}`).catch(() => ({ rows: [] }));
+  const good = asof.rows.filter((row) => row.key !== "ERROR");
+  // Who does not know `_asof` answers with values of now: then none may be later than asked for.
+  if (good.length && good.every((row) => (timeOf(row.timestamp) ?? Infinity) <= instant + 1)) return { rows: good, by: "the lake" };
+  const from = new Date(instant - span * 1000).toISOString();
+  const { rows, truncated } = await bus.get(key, `_time=[${from}..${iso}]`);
+  const newest = new Map();
+  for (const row of rows) { const t = timeOf(row.timestamp) ?? 0; if (row.key !== "ERROR" && t >= (newest.get(row.key)?.t ?? 0)) newest.set(row.key, { ...row, t }); }
+  return { rows: [...newest.values()], by: "what was recorded", truncated };
+}
+
+export function Time({ route, go }) {
+  const span = Number(route.get("span") || 600), key = route.get("key") || "**";
+  const [end, setEnd] = useState(Date.now());
+  const at = Number(route.get("at") || end);
+  const [found, setFound] = useState(null), [why, setWhy] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => past(key, at, span).then((one) => { setFound(one); setWhy(""); }).catch((error) => setWhy(error.message)), 120);
+    return () => clearTimeout(timer);
+  }, [key, at, span]);
+  const set = (more) => go("time", { key, span: String(span), at: String(at), ...more });
+  const iso = new Date(at).toISOString();
+  return html`<div class="card">
+      <form onSubmit=${(e) => { e.preventDefault(); set({ key: new FormData(e.target).get("key") }); }}>
+        <label class="wide">Keys<input name="key" defaultValue=${key} /></label>
+        <label>Span<select value=${String(span)} onChange=${(e) => set({ span: e.target.value })}>${Object.entries(SPANS).map(([name, s]) => html`<option value=${s}>${name}</option>`)}</select></label>
+        <button class="main">Look</button><button type="button" onClick=${() => { const now = Date.now(); setEnd(now); set({ at: String(now) }); }}>Now</button></form>
+      <label>The instant: <output id="instant">${iso}</output><input type="range" id="slider" min=${end - span * 1000} max=${end} step=${Math.max(1, span)} value=${at} onInput=${(e) => set({ at: e.target.value })} /></label>
+      <p class="dim">Replay from here: <code>zenlake replay '${key}' --from ${iso} --prefix replay</code></p></div>
+    <div class="card" style="margin-top:.8rem">
+      ${why ? html`<p class="bad" role="alert">${why}</p>` : !found ? html`<p>looking…</p>` : found.rows.length === 0 ? html`<p>Nothing is remembered of that time. <code>zenlake up</code> records all that is published; a storage with <code>history: "all"</code> does too.</p>` : html`
+      <p role="status">${found.rows.length} keys as they were, by ${found.by}${found.truncated ? html`, <span class="hot">cut: ${found.truncated}</span>` : ""}</p>
+      <table id="past"><thead><tr><th>key</th><th>value</th><th>since</th></tr></thead><tbody>${found.rows.sort((a, b) => a.key.localeCompare(b.key)).slice(0, 1000).map((row) => html`<tr><td>${row.key}</td><td>${brief(row)}</td><td>${row.timestamp ? new Date(timeOf(row.timestamp)).toISOString() : ""}</td></tr>`)}</tbody></table>`}</div>`;
+}

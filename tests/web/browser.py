@@ -1,0 +1,107 @@
+"""Debian's Chromium and its driver, installed by apt where we may."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--window-size=1280,800", "--disable-dev-shm-usage",
+)  # fmt: skip
+
+
+def _needed() -> tuple[str, str]:
+    for _ in range(2):
+        browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+        if browser is not None and driver is not None:
+            return browser, driver
+        if os.getuid() != 0 or shutil.which("apt-get") is None:
+            break
+        subprocess.run(["apt-get", "update", "-qq"], timeout=120, check=False)
+        subprocess.run(
+            ["apt-get", "install", "-y", "-qq", "chromium", "chromium-driver"],
+            timeout=400, check=False, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    pytest.fail("Chromium is missing: apt-get install chromium chromium-driver")
+
+
+def start(profile: Path) -> webdriver.Chrome:
+    """A browser with a profile of its own."""
+    browser, driver = _needed()
+    options = Options()
+    options.binary_location = browser
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(driver))
+    found.set_script_timeout(30)
+    return found
+
+
+class Browser:
+    """A page, and what a person does with it."""
+
+    def __init__(self, driver: webdriver.Chrome) -> None:
+        self.driver = driver
+
+    def open(self, url: str) -> None:
+        self.driver.get("about:blank")
+        self.driver.get(url)
+
+    def js(self, code: str, *arguments: object) -> Any:
+        return self.driver.execute_script(code, *arguments)
+
+    def text(self) -> str:
+        return str(self.js("return document.body.innerText"))
+
+    def until(self, holds: Callable[[], object], what: str, seconds: float = 20.0) -> float:
+        """Wait until something holds, and say how long it took."""
+        began = time.monotonic()
+        while not holds():
+            took = time.monotonic() - began
+            assert took < seconds, f"{what} within {seconds} s; the page shows:\n{self.text()}"
+            time.sleep(0.01)
+        return time.monotonic() - began
+
+    def shows(self, text: str, seconds: float = 20.0) -> float:
+        return self.until(lambda: text in self.text(), f"'{text}' was not shown", seconds)
+
+    def click(self, text: str) -> None:
+        """Click the button or link with this very text."""
+        self.until(lambda: self.js(CLICK, text), f"there is no '{text}' to click")
+
+    def fill(self, selector: str, text: str) -> None:
+        self.js(FILL, selector, text)
+
+    def picture(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.driver.save_screenshot(str(path))
+
+    def errors(self) -> list[str]:
+        logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        return [one["message"] for one in logged if one["level"] == "SEVERE"]
+
+
+CLICK = """
+const found = [...document.querySelectorAll('button, a, summary')]
+  .find((one) => (one.querySelector('.name') ?? one).textContent.trim() === arguments[0]);
+if (found) found.click();
+return Boolean(found);
+"""
+FILL = """
+const found = document.querySelector(arguments[0]);
+found.value = arguments[1];
+found.dispatchEvent(new Event('input', { bubbles: true }));
+"""
