@@ -59,4 +59,5 @@ def settings(folder: Path) -> dict[str, Any]:
     }
     for name, text in files.items():
         (folder / name).write_bytes(text)
+        (folder / name).chmod(0o600)
     return {f"transport/link/tls/{name}": str(folder / name) for name in files}

@@ -317,7 +317,9 @@ def test_journals_of_a_file_are_recorded_beside_the_one_of_the_folder(tmp_path: 
     file.write_text('{journals: [{name: "other", dir: "/elsewhere", key_exprs: ["a/**"]}]}')
     other, options = told_to_the_router("-c", str(file), folder=tmp_path)
     assert other["name"] == "other"
-    assert options == ["-c", str(file)]
+    assert options == ["-c", str(file), "-l", "tcp/127.0.0.1:7447"]
+    file.write_text('{listen: {endpoints: ["tcp/0.0.0.0:7"]}}')
+    assert told_to_the_router("-c", str(file), folder=tmp_path)[1] == ["-c", str(file)]
 
 
 def test_without_a_word_the_journal_has_a_share_of_the_disk_and_absolute_paths(
@@ -331,4 +333,4 @@ def test_without_a_word_the_journal_has_a_share_of_the_disk_and_absolute_paths(
     assert journal["hold_bytes"] <= journal["retain_bytes"]
     assert journal["segment_bytes"] <= journal["retain_bytes"] / 16
     assert journal["dir"] == str(tmp_path / "data" / "journal")
-    assert options == []
+    assert options == ["-l", "tcp/127.0.0.1:7447"]  # nobody else may connect

@@ -97,6 +97,7 @@ def test_a_place_that_is_taken_is_named() -> None:
 def test_a_wrong_password_is_refused_in_words(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("alice:secret\n")
+    users.chmod(0o600)
     settings = {
         "transport__auth__usrpwd__user": '"alice"',
         "transport__auth__usrpwd__password": '"guessed"',

@@ -166,6 +166,7 @@ def dictionary(tmp_path: Path) -> Plain:
     """The settings of a node that lets in those it knows."""
     path = tmp_path / "users"
     path.write_text("alice:secret\nbob:word:with:colons\n")
+    path.chmod(0o600)
     return {"transport__auth__usrpwd__dictionary_file": str(path)}
 
 
@@ -208,6 +209,7 @@ def key_pair(folder: Path, name: str) -> Plain:
             serialization.NoEncryption(),
         )
     )
+    private.chmod(0o600)
     public.write_bytes(
         key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.PKCS1)
     )

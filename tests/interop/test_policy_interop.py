@@ -289,6 +289,7 @@ def test_messages_are_changed_alike(flow: str, elsewhere: Process) -> None:
 def test_users_have_rights(tmp_path: Path, elsewhere: Process) -> None:
     names = tmp_path / "users"
     names.write_text("ann:secret\nbob:hidden\n")
+    names.chmod(0o600)
     section = access_control(
         "deny",
         [

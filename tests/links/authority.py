@@ -111,6 +111,7 @@ class Authority:
         paper.certificate.write_bytes(made.public_bytes(Encoding.PEM))
         locked = BestAvailableEncryption(password) if password else NoEncryption()
         paper.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked))
+        paper.key.chmod(0o600)
         return paper
 
 

@@ -269,6 +269,7 @@ def test_an_origin_that_is_configured_may_ask(bus: zenlake.Session) -> None:
 def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     users, tokens = tmp_path / "users", tmp_path / "tokens"
     users.write_text("ada:secret\nbob:other\n")
+    users.chmod(0o600)
     token = "0123456789abcdef"
     tokens.write_text(f"# tokens\nada:{token}\n")
     rules = {

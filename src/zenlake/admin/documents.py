@@ -1,8 +1,8 @@
 """Which records of a node match a query about its admin space, and what is in them.
 
 Records that Eclipse's nodes have too match any expression that intersects their keys. Those of our
-own (`config`, `traffic`, `why`) are given only to a query that names them, so that `@/**` gives
-what it gives everywhere.
+own (`config`, `traffic`, `events`, `why`) are given only to a query that names them, so that
+`@/**` gives what it gives everywhere.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from zenlake.config.load import all_keys
 from zenlake.config.problem import InvalidConfig
 from zenlake.keys import Parameters
 from zenlake.keys.matching import intersects
+from zenlake.node.incidents import KINDS
 from zenlake.node.inspection import view
 from zenlake.node.inspection.metrics import MetricSelection, Row, openmetrics
 from zenlake.node.inspection.why import why
@@ -83,6 +84,8 @@ def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator
         yield from _config(above, asked, facts.config)
     if "traffic" in names and intersects(asked, f"{above}/traffic"):
         yield _traffic(node, f"{above}/traffic", wanted)
+    if "events" in names:
+        yield from _events(node, above, asked)
     if "why" in names:
         yield from _why(node, above, asked)
 
@@ -140,6 +143,17 @@ def _traffic(node: Node, key: str, parameters: Parameters) -> Document:
     limit = min(int(rows), MOST_ROWS) if rows.isdecimal() else ROWS
     among = parameters.get("key") or "**"
     return json_document(key, view.traffic(node, lambda other: intersects(among, other), limit))
+
+
+def _events(node: Node, above: str, asked: str) -> Iterator[Document]:
+    """What happened that an operator should know of, the newest first; all, and by kind."""
+    newest = [event.plain(node.now) for event in node.incidents.newest()]
+    if intersects(asked, f"{above}/events"):
+        yield json_document(f"{above}/events", newest)
+    for kind in KINDS:
+        if intersects(asked, f"{above}/events/{kind}"):
+            chosen = [event for event in newest if event["kind"] == kind]
+            yield json_document(f"{above}/events/{kind}", chosen)
 
 
 def _why(node: Node, above: str, asked: str) -> Iterator[Document]:

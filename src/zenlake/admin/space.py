@@ -14,18 +14,18 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from zenlake.admin.documents import Document, Facts, documents, json_document
-from zenlake.admin.loopback import stays_within
 from zenlake.admin.reload import try_change
 from zenlake.api.options import encoding_parts
 from zenlake.engine.services import service_metrics
 from zenlake.errors import ZError
 from zenlake.keys import intersects
 from zenlake.node.entities import IncomingQuery, QuerySink, SampleSink
+from zenlake.node.incidents import DENIED
 from zenlake.node.inspection import view
 from zenlake.node.node import Node
 from zenlake.node.sample import Sample
 from zenlake.routing.regions import LOCAL
-from zenlake.values import SampleKind
+from zenlake.values import SampleKind, ZenohId
 from zenlake.wire.codec_zenoh import Put, Reply
 
 if TYPE_CHECKING:
@@ -90,6 +90,17 @@ class AdminSpace:
             self.refuse("busy")
         else:
             self._waiting.put(sample)
+
+    def takes_changes_of(self, zid: bytes) -> bool:
+        """Whether a neighbour may change anything: the rule for links is that for questions."""
+        if self._permissions.links != "loopback" or view.is_within(self._runtime.node, zid):
+            return True
+        self.refuse("link")
+        node = self._runtime.node
+        reason = "changes of the configuration are taken over links within this machine alone"
+        key = f"{self._above}/config/**"
+        node.incidents.add(DENIED, node.now, peer=str(ZenohId(zid)), key=key, reason=reason)
+        return False
 
     def ended(self) -> None:
         """The node closes."""
@@ -196,13 +207,7 @@ def _bounded(found: Iterable[Document]) -> Iterable[Document]:
 def came_from_within(node: Node, query: IncomingQuery) -> bool:
     """Whether a query came from this node itself, or over a link within this machine."""
     face = query.branch.query.source
-    if face.role == LOCAL:
-        return True
-    neighbour = node.by_zid.get(face.zid)
-    # Of a session with several links it is not known which one a query took.
-    return neighbour is not None and all(
-        stays_within(link.src, link.dst) for link in view.links(neighbour)
-    )
+    return face.role == LOCAL or view.is_within(node, face.zid)
 
 
 class _Queries(QuerySink):
@@ -219,6 +224,9 @@ class _Queries(QuerySink):
 class _Changes(SampleSink):
     def __init__(self, space: AdminSpace) -> None:
         self._space = space
+
+    def hears(self, zid: bytes) -> bool:
+        return self._space.takes_changes_of(zid)
 
     def push(self, sample: Sample) -> None:
         self._space.changed(sample)

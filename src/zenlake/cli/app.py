@@ -20,6 +20,8 @@ from zenlake.cli.pages import Program, add
 COMMANDS = (
     "up",
     "status",
+    "users",
+    "certs",
     "router",
     "pub",
     "sub",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.config import Config
     from zenlake.supervise.recording import Recording
+    from zenlake.values.locator import EndPoint
 
 
 class Permissions(StrEnum):
@@ -135,6 +136,11 @@ def router(
             typer.echo(f"{config.mode} {session.zid()}")
             for place in places:
                 typer.echo(f"  listens on {place}")
+            if any(map(_is_everywhere, session._runtime.settings.listen.endpoints)):
+                note(
+                    "it listens on every interface: whoever reaches this machine may connect, and "
+                    "do what access_control does not forbid (-l tcp/127.0.0.1:7447 for nobody else)"
+                )
             for room, what in (("rest", "HTTP and the page"), ("remote", "browsers (zenoh-ts)")):
                 service = session._runtime.services.get(f"zenlake.{room}")
                 url = getattr(service, "url", "")
@@ -149,6 +155,11 @@ def router(
             from zenlake.supervise.reporting import report_until
 
             report_until(over, session, recording)
+
+
+def _is_everywhere(endpoint: EndPoint) -> bool:
+    """Whether an endpoint is on all interfaces of the machine."""
+    return any(host in str(endpoint) for host in ("/[::]:", "/0.0.0.0:", "/*:"))
 
 
 @contextmanager

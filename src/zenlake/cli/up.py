@@ -52,6 +52,7 @@ STARTER = """\
     "zenlake up --data /srv/zenlake -k 'robot/**' -l tcp/0.0.0.0:7447",
     "zenlake up --retain-size 100GB --retain-age 30d --plain",
     "zenlake up --no-lake",
+    "zenlake up --open",
 )
 def up(
     data: Annotated[
@@ -69,10 +70,18 @@ def up(
             "-l",
             "--listen",
             metavar="ENDPOINT",
-            help="Where the router listens; tcp/[::]:7447, if not said.",
+            help="Where the router listens; tcp/127.0.0.1:7447, if not said.",
             show_default=False,
         ),
     ] = None,
+    opened: Annotated[
+        bool,
+        typer.Option(
+            "--open",
+            help="Listen on every interface, for those with a certificate or a password alone: "
+            "see `zenlake certs` and `zenlake users`.",
+        ),
+    ] = False,
     connect: Annotated[
         list[str] | None,
         typer.Option(
@@ -169,8 +178,9 @@ def up(
     """Run router, recorder and lake on this machine.
 
     A part that fails is started again, and the router never stops for the lake. `zenlake status`
-    asks how it is, from another terminal or a script. Ctrl-C stops everything (exit code 130), a
-    SIGTERM too (0); when it is run again it goes on where it stopped.
+    asks how it is, from another terminal or a script. Only programs on this machine can connect,
+    unless --open, -l or the configuration says otherwise. Ctrl-C stops everything (exit code 130),
+    a SIGTERM too (0); when it is run again it goes on where it stopped.
     """
     from zenlake.supervise.voice import Manner, Voice
 
@@ -180,7 +190,7 @@ def up(
         place = _http_place(http)
         with _folder(data) as presence:
             journal = _journal(data, keys or ["**"], budget, age, fsync)
-            plan = _plan(data, journal, file, listen, connect, changes, alone)
+            plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
             plan = _with_page(plan, rest, [*(changes or ()), _read(file)])
             if lake:
                 plan = _with_lake(plan, master, conf or [])
@@ -234,17 +244,30 @@ def _plan(
     connect: list[str] | None,
     changes: list[str] | None,
     alone: bool,
+    opened: bool = False,
 ) -> Plan:
+    from zenlake.cli.opening import LOOPBACK, opening
     from zenlake.supervise.household import Plan
 
     journals = [journal]
     options: list[str] = []
+    elsewhere = any(one.startswith("listen/") for one in changes or ())
     if file is not None:
         from zenlake.config import Config
 
         options += ["-c", str(file.resolve())]
         # The journals of the file are recorded beside the one that is always there.
-        journals += json.loads(Config.from_file(file).get_json("journals") or "[]")
+        theirs = Config.from_file(file)
+        journals += json.loads(theirs.get_json("journals") or "[]")
+        mine = Config().get_json("listen/endpoints")
+        elsewhere = elsewhere or theirs.get_json("listen/endpoints") != mine
+    quiet = False
+    if opened:
+        options += opening(data.resolve(), listen)
+        listen = None
+    elif not listen and not elsewhere:
+        listen = [LOOPBACK]
+        quiet = not (options or connect or changes or alone)
     for word, places in (("-l", listen), ("-e", connect), ("--cfg", changes)):
         options += [one for place in places or () for one in (word, place)]
     options += ["--no-multicast-scouting"] if alone else []
@@ -252,6 +275,7 @@ def _plan(
         data=data.resolve(),
         shown=str(data),
         router=["--cfg", f"journals:{json.dumps(journals)}", *options],
+        found_by_scouting=quiet,
         budget=journal["retain_bytes"],
         retain_age=journal.get("retain_age"),
     )
@@ -300,7 +324,7 @@ def _with_lake(plan: Plan, master: str, conf: list[str]) -> Plan:
     def prepare() -> None:
         starter = folder / "lake.json5"
         if not starter.exists():
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             starter.write_text(STARTER, "utf-8")
 
     arguments = ["lake", "run", "--json", "--lake", str(folder)]
@@ -316,7 +340,7 @@ def _folder(data: Path) -> Iterator[Any]:
     from zenlake.supervise.presence import Presence
 
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
         presence = Presence(data)
     except OSError as error:
         raise _unwritable(data, error) from error
@@ -384,7 +408,7 @@ def _tell_router(plan: Plan, household: Household, voice: Voice, seconds: float)
         "try": lines,
     }
     found = (
-        "Programs on this machine find it by themselves; others connect to"
+        "Programs on this machine find it by themselves, or connect to"
         if _found_by_scouting(plan)
         else "Programs connect to"
     )
@@ -392,6 +416,8 @@ def _tell_router(plan: Plan, household: Household, voice: Voice, seconds: float)
     text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
     if household.page:
         text.append(f"The page, and every key over HTTP: {household.page}")
+    if places and all(map(_stays_here, places)):
+        text.append("Nobody else can connect; --open lets users and certificates in.")
     text.append(f"All it hears is kept in {plan.shown}. In another terminal, try:")
     text += [f"  {line}" for line in lines]
     if plan.lake is not None:
@@ -421,7 +447,7 @@ def _found_by_scouting(plan: Plan) -> bool:
     Options may have changed anything, so that only a router without them is sure to be found, and
     only where there is an interface that multicast works on.
     """
-    if len(plan.router) > 2:  # more than the journal
+    if not plan.found_by_scouting:
         return False
     from zenlake.links.interfaces import interfaces
 
@@ -430,9 +456,11 @@ def _found_by_scouting(plan: Plan) -> bool:
 
 def _near(places: list[str]) -> str:
     """The place that a program on this machine takes: loopback if the router listens there."""
-    return next(
-        (place for place in places if re.search(r"/(127\.|localhost|\[::1\])", place)), places[0]
-    )
+    return next(filter(_stays_here, places), places[0])
+
+
+def _stays_here(place: str) -> bool:
+    return re.search(r"/(127\.|localhost|\[::1\])", place) is not None
 
 
 # ------------------------------------------------------------------------------------------ HTTP

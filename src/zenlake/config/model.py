@@ -69,7 +69,8 @@ class AdminPermissions:
     )
     links: Literal["loopback", "any"] = key(
         "loopback",
-        "The links over which it answers queries: those within this machine, or any.",
+        "The links over which it answers queries and takes changes: those within this machine, "
+        "or any.",
         hidden=True,
         honoured_by="zenlake.admin.space.AdminSpace",
     )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Literal
 
 from zenlake.config.declare import ByMode, key, section
 from zenlake.config.grammar import SocketAddress
 from zenlake.config.model_transport import Milliseconds
-from zenlake.config.shape import Mode, Whole
+from zenlake.config.shape import Mode, TextShape, Whole
 
 __all__ = ["GossipScouting", "MulticastScouting", "ScoutingSettings", "StrategyByTarget"]
 
 Strategy = Literal["always", "greater-zid"]
+
+
+def _network(text: str) -> str:
+    return str(ipaddress.ip_network(text))
 
 
 @section
@@ -91,6 +96,14 @@ class GossipScouting:
         ByMode(("router", "peer"), ("router", "peer"), ("router", "peer")),
         "The modes of the neighbours that are told.",
         null=True,
+        honoured_by="zenlake.engine.settings.node_settings",
+    )
+    networks: (
+        tuple[Annotated[str, TextShape("a network like 10.0.0.0/8", _network)], ...] | None
+    ) = key(
+        None,
+        "The networks in which nodes are connected to that others tell of; null: any.",
+        hidden=True,
         honoured_by="zenlake.engine.settings.node_settings",
     )
     autoconnect: tuple[Mode, ...] = key(

@@ -59,7 +59,8 @@ class JournalService:
     )
     on_full: Literal["block", "drop"] = key(
         "block",
-        "On a full disk: hold publishers up, or drop samples and count them.",
+        "When the disk is full, or takes nothing for another reason that may pass: hold "
+        "publishers up, or drop samples and count them.",
         honoured_by=_BY,
     )
     answer: bool = key(True, "Whether questions about the keys are answered.", honoured_by=_BY)

@@ -455,11 +455,30 @@ class PublicKeySettings:
 
 
 @section
+class Roles:
+    """Who may be more than a client."""
+
+    router: tuple[str, ...] | None = key(
+        None,
+        "The users and the names in certificates that may connect as routers; null: everybody.",
+        hidden=True,
+        honoured_by="zenlake.node.sessions.sessions.Sessions.admit",
+    )
+    peer: tuple[str, ...] | None = key(
+        None,
+        "The users and the names in certificates that may connect as peers; null: everybody.",
+        hidden=True,
+        honoured_by="zenlake.node.sessions.sessions.Sessions.admit",
+    )
+
+
+@section
 class Auth:
     """How neighbours prove who they are."""
 
     usrpwd: UserPassword = key(UserPassword, "Authentication by user and password.")
     pubkey: PublicKeySettings = key(PublicKeySettings, "Authentication by public key.")
+    roles: Roles = key(Roles, "Who may be more than a client.")
 
 
 @section

@@ -17,6 +17,7 @@ which are taken before the lock is released (`take_marked`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import secrets
@@ -56,6 +57,8 @@ from zenlake.links.options import shown
 from zenlake.links.registry import connect
 from zenlake.node.entities import Publication
 from zenlake.node.events import Event
+from zenlake.node.incidents import DENIED, REJECTED, Incident
+from zenlake.node.incidents import LOGIN as LOGIN_EVENT
 from zenlake.node.node import Node
 from zenlake.node.programs.matching import MatchingChanged
 from zenlake.node.sessions.connect import Attempt
@@ -179,6 +182,7 @@ class Runtime:
         node.clock = time.monotonic
         node.on_stopped = self._stopped_by_policy
         node.rejections.warn = log.warning
+        node.incidents.tell = _tell_event
         node.routes.guard = self._renew_route
         return node
 
@@ -351,6 +355,16 @@ class Runtime:
         self, face: Face | None, flow: str, reason: str, kind: str, key: str
     ) -> None:
         """The policy stopped a message; the lock may not be held."""
+        peer = "" if face is None else str(ZenohId(face.zid))
+        neighbour = None if face is None else self.node.by_zid.get(face.zid)
+        unicast = None if neighbour is None else neighbour.unicast
+        terms = None if unicast is None else unicast.terms
+        user = "" if terms is None else terms.user
+        words = f"{kind} on {flow}: {reason}"
+        with contextlib.suppress(KeyError, RuntimeError):  # two threads at once: one is enough
+            self.node.incidents.add(
+                DENIED, time.monotonic(), peer=peer, user=user, key=key, reason=words
+            )
         if log.isEnabledFor(logging.DEBUG):
             who = "a node that is opening" if face is None else ZenohId(face.zid)
             log.debug("%s %s on %s %s: %s", flow, kind, key or "no key", who, reason)
@@ -539,3 +553,10 @@ def fresh_zid() -> bytes:
         zid = secrets.token_bytes(16).rstrip(b"\0")
         if zid:
             return zid
+
+
+def _tell_event(event: Incident) -> None:
+    """Log an event; what was rejected is told by `node/rejections` already."""
+    if event.kind not in (REJECTED, LOGIN_EVENT):
+        who = f"{event.peer} {event.user}".strip() or "somebody"
+        log.warning("%s: %s %s %s", event.kind, who, event.key, event.reason)

@@ -12,6 +12,7 @@ from zenlake.config.model_connect import EndpointGroup
 from zenlake.config.model_routing import GatewayFilter
 from zenlake.config.model_transport import PublicKeySettings
 from zenlake.errors import ConfigError
+from zenlake.links.secrets import demand_secret
 from zenlake.node.settings import MODES, NodeSettings
 from zenlake.routing.policy import Policy
 from zenlake.routing.regions import RegionFilter, Subregion
@@ -100,6 +101,15 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         gossip=gossip.enabled,
         gossip_multihop=gossip.multihop,
         gossip_targets=roles(gossip.target),
+        gossip_networks=gossip.networks,
+        proven={
+            MODES[mode]: frozenset(names)
+            for mode, names in (
+                ("router", settings.transport.auth.roles.router),
+                ("peer", settings.transport.auth.roles.peer),
+            )
+            if names is not None
+        },
         autoconnect=roles(gossip.autoconnect),
         strategy=strategy if isinstance(strategy, str) else "always",
         low_latency=unicast.lowlatency,
@@ -148,7 +158,7 @@ def credentials(settings: Settings) -> Credentials:
     users: dict[bytes, bytes] | None = None
     if auth.dictionary_file:
         where = "transport/auth/usrpwd/dictionary_file"
-        users = _read(where, auth.dictionary_file, read_dictionary)
+        users = _read(where, auth.dictionary_file, read_dictionary, secret=True)
     key = _private_key(settings.transport.auth.pubkey)
     return Credentials(
         user=(auth.user or "").encode(),
@@ -165,7 +175,8 @@ def _private_key(settings: PublicKeySettings) -> PrivateKey | None:
     if settings.private_key_pem is not None:
         key = _parsed(f"{where}/private_key_pem", settings.private_key_pem, private_key)
     elif settings.private_key_file is not None:
-        key = _read(f"{where}/private_key_file", settings.private_key_file, private_key)
+        file = settings.private_key_file
+        key = _read(f"{where}/private_key_file", file, private_key, secret=True)
     else:
         return None
     if settings.public_key_pem is not None:
@@ -187,8 +198,10 @@ def _known_keys(settings: PublicKeySettings) -> frozenset[RsaKey]:
     return frozenset(_read(where, settings.known_keys_file, public_keys))
 
 
-def _read(where: str, file: str, parse: Callable[[str], T]) -> T:
+def _read(where: str, file: str, parse: Callable[[str], T], *, secret: bool = False) -> T:
     try:
+        if secret:
+            demand_secret(where, file)
         text = Path(file).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{where}: {file}: {error}") from error

@@ -21,6 +21,7 @@ from zenlake.config.model_transport import Tls
 from zenlake.errors import ConfigError, LinkError
 from zenlake.links.link import reason
 from zenlake.links.options import Side
+from zenlake.links.secrets import demand_secret
 from zenlake.values.locator import EndPoint
 
 __all__ = ["Pem", "ServerContext", "TlsCredentials", "client_context", "credentials", "tls_reason"]
@@ -225,6 +226,9 @@ def _believe(context: ssl.SSLContext, authority: Pem) -> None:
 
 
 def _show(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
+    if key.path:
+        with contextlib.suppress(OSError):  # that it is not there is said when it is read
+            demand_secret(key.what, key.path)
     with certificate.as_file() as chain, key.as_file() as secret:
         try:
             context.load_cert_chain(chain, secret, password=_no_password)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.node.brake import LoginBrake
 from zenlake.node.events import Event, Events
+from zenlake.node.incidents import Incidents
 from zenlake.node.rejections import Rejections
 from zenlake.node.settings import NodeSettings
 from zenlake.node.stamps import Timestamper
@@ -79,6 +81,11 @@ class Core(Home):
         self.rejections: Rejections = Rejections()
         #: What has happened that the edge has not been told of.
         self.happened: Events = Events()
+        #: Who guesses at passwords, and must wait.
+        self.brake: LoginBrake = LoginBrake()
+        #: What an operator should know of.
+        self.incidents: Incidents = Incidents()
+        self.rejections.incidents = self.incidents
         #: When `tick` wants to be called.
         self.deadline: float = FOREVER
         self.closing: bool = False

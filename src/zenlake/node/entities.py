@@ -40,6 +40,10 @@ def congestion(qos: int) -> int:
 class SampleSink:
     """Where a subscriber's samples go."""
 
+    def hears(self, zid: bytes) -> bool:
+        """Whether samples of a neighbour are taken at all; asked when their way is found."""
+        return True
+
     def push(self, sample: Sample) -> None:
         """One sample."""
 

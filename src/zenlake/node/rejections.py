@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.node.incidents import REJECTED, Incidents
+
 #: How many seconds pass between two lines of one reason about one host.
 PERIOD: Final = 60.0
 #: The most lines of one period, of all hosts together; and the hosts and reasons remembered.
@@ -48,13 +50,19 @@ class Rejections:
         self.counts: dict[str, int] = dict.fromkeys(REASONS, 0)
         #: Takes each line that is told.
         self.warn: Callable[[str], None] | None = None
+        #: Where they are kept for operators.
+        self.incidents: Incidents | None = None
         self._lines: dict[tuple[str, str], _Line] = {}
         self._lines_logged: int = 0
         self._since: float = -PERIOD
 
-    def add(self, reason: str, peer: str, what: str, now: float) -> None:
+    def add(self, reason: str, peer: str, what: str, now: float, user: str = "") -> None:
         """Something of `peer`, a locator, was rejected; `what` says what and why."""
         self.counts[reason] += 1
+        events = self.incidents
+        if events is not None:
+            kind = LOGIN if reason == LOGIN else REJECTED
+            events.add(kind, now, peer=host_of(peer), user=user, reason=what)
         warn = self.warn
         if warn is None:
             return

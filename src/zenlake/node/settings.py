@@ -42,6 +42,10 @@ class NodeSettings:
     gossip: bool = True
     gossip_multihop: bool = False
     gossip_targets: int = 0b011
+    #: Where nodes may be that gossip tells of; None: anywhere.
+    gossip_networks: tuple[str, ...] | None = None
+    #: By role: the users and certificate names that may have it; roles that are not here are free.
+    proven: dict[int, frozenset[str]] = field(default_factory=dict)
     autoconnect: int = 0b111
     strategy: str = "always"
     low_latency: bool = False

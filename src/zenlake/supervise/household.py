@@ -85,6 +85,8 @@ class Plan:
     lake: list[str] | None = None
     #: Makes what the lake needs before it starts; may raise `OSError`.
     prepare_lake: Callable[[], None] = lambda: None
+    #: Whether programs on this machine find the router without being told where it is.
+    found_by_scouting: bool = False
     budget: int | None = None
     retain_age: float | None = None
     #: What the router is told about its HTTP and the page.

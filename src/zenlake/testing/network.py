@@ -225,7 +225,8 @@ class Network:
             NodeSettings(
                 mode=role,
                 connect=tuple(f"sim/{other}" for other in connect),
-                locators=(f"sim/{name}",) if listen else (),
+                # As others are told: an address of the network, for no other is dialled.
+                locators=(f"tcp/{name}:1",) if listen else (),
                 **settings,
             ),
             lambda: self.random.randbytes(8),
@@ -367,6 +368,7 @@ class Network:
     def _dial(self, host: Host, endpoint: str, attempt: Any) -> None:
         """Make the connection that a node wants, or tell it why not."""
         name = endpoint.removeprefix("sim/").partition("?")[0]
+        name = name.removeprefix("tcp/").removesuffix(":1")
 
         def connect() -> None:
             target = self.hosts.get(name)

@@ -104,6 +104,8 @@ def read_dictionary(text: str) -> dict[bytes, bytes]:
             user, colon, password = line.partition(":")
             if not colon or not user:
                 raise ValueError(f"'{user}': a line is user:password")
+            if not password:
+                raise ValueError(f"user '{user}' has an empty password; give it one")
             users[user.encode()] = password.encode()
     return users
 
@@ -160,6 +162,8 @@ class AcceptorAuth:
         self.theirs: PublicKey | None = None
         #: Who it is, once known.
         self.user: str = ""
+        #: Who it says that it is.
+        self.tried: str = ""
 
     def ack(self, syn: bytes | None) -> bytes | None:
         """For InitAck; raises if the initiator has no credentials and needs some."""
@@ -208,10 +212,12 @@ class AcceptorAuth:
         r = Reader(shown)
         user = r.take(r.vle(0xFFFF))
         shown_proof = r.take(r.vle(0xFFFF))
+        self.tried = user[:64].decode("utf-8", "replace")
         password = self.credentials.users.get(user)
         # Computed for unknown users too, so that time does not tell who exists.
         expected = proof(self.nonce, b"" if password is None else password)
-        if not hmac.compare_digest(expected, shown_proof) or password is None:
+        # An empty password is none: nobody is let in by it, whatever a file says.
+        if not hmac.compare_digest(expected, shown_proof) or not password:
             raise HandshakeError(f"user or password is wrong (user {user[:64]!r})", GENERIC, LOGIN)
         self.user = user.decode("utf-8", "replace")
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from zenlake.clock.zid import ZenohId
 from zenlake.engine.claims import JOURNAL, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
@@ -36,7 +37,10 @@ from zenlake.journal.serving.latest import COLUMNS
 from zenlake.journal.serving.parts import ARROW, chunks, stream_of
 from zenlake.journal.serving.request import RowRequest
 from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.node.incidents import DENIED
 from zenlake.node.inspection import view
+from zenlake.node.inspection.view import is_within
+from zenlake.routing.resources import TOKEN
 from zenlake.values import Encoding
 
 if TYPE_CHECKING:
@@ -188,7 +192,26 @@ class JournalReplies:
         self._watermark.undeclare()
 
     def _lake_changed(self, token: Sample) -> None:
-        self._lake = token.kind.name == "PUT"
+        self._lake = token.kind.name == "PUT" and self._claimed_here(str(token.key_expr))
+
+    def _claimed_here(self, key: str) -> bool:
+        """Whether a token was declared on this machine: anybody's word would silence us."""
+        runtime = self._session._runtime
+        with runtime.locked() as node:
+            holders = node.tables.holders(TOKEN, key, node.face)
+            if any(is_within(node, face.zid) for face in holders):
+                return True
+            if not holders:
+                return True  # this very node declared it
+            node.incidents.add(
+                DENIED,
+                node.now,
+                peer=", ".join(str(ZenohId(face.zid)) for face in holders[:3]),
+                key=key,
+                reason="a lake is believed only over links within this machine",
+            )
+        log.warning("a lake that is not on this machine claims %s: it is not believed", key)
+        return False
 
     # ------------------------------------------------------------------------------ questions
 

@@ -56,6 +56,12 @@ REJECTED = Metric(
     "(any other disagreement), protocol (an open session broke it), pending (too many at once).",
     ("reason",),
 )
+EVENTS = Metric(
+    "events",
+    "counter",
+    "What happened that an operator should know of, by kind: denied, rejected, login, limit, slow.",
+    ("kind",),
+)
 LINKS = Metric("links_opened", "gauge", "Links of sessions that are open.", ("protocol",))
 RESOURCES = Metric(
     "resources_declared",
@@ -141,7 +147,7 @@ STORAGE_FAILURES = Metric(
     "storage_failures", "counter", "Writes that a volume refused; they are tried again.", STORAGE
 )
 REPLICATION_EVENTS = Metric(
-    "replication_events", "gauge", "Events in the replication log of a storage.", STORAGE
+    "replication_events", "gauge", "Incidents in the replication log of a storage.", STORAGE
 )
 REPLICATION_DIFFERENCES = Metric(
     "replication_differences", "counter", "Digests of others that had what it lacked.", STORAGE
@@ -198,8 +204,9 @@ WEB_METRICS = (
 )  # fmt: skip
 
 METRICS = (
-    BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, REJECTED, LINKS, RESOURCES, QUERIES,
-    REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES, RX_LANE_BYTES,
+    BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, REJECTED, EVENTS, LINKS, RESOURCES,
+    QUERIES, REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES,
+    RX_LANE_BYTES,
     TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES, RX_FILTER,
     RX_FILTER_BYTES, *STORAGE_METRICS, *WEB_METRICS,
 )  # fmt: skip
@@ -287,6 +294,8 @@ def _node(node: Node) -> Iterator[Row]:
     yield TRANSPORTS, {}, len(sessions(node))
     yield TRANSPORTS_PAST, {}, node.sessions.past.many
     yield UNOPENED, {}, node.sessions.past.unopened
+    for event, happened in node.incidents.counts.items():
+        yield EVENTS, {"kind": event}, happened
     for reason, rejected in node.rejections.counts.items():
         yield REJECTED, {"reason": reason}, rejected
     links: dict[str, int] = {}

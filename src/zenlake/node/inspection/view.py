@@ -30,6 +30,7 @@ from zenlake.routing.regions import (
 )
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER, TOKEN
 from zenlake.routing.trees import DEFAULT_WEIGHT, effective_weight
+from zenlake.values.loopback import stays_within
 
 #: What is declared, by the word for it; and what is shown to exist by interests.
 DECLARED = {"subscriber": SUBSCRIBER, "queryable": QUERYABLE, "token": TOKEN}
@@ -91,6 +92,15 @@ def sessions(node: Node) -> list[Neighbour]:
 def links(neighbour: Neighbour) -> list[Neighbour]:
     """All links of a session, each a neighbour by itself."""
     return neighbour.links or [neighbour]
+
+
+def is_within(node: Node, zid: bytes) -> bool:
+    """Whether a neighbour is connected over links within this machine alone."""
+    neighbour = node.by_zid.get(zid)
+    # Of a session with several links it is not known which one a question took.
+    return neighbour is not None and all(
+        stays_within(link.src, link.dst) for link in links(neighbour)
+    )
 
 
 def session(node: Node, neighbour: Neighbour, stats: bool = False) -> Plain:

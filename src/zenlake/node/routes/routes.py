@@ -94,7 +94,7 @@ class Routes(PublicationRoutes):
             sink = subscriber.sink
             if isinstance(sink, FrameSink):
                 inbound.frames.append(sink)
-            else:
+            elif face is None or sink.hears(face.zid):
                 inbound.subscribers.append(subscriber)
         root = b""
         if face is not None:

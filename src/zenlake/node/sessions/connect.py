@@ -19,6 +19,11 @@ from typing import Final
 AT_ONCE: Final = 0.01
 SOON: Final = 0.1
 
+#: Connections to nodes that others told of: at once, a second, and under way.
+DIALS: Final = 1024.0
+DIALS_A_SECOND: Final = 16.0
+MOST_UNDER_WAY: Final = 128
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -29,6 +34,7 @@ class Attempt:
     expected: bytes = b""  # the id that must answer there (empty: any)
     discovered: bool = False  # found by scouting or gossip, not configured
     others: tuple[str, ...] = ()  # where else it may be found
+    open: bool = False  # its session is open
 
 
 @dataclass(slots=True)
@@ -58,6 +64,9 @@ class ConnectPlan:
     next_id: int = 1
     next_endpoint: int = 0
     stopped: bool = False
+    dials: float = 1024.0  # connections to nodes that were found that may be begun now
+    dialled_at: float = 0.0
+    not_dialled: int = 0  # nodes that were found and not connected to, for these bounds
 
     def configure(self, texts: tuple[str, ...], now: float) -> None:
         """Take the configured endpoints, all due at once."""
@@ -108,12 +117,23 @@ class ConnectPlan:
                 started.append(attempt)
         return started
 
-    def find(self, locators: tuple[str, ...], expected: bytes) -> Attempt | None:
-        """A connection to a node that was found, unless a client has one already."""
+    def find(self, locators: tuple[str, ...], expected: bytes, now: float = 0.0) -> Attempt | None:
+        """A connection to a node that was found, unless a client has one already.
+
+        Others decide how many are found, so that connections to these are bounded: so many under
+        way, and so many a second.
+        """
+        self.dials = min(DIALS, self.dials + max(0.0, now - self.dialled_at) * DIALS_A_SECOND)
+        self.dialled_at = max(now, self.dialled_at)
+        under_way = sum(1 for a in self.attempts.values() if a.discovered and not a.open)
+        if self.dials < 1.0 or under_way >= MOST_UNDER_WAY:
+            self.not_dialled += 1
+            return None
         if self.stopped or (self.single and (self.attempts or self.endpoints)):
             return None
         if any(a.expected == expected for a in self.attempts.values()):
             return None
+        self.dials -= 1.0
         attempt = self._attempt(locators[0], expected, True)
         attempt.others = locators[1:]
         return attempt
@@ -126,6 +146,9 @@ class ConnectPlan:
 
     def opened(self, id: int) -> None:
         """The session is open: a later failure starts the periods anew."""
+        attempt = self.attempts.get(id)
+        if attempt is not None:
+            attempt.open = True
         for endpoint in self.endpoints:
             if endpoint.attempt == id:
                 endpoint.period = 0.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from zenlake.errors import ClosedError, HandshakeError, RemoteError
 from zenlake.node.core import Core
 from zenlake.node.programs.local import Local
-from zenlake.node.rejections import KEY, PENDING, PROTOCOL, UNDECODABLE
+from zenlake.node.rejections import KEY, LOGIN, PENDING, PROTOCOL, UNDECODABLE, host_of
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sessions.connect import Attempt, ConnectPlan
 from zenlake.node.sessions.counts import ClosedSessionCounts
@@ -39,6 +39,7 @@ from zenlake.routing.regions import (
     place,
 )
 from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
+from zenlake.scouting.believed import believed
 from zenlake.transport.handshake import (
     CONNECTION_TO_SELF,
     INVALID,
@@ -53,6 +54,7 @@ from zenlake.transport.outbox import Outbox
 from zenlake.transport.rsa import PrivateKey
 from zenlake.transport.unicast import Unicast
 from zenlake.values.locator import EndPoint
+from zenlake.values.loopback import stays_within
 from zenlake.values.qos import QOS_CONTROL
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Oam
@@ -100,6 +102,8 @@ class Sessions(SessionOwner):
         )
         #: Discovered nodes to connect to, and when (gossip waits a moment, so that not all jump).
         self.discovered: list[tuple[float, tuple[str, ...], bytes]] = []
+        #: Locators that neighbours told and that are not dialled for anybody's word.
+        self.passed_over: int = 0
         #: Connections to discovered nodes that the edge should make now.
         self.started: list[Attempt] = []
 
@@ -149,6 +153,11 @@ class Sessions(SessionOwner):
 
     def may_accept(self, peer: str) -> bool:
         """Whether one more stranger, connected from `peer`, may begin to open a session."""
+        wait = self.node.brake.wait(host_of(peer), self.node.moment())
+        if wait > 0.0:
+            what = f"not let in: too many logins failed; again in {wait:.0f} s"
+            self.node.rejections.add(LOGIN, peer, what, self.node.moment())
+            return False
         pending = 0
         for neighbour in self.neighbours:
             if not neighbour.attempt and neighbour.face is None:
@@ -168,6 +177,8 @@ class Sessions(SessionOwner):
             return CONNECTION_TO_SELF
         if node.closing:
             return INVALID
+        if not neighbour.attempt:
+            self._check_proof(neighbour, terms)
         if terms.assigned != NOT_YET:
             self._place_of(neighbour, terms)  # which raises if there is none
         first = self.by_zid.get(terms.zid)
@@ -184,6 +195,30 @@ class Sessions(SessionOwner):
         if len(self.by_zid) >= node.settings.max_sessions:
             return INVALID
         return -1
+
+    def _check_proof(self, neighbour: Neighbour, terms: Terms) -> None:
+        """Refuse who guessed too often, and who claims a role that it has not proven."""
+        node = self.node
+        host = host_of(neighbour.dst)
+        if node.settings.credentials.users is not None:
+            wait = node.brake.wait(host, node.moment(), terms.user)
+            if wait > 0.0:
+                raise HandshakeError(
+                    f"user '{terms.user[:64]}' must wait {wait:.0f} s: too many logins failed",
+                    INVALID,
+                    LOGIN,
+                )
+            node.brake.succeeded(host, terms.user)
+        demanded = node.settings.proven.get(terms.whatami)
+        if demanded is not None:
+            shown = {terms.user, *neighbour.identity().certificates}
+            if not demanded & shown:
+                raise HandshakeError(
+                    "it claims a role that only those named in transport/auth/roles may have, and "
+                    "showed neither the user nor the certificate of one of them",
+                    INVALID,
+                    LOGIN,
+                )
 
     def _claim_of(self, neighbour: Neighbour, terms: Terms) -> int:
         """Where this node's own list puts a neighbour."""
@@ -352,7 +387,12 @@ class Sessions(SessionOwner):
             reason = UNDECODABLE
             if isinstance(error, HandshakeError):
                 reason = error.about
-            node.rejections.add(reason, neighbour.dst, f"no session: {error}", now)
+            user = ""
+            if reason == LOGIN:
+                acceptor = None if unicast is None else unicast.acceptor
+                user = "" if acceptor is None else acceptor.auth.tried
+                node.brake.failed(host_of(neighbour.dst), user, now)
+            node.rejections.add(reason, neighbour.dst, f"no session: {error}", now, user)
 
     # ------------------------------------------------------------------------- other nodes, groups
 
@@ -361,12 +401,16 @@ class Sessions(SessionOwner):
         face = neighbour.face
         if face is None:
             return
+        within = stays_within(neighbour.src, neighbour.dst)
         discovered = self.topology.heard(face, message)
         if discovered:
             self.node.happened.add(NodesDiscovered(neighbour, discovered))
         for known in discovered:
             delay = gossip_delay(self.node.random())
-            self.discover(known.zid, known.role, list(known.locators), self.gossip_connect, delay)
+            told = believed(known.locators, within, self.node.settings.gossip_networks)
+            self.passed_over += len(known.locators) - len(told)
+            if told:
+                self.discover(known.zid, known.role, told, self.gossip_connect, delay)
         self.node.wake_by(self.topology.deadline())
 
     def discover(
@@ -389,7 +433,7 @@ class Sessions(SessionOwner):
             for _, locators, zid in due:
                 if zid in self.by_zid or self.node.closing:
                     continue
-                attempt = self.plan.find(locators, zid)
+                attempt = self.plan.find(locators, zid, now)
                 if attempt is not None:
                     self.started.append(attempt)
         return min([item[0] for item in self.discovered], default=float("inf"))

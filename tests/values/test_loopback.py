@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zenlake.admin.loopback import stays_within
+from zenlake.values.loopback import stays_within
 
 
 @pytest.mark.parametrize(
