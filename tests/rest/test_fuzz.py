@@ -1,0 +1,59 @@
+"""Requests that nobody would write, made from our own description and from nothing at all."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import zenlake
+from tests.rest.conftest import plugins, router, url_of
+from zenlake.rest.openapi import document
+
+SEARCHED = settings(
+    max_examples=min(hypothesis.settings().max_examples, 2000) // 4,
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
+
+
+SCHEMA = schemathesis.openapi.from_dict(document())
+OPERATIONS: list[Any] = [found.ok() for found in SCHEMA.get_all_operations()]  # type: ignore[union-attr]
+CASES = st.one_of([operation.as_strategy() for operation in OPERATIONS])
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[str]:
+    with router(plugins(timeout=0.2)) as bus:
+        yield url_of(bus)
+
+
+@SEARCHED
+@given(CASES)
+def test_what_the_description_allows_is_answered_as_it_says(quick: str, case: Any) -> None:
+    answer = case.call(base_url=quick)
+    known = case.operation.definition.raw["responses"]
+    assert str(answer.status_code) in known, (answer.status_code, answer.text)
+    if answer.status_code == 200 and "application/json" in answer.headers.get("content-type", [""]):
+        assert answer.json() is not None
+    assert answer.status_code != 500, answer.text
+
+
+@SEARCHED
+@given(st.binary(max_size=200))
+def test_whatever_bytes_come_the_node_goes_on(bus: zenlake.Session, data: bytes) -> None:
+    host, _, port = url_of(bus).removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as link:
+        link.sendall(b"GET /" + data + b" HTTP/1.1\r\nHost: localhost\r\nX: " + data + b"\r\n\r\n")
+        link.shutdown(socket.SHUT_WR)
+        while link.recv(1 << 16):
+            pass
+    with httpx.Client(trust_env=False) as web:
+        assert web.get(f"{url_of(bus)}/health").status_code == 200
