@@ -190,7 +190,8 @@ def test_questions_have_addresses_tables_and_charts(
         assert query.payload is not None
         rows = [{"time": f"2026-01-01T00:00:0{n}Z", "avg": n * 1.5} for n in range(9)]
         if "FROM nothing" in query.payload.to_string():
-            query.reply_err("there is no table 'nothing'", encoding="text/plain")
+            why = json.dumps({"error": "there is no table 'nothing'"})
+            query.reply_err(why, encoding="application/json")
         else:
             query.reply("@lake/sql", json.dumps(rows), encoding="application/json")
 
@@ -198,7 +199,18 @@ def test_questions_have_addresses_tables_and_charts(
     driver.shows("2 rows in")
     driver.open(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+1")
     driver.shows("No lake answers here")
-    with bus.declare_queryable("@lake/sql", answer):
+    facts = json.dumps({"columns": [{"name": "battery", "type": "double"}]})
+
+    def describe(query: zenlake.Query) -> None:
+        query.reply("@lake/tables/state", facts, encoding="application/json")
+
+    with (
+        bus.declare_queryable("@lake/sql", answer),
+        bus.declare_queryable("@lake/tables/**", describe),
+    ):
+        driver.open(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+2")
+        driver.click("state")
+        driver.shows("battery")
         driver.fill("textarea", "SELECT time, avg(battery) AS avg FROM state GROUP BY time")
         driver.click("Run")
         driver.shows("9 rows in")

@@ -34,7 +34,7 @@ async function run(kind, text) {
   const answer = await bus.get("@lake/sql", "_as=json;_proof=true", text);
   if (!answer.rows.length) throw new Error("No lake answers here. `zenlake up` starts one; this node has none that answers SQL.");
   const failed = answer.rows.find((row) => row.key === "ERROR");
-  if (failed) throw new Error(brief(failed));
+  if (failed) { const found = decode(failed); throw new Error(found.value?.error ?? brief(failed)); }
   let records = [], proof = null;
   for (const row of answer.rows) {
     const found = decode(row);
@@ -45,6 +45,15 @@ async function run(kind, text) {
     else if (value && typeof value === "object") records.push(value);
   }
   return { ...answer, records, proof };
+}
+
+/** A table, and its columns when it is opened; a click writes a name into the question. */
+function Table({ row }) {
+  const [open, setOpen] = useState(false);
+  const name = row.key.split("/").pop(), facts = decode(row).value ?? {};
+  const columns = Array.isArray(facts.columns) ? facts.columns.map((one) => one.name ?? one[0] ?? String(one)) : Object.keys(facts.columns ?? {});
+  const write = (word) => { const box = document.querySelector("textarea[name=q]"); box.setRangeText(word, box.selectionStart, box.selectionEnd, "end"); box.focus(); };
+  return html`<button type="button" onClick=${() => { write(name); setOpen(true); }}>${name}</button>${open && columns.map((one) => html` <button type="button" class="number" onClick=${() => write(one)}>${one}</button>`)}`;
 }
 
 export function Ask({ keys, route, go }) {
@@ -65,7 +74,7 @@ export function Ask({ keys, route, go }) {
       <form onSubmit=${submit("get")}><label class="wide">Get<input name="q" list="keys" placeholder="robot/**?_time=[now(-1m)..]" defaultValue=${kind === "get" ? text : ""} spellcheck="false" /></label><button class="main">Get</button></form>
       <datalist id="keys">${[...keys.keys.keys()].slice(0, 500).map((key) => html`<option value=${key}></option>`)}</datalist>
       <form onSubmit=${submit("sql")}><label class="wide">SQL<textarea name="q" rows="3" spellcheck="false" placeholder="SELECT key, count(*) AS n FROM samples GROUP BY key" defaultValue=${kind === "sql" ? text : ""} onKeyDown=${(e) => e.key === "Enter" && (e.ctrlKey || e.metaKey) && e.target.form.requestSubmit()}></textarea></label><button class="main">Run</button></form>
-      ${tables.length > 0 && html`<p class="dim">Tables: ${tables.map((row) => html`<code title=${brief(row)}>${row.key.split("/").pop()}</code> `)}</p>`}
+      ${tables.length > 0 && html`<p class="dim">Tables and columns, to be clicked: ${tables.map((row) => html`<${Table} row=${row} /> `)}</p>`}
       ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<a href=${"#/ask?" + new URLSearchParams(one)}>${one.q.slice(0, 60)}</a> `)}</p>`}
     </div>
     <div class="card" style="margin-top:.8rem" aria-live="polite">
