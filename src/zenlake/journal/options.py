@@ -1,4 +1,4 @@
-"""What a recorder is told: which keys, where to, and what to answer."""
+"""What a recorder is told: which keys, where to, and what to reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Options", "checked_name", "distinct"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to record, where to, and what to answer."""
+    """What to record, where to, and what to reply."""
 
     key_exprs: tuple[str, ...]
     path: str
@@ -28,9 +28,9 @@ class Options:
     #: How much more is kept for readers that have not read it; None: nothing.
     hold_bytes: int | None = None
     on_full: Literal["block", "drop"] = "block"
-    #: Whether to answer for the keys that are recorded.
+    #: Whether to reply for the keys that are recorded.
     answer: bool = True
-    #: Whether to answer questions about the past of these keys.
+    #: Whether to reply to queries about the past of these keys.
     answer_time: bool = True
     #: Whether to tell others that no one need be asked beside.
     complete: bool = False
@@ -56,8 +56,10 @@ def distinct(exprs: tuple[str, ...]) -> list[str]:
     """Key expressions without those that another one includes: each key is recorded once."""
     if not exprs:
         raise LocalError("nothing to record: name at least one key expression, such as 'robot/**'")
-    found: list[str] = []
+    distinct_exprs: list[str] = []
     for expr in dict.fromkeys(str(KeyExpr.of(expr)) for expr in exprs):
-        if not any(includes(other, expr) for other in found):
-            found = [other for other in found if not includes(expr, other)] + [expr]
-    return found
+        if not any(includes(other, expr) for other in distinct_exprs):
+            distinct_exprs = [other for other in distinct_exprs if not includes(expr, other)] + [
+                expr
+            ]
+    return distinct_exprs

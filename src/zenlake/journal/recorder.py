@@ -1,8 +1,8 @@
-"""The recorder: hears keys, writes them to a journal, keeps the ledger, answers for them.
+"""The recorder: hears keys, writes them to a journal, keeps the ledger, replies for them.
 
     session ─► columns ─► writer ─► durable watermark ─► told on the bus
        │          ├─────► ledger ─► gaps ─► healer ─► writer
-       │          └─────► latest values ─► answers
+       │          └─────► latest values ─► replies
        └─► heartbeats ─► ledger, and writer if they tell something new
 
 One thread for each key expression takes what came and hands it on; nothing here touches a sample.
@@ -69,7 +69,7 @@ WITHDRAW_AFTER: Final = 1.0
 """How long the disk may take nothing before others are asked for the keys, in seconds."""
 
 SETTLE_TIME: Final = 1.0
-"""How long a question about the past waits for the disk, in seconds."""
+"""How long a query about the past waits for the disk, in seconds."""
 
 
 class Recorder:
@@ -283,31 +283,31 @@ class Recorder:
 
     def _hear_beats(self) -> None:
         try:
-            while found := self._beats.take():
+            while beats := self._beats.take():
                 # A number whose sample came before the heartbeat is not missing, nor is one that
                 # it overtook on the way: a publisher may beat while it publishes.
                 self._take_all()
-                if found := self._news_in(found):
+                if beats := self._news_in(beats):
                     self._beats.rest(GRACE)
                     self._take_all()
-                    self._heed(found)
+                    self._heed(beats)
         except Exception as error:
             self._ended("hearing heartbeats", error)
 
-    def _news_in(self, found: list[Heartbeat]) -> list[Heartbeat]:
+    def _news_in(self, beats: list[Heartbeat]) -> list[Heartbeat]:
         """The heartbeats that tell something which the rows do not."""
         count = self._writer.partitions
         with self._lock:
             return [
-                beat for beat in found if self._ledger.is_news(partition_of(beat.key, count), beat)
+                beat for beat in beats if self._ledger.is_news(partition_of(beat.key, count), beat)
             ]
 
-    def _heed(self, found: list[Heartbeat]) -> None:
+    def _heed(self, beats: list[Heartbeat]) -> None:
         """Write down what heartbeats tell that the rows do not."""
         partitions = self._writer.partitions
         opened: list[Opened] = []
         with self._order:
-            news = self._news_in(found)
+            news = self._news_in(beats)
             if not news:
                 return
             now = time.time_ns() // 1000
@@ -329,7 +329,7 @@ class Recorder:
     def _gaps_of(self, partition: int, source: str) -> tuple[list[Gap], Gap | None]:
         with self._lock:
             account = self._ledger.account(partition, source)
-            return ([], None) if account is None else (list(account.gaps), account.told_gap)
+            return ([], None) if account is None else (list(account.gaps), account.announced_gap)
 
     def _heal(self, patient: Patient, samples: list[Sample]) -> None:
         """Write what was asked for, if it did not come by itself meanwhile."""
@@ -378,7 +378,7 @@ class Recorder:
     # ------------------------------------------------------------------------------ answering
 
     def _matching(self, expr: str) -> list[tuple[str, int, bytes, Any]]:
-        """The latest values; a question that comes early waits until they are remembered."""
+        """The latest values; a query that comes early waits until they are remembered."""
         if not self._memory.wait():
             return []
         self._take_all()
@@ -415,7 +415,7 @@ class Recorder:
             self._end.wait(TELL_EVERY)
 
     def _mind_answers(self) -> None:
-        """Answer for keys only while what is heard is kept: a value that stands still is none."""
+        """Reply for keys only while what is heard is kept: a value that stands still is none."""
         answers, stats = self._answers, self._writer.stats
         if answers is None or self._session.is_closed():
             return

@@ -41,15 +41,15 @@ class Verdict:
         return not self.problems
 
 
-def verify(journal: Journal, told: Callable[[str], None] = lambda _: None) -> Verdict:
-    """Read everything that is durable; `told` hears what is being looked at."""
+def verify(journal: Journal, report: Callable[[str], None] = lambda _: None) -> Verdict:
+    """Read everything that is durable; `report` hears what is being looked at."""
     verdict = Verdict()
     torn = journal.watermark_problem()
     if torn:
         verdict.problems.append(torn)
     ends = journal.watermark().offsets
     for partition, (first, end) in enumerate(zip(journal.earliest(), ends, strict=True)):
-        told(f"partition {partition}: offsets {first} to {end}")
+        report(f"partition {partition}: offsets {first} to {end}")
         try:
             _check_segments(journal, partition, verdict)
             rows, beats = _check_rows(journal, partition, first, end)
@@ -62,7 +62,7 @@ def verify(journal: Journal, told: Callable[[str], None] = lambda _: None) -> Ve
             verdict.problems.append(
                 f"partition {partition} has {rows} rows from {first} to {end}, not {end - first}"
             )
-    told("the ledger")
+    report("the ledger")
     try:
         _check_ledger(journal, verdict)
     except (ZError, OSError) as error:
@@ -83,10 +83,10 @@ def _check_blocks(journal: Journal, segment: Segment) -> int:
     with journal.open_segment(segment) as file:
         blocks = read_index(file, segment.path)
         try:
-            found = list(walk(file, blocks[0].position, blocks[-1].after, segment.first))
+            walked = list(walk(file, blocks[0].position, blocks[-1].after, segment.first))
         except Torn as torn:
             raise JournalCorrupt(f"{segment.path} is damaged: {torn}") from torn
-        if [block for block, _, _ in found] != blocks:
+        if [block for block, _, _ in walked] != blocks:
             raise JournalCorrupt(f"{segment.path}: its index and its blocks do not agree")
         if blocks[-1].end != segment.end:
             raise JournalCorrupt(

@@ -26,7 +26,7 @@ def test_what_came_meanwhile_is_not_asked_for() -> None:
     patient = plan.next()
     assert patient is not None
     assert plan.wanted(patient, []) is None
-    plan.answered(patient, [], 1.0)
+    plan.replied(patient, [], 1.0)
     assert plan.next() is None
 
 
@@ -36,8 +36,8 @@ def test_a_source_that_gives_nothing_is_given_up_and_not_asked_for_the_same_agai
     for asked in range(len(PAUSES)):
         patient = plan.next()
         assert patient is not None
-        assert patient.asked == asked
-        plan.answered(patient, [(1, 2)], patient.due)
+        assert patient.attempts == asked
+        plan.replied(patient, [(1, 2)], patient.due)
     assert plan.next() is None
     assert plan.abandoned == 1
     plan.opened(opened(9, 9), 100.0)
@@ -84,7 +84,7 @@ def test_questions_to_one_source_are_bounded_by_its_gaps(steps: list[tuple[float
         if patient is not None and patient.due <= now:
             assert plan.wanted(patient, gaps) is not None
             questions += 1
-            plan.answered(patient, gaps, now)
+            plan.replied(patient, gaps, now)
     assert questions <= len(PAUSES) * len(gaps)
 
 
@@ -112,7 +112,7 @@ def test_what_was_told_in_vain_does_not_keep_later_gaps_from_being_asked_for() -
         patient = plan.next()
         assert patient is not None
         assert plan.wanted(patient, [(150, 150)], forged) is not None
-        plan.answered(patient, [(150, 150)], patient.due, forged)
+        plan.replied(patient, [(150, 150)], patient.due, forged)
     assert plan.next() is None
     assert plan.abandoned == 2
     plan.opened(opened(300, 300), 100.0)

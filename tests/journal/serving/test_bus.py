@@ -61,7 +61,7 @@ def test_many_replies_carry_what_one_cannot(
 ) -> None:
     """Cut into small replies, and asked again for more than one question is given."""
     monkeypatch.setattr("zenlake.journal.serving.serve.REPLY_BYTES", 400)
-    monkeypatch.setattr("zenlake.journal.serving.serve.MOST_ANSWERED", 4000)
+    monkeypatch.setattr("zenlake.journal.serving.serve.MOST_REPLIED", 4000)
     with recording(tmp_path) as (recorder, other):
         published(other, "r/a", count=200)
         until_rows(recorder, 200)

@@ -126,9 +126,9 @@ class DirectFile:
         self._tail = filled % PAGE
         if self._tail:
             self._pages.truncate(self._size)
-            whole = filled - self._tail
-            if whole:
-                self._view[: self._tail] = self._view[whole:filled]
+            written = filled - self._tail
+            if written:
+                self._view[: self._tail] = self._view[written:filled]
 
     def truncate(self, size: int) -> None:
         """Forget what comes after `size` bytes, and append there from now on."""

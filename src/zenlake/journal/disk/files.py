@@ -162,8 +162,8 @@ class LocalFiles:
 
     def mark(self, path: str) -> object:
         """Which file it is, and when it was written last."""
-        found = os.stat(self._at(path))
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        status = os.stat(self._at(path))
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
     def list(self, path: str) -> list[str]:
         """The names in a folder, sorted; empty when there is none."""
@@ -246,5 +246,5 @@ class LocalFiles:
 
 def _same(fd: int, path: str) -> bool:
     """Whether an open folder is still the one of that name."""
-    here, there = os.fstat(fd), os.stat(path)
-    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+    opened, named = os.fstat(fd), os.stat(path)
+    return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)

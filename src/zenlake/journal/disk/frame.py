@@ -85,8 +85,8 @@ def checksum(block: Block, parts: list[Any]) -> int:
 
 def whole(block: Block, data: pa.Buffer) -> pa.Buffer:
     """The messages of a block that an index announced, out of its bytes; raises `Torn`."""
-    found, crc = Block.parse(bytes(data[: HEADER.size]), block.position)
-    if found != block:
+    parsed, crc = Block.parse(bytes(data[: HEADER.size]), block.position)
+    if parsed != block:
         raise Torn("its header is not the one in the index")
     body = data[HEADER.size :]
     if checksum(block, [body]) != crc:

@@ -126,16 +126,16 @@ def _no_rows(keys: list[str]) -> pa.RecordBatch:
 
 def _dictionaries(stream: Any) -> list[bytes]:
     """The dictionary messages of a stream."""
-    found = []
+    dictionaries = []
     position = 0
     view = memoryview(stream)
     reader = ipc.MessageReader.open_stream(pa.BufferReader(stream))
     for message in reader:
         size = metadata_length(view[position:]) + (message.body.size if message.body else 0)
         if message.type == "dictionary":
-            found.append(bytes(view[position : position + size]))
+            dictionaries.append(bytes(view[position : position + size]))
         position += size
-    return found
+    return dictionaries
 
 
 def key_message(keys: list[str], *, more: bool) -> bytes:

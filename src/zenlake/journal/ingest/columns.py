@@ -141,11 +141,11 @@ class ColumnSink:
         if self.partitions == 1:
             return [(0, batch) for batch in columns.batches(None)]
         parts = self._partitions(table.keys)[columns.rows["key"]]
-        found: list[tuple[int, pa.RecordBatch]] = []
+        batches: list[tuple[int, pa.RecordBatch]] = []
         for partition in np.flatnonzero(np.bincount(parts, minlength=self.partitions)).tolist():
             chosen = np.flatnonzero(parts == partition)
-            found += [(partition, batch) for batch in columns.batches(chosen)]
-        return found
+            batches += [(partition, batch) for batch in columns.batches(chosen)]
+        return batches
 
     def _partitions(self, keys: list[str]) -> Numbers:
         """The partition of each key, worked out once a key."""
@@ -212,35 +212,35 @@ class FrameColumns:
             numbers(received, INSTANT),
             numbers(np.full(count, self.origin, np.int8), pa.int8()),
         ]
-        found = []
+        batches = []
         for start, stop in cuts(views.view(np.int32)[:, 0]):
             size = stop - start
             columns = arrays if size == count else [array.slice(start, size) for array in arrays]
             columns[VALUE] = columns[VALUE].cast(pa.binary())
-            found.append(pa.RecordBatch.from_arrays(columns, schema=UNNUMBERED))
-        return found
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=UNNUMBERED))
+        return batches
 
-    def _ids(self, found: Numbers) -> pa.Array:
+    def _ids(self, numbered: Numbers) -> pa.Array:
         """The ids in timestamps."""
         ids = self.table.ids
-        count = len(found)
-        first = ids[int(found[0])]
-        if (found == found[0]).all() and count * len(first) < 1 << 30:
+        count = len(numbered)
+        first = ids[int(numbered[0])]
+        if (numbered == numbered[0]).all() and count * len(first) < 1 << 30:
             ends = np.arange(count + 1, dtype=np.int32) * np.int32(len(first))
             buffers = [None, pa.py_buffer(ends), pa.py_buffer(first * count)]
             return pa.Array.from_buffers(pa.binary(), count, buffers)
-        return pa.array(ids, pa.binary()).take(numbers(np.ascontiguousarray(found), pa.int32()))
+        return pa.array(ids, pa.binary()).take(numbers(np.ascontiguousarray(numbered), pa.int32()))
 
-    def _keys(self, found: Numbers) -> pa.Array:
+    def _keys(self, numbered: Numbers) -> pa.Array:
         """Keys as a dictionary of those that occur."""
         keys = self.table.keys
         if len(keys) == 1:
-            indices = np.zeros(len(found), np.int32)
+            indices = np.zeros(len(numbered), np.int32)
             names = [keys[0]]
         else:
-            present = np.zeros(int(found.max()) + 1, bool)
-            present[found] = True
-            indices = (np.cumsum(present, dtype=np.int32) - np.int32(1))[found]
+            present = np.zeros(int(numbered.max()) + 1, bool)
+            present[numbered] = True
+            indices = (np.cumsum(present, dtype=np.int32) - np.int32(1))[numbered]
             names = [keys[number] for number in np.flatnonzero(present).tolist()]
         return pa.DictionaryArray.from_arrays(
             numbers(indices, pa.int32()), pa.array(names, pa.string())
@@ -274,13 +274,15 @@ class FrameColumns:
         return self._views(views, count, valid).cast(pa.binary())
 
     def _schemas(self, chosen: Numbers | None, count: int) -> pa.Array:
-        found = self._pieces(self.table.schemas.getvalue(), chosen, count)
-        if found.null_count == count:
+        schemas = self._pieces(self.table.schemas.getvalue(), chosen, count)
+        if schemas.null_count == count:
             return pa.nulls(count, pa.string())
         try:
-            return found.cast(pa.string())
+            return schemas.cast(pa.string())
         except pa.ArrowInvalid:  # not UTF-8, which nobody forbids
-            texts = [None if s is None else s.decode("utf-8", "replace") for s in found.to_pylist()]
+            texts = [
+                None if s is None else s.decode("utf-8", "replace") for s in schemas.to_pylist()
+            ]
             return pa.array(texts, pa.string())
 
     def _sources(self, chosen: Numbers | None, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
@@ -337,7 +339,7 @@ def cuts(sizes: Numbers) -> list[tuple[int, int]]:
     count = len(sizes)
     if ends[-1] <= PIECE_BYTES:
         return [(0, count)]
-    found = []
+    cuts = []
     start = 0
     while start < count:
         before = int(ends[start - 1]) if start else 0
@@ -345,15 +347,15 @@ def cuts(sizes: Numbers) -> list[tuple[int, int]]:
         if stop < count and stop - stop % PIECE_ROWS > start:
             stop -= stop % PIECE_ROWS
         stop = max(stop, start + 1)
-        found.append((start, stop))
+        cuts.append((start, stop))
         start = stop
-    return found
+    return cuts
 
 
 def micros(hlc: Numbers) -> Numbers:
     """Microseconds since 1970."""
-    found: Numbers = (hlc_nanos(hlc) // np.uint64(1000)).view(np.int64)
-    return found
+    micros: Numbers = (hlc_nanos(hlc) // np.uint64(1000)).view(np.int64)
+    return micros
 
 
 # ---------------------------------------------------------------------------------- declaring

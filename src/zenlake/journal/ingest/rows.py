@@ -37,11 +37,11 @@ def hlc_nanos(hlc: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     raw = hlc.view(np.uint64) ^ np.uint64(1 << 63)
     fraction = raw & np.uint64(0xFFFFFFFF)
     second = np.uint64(1_000_000_000)
-    nanos = (fraction * second + np.uint64(0xFFFFFFFF)) >> np.uint64(32)
-    found: npt.NDArray[np.uint64] = (raw >> np.uint64(32)) * second + np.minimum(
-        nanos, second - np.uint64(1)
+    below = (fraction * second + np.uint64(0xFFFFFFFF)) >> np.uint64(32)
+    nanos: npt.NDArray[np.uint64] = (raw >> np.uint64(32)) * second + np.minimum(
+        below, second - np.uint64(1)
     )
-    return found
+    return nanos
 
 
 def batches_of(
@@ -55,12 +55,12 @@ def batches_of(
 
     `received`: microseconds since 1970.
     """
-    found: dict[int, list[dict[str, object]]] = {}
+    by_partition: dict[int, list[dict[str, object]]] = {}
     for sample in samples:
         key = str(sample.key_expr)
         row = _row(sample, key, origin, received, stamp)
-        found.setdefault(partition_of(key, partitions), []).append(row)
-    return [(partition, unnumbered_batch(rows)) for partition, rows in sorted(found.items())]
+        by_partition.setdefault(partition_of(key, partitions), []).append(row)
+    return [(partition, unnumbered_batch(rows)) for partition, rows in sorted(by_partition.items())]
 
 
 def unnumbered_batch(rows: list[dict[str, object]]) -> Any:
@@ -79,7 +79,7 @@ def _row(
     sample: Sample, key: str, origin: int, received: int, stamp: Callable[[Sample], Timestamp]
 ) -> dict[str, object]:
     timestamp = sample.timestamp
-    told = timestamp if timestamp is not None else stamp(sample)
+    time = timestamp if timestamp is not None else stamp(sample)
     attachment = sample.attachment
     source = sample.source_info
     qos = sample.qos
@@ -89,9 +89,9 @@ def _row(
         "kind": sample.kind.value,
         "encoding_id": sample._encoding,
         "encoding_schema": sample._schema.decode("utf-8", "replace") if sample._schema else None,
-        "hlc": hlc_of(told),
-        "time": NTP64.as_nanos(told.get_time_as_ntp64()) // 1000,
-        "stamp_id": told.id_bytes,
+        "hlc": hlc_of(time),
+        "time": NTP64.as_nanos(time.get_time_as_ntp64()) // 1000,
+        "stamp_id": time.id_bytes,
         "stamped": timestamp is None,
         "attachment": None if attachment is None else attachment.to_bytes(),
         "source_zid": None if source is None else bytes(source.source_id.zid),

@@ -96,9 +96,9 @@ class RowLane(Lane):
         if tail:
             w.sized(tail, 0xFFFF)
         name = w.getvalue()
-        found = KeyName(number, (scope << 8) | header, tail, inbound, deletes)
-        self.names[bytes((header,)) + name] = found
-        self.names[bytes((header | MORE,)) + name] = found  # with extensions
+        key_name = KeyName(number, (scope << 8) | header, tail, inbound, deletes)
+        self.names[bytes((header,)) + name] = key_name
+        self.names[bytes((header | MORE,)) + name] = key_name  # with extensions
 
     def walk(self, r: Reader, reliable: bool) -> int:
         """Take what can be taken."""
@@ -174,9 +174,9 @@ class RowLane(Lane):
                 slot = (slot << 3) ^ data[i]
                 i += 1
         slot &= SLOTS - 1
-        found = self.slots[slot]
-        if found is not None and found.short == short:
-            known = found.suffix
+        key_name = self.slots[slot]
+        if key_name is not None and key_name.short == short:
+            known = key_name.suffix
             if len(known) == size:
                 i = 0
                 if size >= 8:
@@ -185,17 +185,17 @@ class RowLane(Lane):
                             break
                         i += 8
                     if i + 8 > size and read_i64_le(known, size - 8) == high:
-                        return found
+                        return key_name
                 else:
                     while i < size and known[i] == data[at + i]:
                         i += 1
                     if i == size:
-                        return found
+                        return key_name
         # Not seen in this slot of late: an object is made to look for it.
-        found = self.names.get(data[start:stop])
-        if found is not None:
-            self.slots[slot] = found
-        return found
+        key_name = self.names.get(data[start:stop])
+        if key_name is not None:
+            self.slots[slot] = key_name
+        return key_name
 
     def _zid(self, seen: SeenId, data: bytes, at: i64, size: i64) -> i64:
         """The number of the id at `at`."""
@@ -255,8 +255,8 @@ class RowLane(Lane):
                 pos += length
             if pos + 2 > end:
                 break
-            found = self._find(data, stop, at, pos, (scope << 8) | (header & 0x7F))
-            if found is None:
+            key_name = self._find(data, stop, at, pos, (scope << 8) | (header & 0x7F))
+            if key_name is None:
                 break
             # -- how it is sent
             qos: i64 = QOS_DEFAULT
@@ -273,18 +273,18 @@ class RowLane(Lane):
             pos += 1
             kind = body & ID
             if kind == DEL:
-                if not found.deletes:
+                if not key_name.deletes:
                     break
                 flags |= DELETED
             elif kind != PUT:
                 break
             fan: Fan | None = None
-            route = found.route
-            if found.forwarded:
+            route = key_name.route
+            if key_name.forwarded:
                 said = (header & MORE) << 9 | qos << 8 | body
                 reliable = lane != 0
-                if route is None or said != found.said or route.reliable != reliable:
-                    route = self._route(found, said, data[stop:pos], qos, reliable)
+                if route is None or said != key_name.said or route.reliable != reliable:
+                    route = self._route(key_name, said, data[stop:pos], qos, reliable)
                 fan = route.fan
                 if fan is None:
                     break
@@ -305,7 +305,7 @@ class RowLane(Lane):
                 pos += 10
                 if size < 1 or size > 16 or pos + size > end or data[pos + size - 1] == 0:
                     break
-                number = self._zid(found.stamp, data, pos, size)
+                number = self._zid(key_name.stamp, data, pos, size)
                 pos += size
                 if stamps is not None and kind == PUT:
                     if time > self._limit:
@@ -330,7 +330,7 @@ class RowLane(Lane):
                 flags |= self._encoding_id << 16
                 schema = self._schema_size
             if body & MORE:
-                pos = self._extensions(found, data, pos, end, kind)
+                pos = self._extensions(key_name, data, pos, end, kind)
                 if pos < 0:
                     break
             # -- its value
@@ -353,7 +353,7 @@ class RowLane(Lane):
             write_view(rows, data, pos, value, chunk)
             write_i64_le(rows, time)
             write_i64_le(rows, flags)
-            write_i64_le(rows, found.key | (number << 32))
+            write_i64_le(rows, key_name.key | (number << 32))
             if schema:
                 write_i64_le(table.schemas, first + count)
                 write_view(table.schemas, data, self._schema_at, schema, chunk)
@@ -361,7 +361,7 @@ class RowLane(Lane):
                 self._write_extensions(table, data, first + count, chunk)
             count += 1
             last = after
-            inbound = found.inbound
+            inbound = key_name.inbound
             inbound.samples += 1
             inbound.size += value
             pos += value
@@ -452,28 +452,28 @@ class RowLane(Lane):
         self._source = self._zid(name.source, data, pos - width, width)
         byte: i64 = data[pos]
         pos += 1
-        found: i64 = byte & 0x7F
+        value: i64 = byte & 0x7F
         shift: i64 = 7
         while byte >= 0x80 and shift < 42 and pos < end:
             byte = data[pos]
-            found |= (byte & 0x7F) << shift
+            value |= (byte & 0x7F) << shift
             shift += 7
             pos += 1
         if byte >= 0x80 or pos >= end:
             return False
-        self._eid = found & 0xFFFF_FFFF
+        self._eid = value & 0xFFFF_FFFF
         byte = data[pos]
         pos += 1
-        found = byte & 0x7F
+        value = byte & 0x7F
         shift = 7
         while byte >= 0x80 and shift < 42 and pos < end:
             byte = data[pos]
-            found |= (byte & 0x7F) << shift
+            value |= (byte & 0x7F) << shift
             shift += 7
             pos += 1
         if byte >= 0x80 or pos != end:
             return False
-        self._sn = found & 0xFFFF_FFFF
+        self._sn = value & 0xFFFF_FFFF
         return True
 
     def _write_extensions(self, table: RowTable, data: bytes, row: i64, chunk: i64) -> None:

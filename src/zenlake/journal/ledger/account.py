@@ -105,11 +105,11 @@ class Account:
     @property
     def open_gaps(self) -> list[Gap]:
         """The numbers of this run that did not come, those that nothing followed too."""
-        told = self.told_gap
-        return self.gaps if told is None else [*self.gaps, told]
+        announced = self.announced_gap
+        return self.gaps if announced is None else [*self.gaps, announced]
 
     @property
-    def told_gap(self) -> Gap | None:
+    def announced_gap(self) -> Gap | None:
         """The numbers of this run that nothing followed, and only a heartbeat tells of."""
         return (self.next, self.claimed - 1) if self.claimed > self.next else None
 

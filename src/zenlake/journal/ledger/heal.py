@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Healer", "HealingPlan", "Patient"]
 
 PAUSES: Final = (0.2, 1.0, 5.0)
-"""Seconds before the first question, the second, the third."""
+"""Seconds before the first query, the second, the third."""
 
 MOST_PATIENTS: Final = 10_000
 """How many sources may wait to be asked."""
@@ -42,10 +42,10 @@ MOST_NUMBERS: Final = 100_000
 """How many numbers are asked for at once."""
 
 RATE: Final = 20.0
-"""How many questions a second at most."""
+"""How many queries a second at most."""
 
-ANSWER_TIME: Final = 5.0
-"""How long an answer may take, in seconds."""
+REPLY_TIME: Final = 5.0
+"""How long a reply may take, in seconds."""
 
 log = logging.getLogger("zenlake.journal")
 
@@ -58,7 +58,7 @@ class Patient:
     source: str
     key: str
     due: float
-    asked: int = 0
+    attempts: int = 0
 
 
 class HealingPlan:
@@ -85,8 +85,8 @@ class HealingPlan:
         name = (gap.partition, gap.source)
         patient = self._patients.get(name)
         if patient is not None:
-            # It is worth another question; but no sooner than planned.
-            patient.asked = min(patient.asked, 1)
+            # It is worth another query; but no sooner than planned.
+            patient.attempts = min(patient.attempts, 1)
         elif len(self._patients) < MOST_PATIENTS:
             self._patients[name] = Patient(gap.partition, gap.source, gap.key, now + PAUSES[0])
         else:
@@ -96,35 +96,39 @@ class HealingPlan:
         """Who is to be asked first."""
         return min(self._patients.values(), key=lambda patient: patient.due, default=None)
 
-    def wanted(self, patient: Patient, gaps: list[Gap], told: Gap | None = None) -> Gap | None:
+    def wanted(self, patient: Patient, gaps: list[Gap], announced: Gap | None = None) -> Gap | None:
         """Which numbers to ask for; None when there are none worth asking for.
 
-        `gaps` are proved by what came after them. What is only `told` is asked for with them as
-        far as there is room, and alone when there are none.
+        `gaps` are proved by what came after them. What is only `announced` is asked for with them
+        as far as there is room, and alone when there are none.
         """
         floor, given_up = self._given_up.get((patient.partition, patient.source), (0, -1))
         wanted = [(first, last) for first, last in gaps if last >= floor]
-        if told is not None and told[1] == given_up:
-            told = None
+        if announced is not None and announced[1] == given_up:
+            announced = None
         # The newest: they are what a cache still has.
         if wanted:
             last = wanted[-1][1]
             first = max(wanted[0][0], last - MOST_NUMBERS + 1)
-            return first, last if told is None else min(told[1], first + MOST_NUMBERS - 1)
-        return None if told is None else (max(told[0], told[1] - MOST_NUMBERS + 1), told[1])
+            return first, last if announced is None else min(announced[1], first + MOST_NUMBERS - 1)
+        return (
+            None
+            if announced is None
+            else (max(announced[0], announced[1] - MOST_NUMBERS + 1), announced[1])
+        )
 
-    def answered(
-        self, patient: Patient, gaps: list[Gap], now: float, told: Gap | None = None
+    def replied(
+        self, patient: Patient, gaps: list[Gap], now: float, announced: Gap | None = None
     ) -> None:
-        """What is still missing after an answer."""
+        """What is still missing after a reply."""
         name = (patient.partition, patient.source)
-        wanted = self.wanted(patient, gaps, told)
+        wanted = self.wanted(patient, gaps, announced)
         if wanted is None:
             del self._patients[name]
             return
-        patient.asked += 1
-        if patient.asked < len(PAUSES):
-            patient.due = now + PAUSES[patient.asked]
+        patient.attempts += 1
+        if patient.attempts < len(PAUSES):
+            patient.due = now + PAUSES[patient.attempts]
             return
         self.abandoned += 1
         floor, given_up = self._given_up.pop(name, (0, -1))
@@ -132,14 +136,14 @@ class HealingPlan:
             del self._given_up[next(iter(self._given_up))]
         if gaps:
             floor = max(floor, gaps[-1][1] + 1)
-        if told is not None and wanted[1] == told[1]:
-            given_up = told[1]
+        if announced is not None and wanted[1] == announced[1]:
+            given_up = announced[1]
         self._given_up[name] = floor, given_up
-        if self.wanted(patient, gaps, told) is None:
+        if self.wanted(patient, gaps, announced) is None:
             del self._patients[name]
         else:
             # There was no room for what is told.
-            patient.asked = 0
+            patient.attempts = 0
             patient.due = now + PAUSES[0]
 
 
@@ -154,7 +158,7 @@ class Healer:
     ) -> None:
         """`gaps_of`: the gaps of a source in a partition, and the one that is only told.
 
-        `heal`: what to do with answers.
+        `heal`: what to do with replies.
         """
         self._session = session
         self._gaps_of = gaps_of
@@ -162,7 +166,7 @@ class Healer:
         self._plan = HealingPlan()
         self._wake = threading.Condition()
         self._ended = False
-        self.questions = 0
+        self.queries = 0
         self._thread = threading.Thread(target=self._run, name="zenlake healer", daemon=True)
         self._thread.start()
 
@@ -178,7 +182,7 @@ class Healer:
         """How busy it is."""
         plan = self._plan
         return {
-            "questions": self.questions,
+            "questions": self.queries,
             "waiting": len(plan),
             "abandoned": plan.abandoned,
             "refused": plan.refused,
@@ -202,10 +206,10 @@ class Healer:
                     self._wake.wait(wait)
                     continue
                 assert patient is not None
-                gaps, told = self._gaps_of(patient.partition, patient.source)
-                wanted = self._plan.wanted(patient, gaps, told)
+                gaps, announced = self._gaps_of(patient.partition, patient.source)
+                wanted = self._plan.wanted(patient, gaps, announced)
                 if wanted is None:
-                    self._plan.answered(patient, gaps, time.monotonic(), told)
+                    self._plan.replied(patient, gaps, time.monotonic(), announced)
                     continue
             try:
                 self._ask(patient, wanted)
@@ -214,8 +218,8 @@ class Healer:
                     return
                 log.warning("healing %s of %s: %s", wanted, patient.source, error)
             with self._wake:
-                gaps, told = self._gaps_of(patient.partition, patient.source)
-                self._plan.answered(patient, gaps, time.monotonic(), told)
+                gaps, announced = self._gaps_of(patient.partition, patient.source)
+                self._plan.replied(patient, gaps, time.monotonic(), announced)
                 if not self._ended:
                     self._wake.wait(1 / RATE)
 
@@ -223,24 +227,24 @@ class Healer:
         zid, _, eid = patient.source.rpartition(":")
         source = SourceId(bytes(ZenohId.parse(zid)), int(eid))
         first, last = wanted
-        asked = serials(first % SERIALS, last % SERIALS)
-        self.questions += 1
+        numbers = serials(first % SERIALS, last % SERIALS)
+        self.queries += 1
         replies = self._session.get(
-            f"{past_of_source(patient.key, source)}?{asked}",
+            f"{past_of_source(patient.key, source)}?{numbers}",
             target=QueryTarget.ALL,
             consolidation=ConsolidationMode.NONE,
             accept_replies=ReplyKeyExpr.ANY,
-            timeout=ANSWER_TIME,
+            timeout=REPLY_TIME,
         )
-        found: list[Sample] = []
+        samples: list[Sample] = []
         for reply in replies:
             sample = reply.ok
-            if sample is None or len(found) >= MOST_NUMBERS:
+            if sample is None or len(samples) >= MOST_NUMBERS:
                 continue
             info = sample.source_info
             if info is None:
                 continue
             if bytes(info.source_id.zid) == source.zid and info.source_id.eid == source.eid:
-                found.append(sample)
-        if found:
-            self._heal(patient, found)
+                samples.append(sample)
+        if samples:
+            self._heal(patient, samples)

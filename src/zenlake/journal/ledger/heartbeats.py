@@ -49,13 +49,13 @@ class Heartbeat(NamedTuple):
     @classmethod
     def read(cls, place: str, number: int, time: int = 0) -> Heartbeat | None:
         """What is said under a key; None where no publisher of samples with numbers says it."""
-        found = publisher_named(place)
+        publisher = publisher_named(place)
         key = place.rpartition(HEARTBEAT_MARK)[0]
-        if not isinstance(found, SourceId) or not key or is_wild(key):
+        if not isinstance(publisher, SourceId) or not key or is_wild(key):
             return None
         if not 0 <= number < SERIALS:
             return None
-        return cls(place, f"{id_text(found.zid)}:{found.eid}", key, number, time)
+        return cls(place, f"{id_text(publisher.zid)}:{publisher.eid}", key, number, time)
 
 
 # ----------------------------------------------------------------------------------- as rows
@@ -69,7 +69,7 @@ def batches_of(
     Their number is told and their source is not: it is in the key, and a number with a source is
     that of a sample that came.
     """
-    found: dict[int, list[dict[str, object]]] = {}
+    by_partition: dict[int, list[dict[str, object]]] = {}
     for beat in heartbeats:
         row: dict[str, object] = {
             "key": beat.place,
@@ -92,8 +92,8 @@ def batches_of(
             "received": received,
             "origin": HEARTBEAT,
         }
-        found.setdefault(partition_of(beat.key, partitions), []).append(row)
-    return [(partition, unnumbered_batch(rows)) for partition, rows in sorted(found.items())]
+        by_partition.setdefault(partition_of(beat.key, partitions), []).append(row)
+    return [(partition, unnumbered_batch(rows)) for partition, rows in sorted(by_partition.items())]
 
 
 def pieces(batch: Any) -> Iterator[tuple[Any, Heartbeat | None]]:

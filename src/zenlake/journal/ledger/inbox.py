@@ -50,9 +50,9 @@ class Inbox:
         """Wait for what was said, and take it; nothing means that there will be no more."""
         with self._state:
             self._state.wait_for(lambda: self._held or self._closed)
-            found = list(self._held.values())
+            taken = list(self._held.values())
             self._held.clear()
-            return found
+            return taken
 
     def rest(self, seconds: float) -> None:
         """Wait a while, but not beyond the end."""

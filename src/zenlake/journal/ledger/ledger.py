@@ -120,17 +120,17 @@ class Ledger:
         accounts = self._accounts.setdefault(partition, {})
         opened: list[Opened] = []
         numbered, unnumbered = senders_in(batch)
-        for found in numbered:
-            account = accounts.get(found.source)
+        for stretch in numbered:
+            account = accounts.get(stretch.source)
             if account is None:
                 if len(accounts) >= MOST_SOURCES:
-                    self.unlisted_rows += len(found.numbers)
+                    self.unlisted_rows += len(stretch.numbers)
                     continue
-                account = accounts[found.source] = Account(found.key, found.bits)
+                account = accounts[stretch.source] = Account(stretch.key, stretch.bits)
             for first, last in account.enter(
-                found.numbers, found.times, found.own_clock, found.healed
+                stretch.numbers, stretch.times, stretch.own_clock, stretch.healed
             ):
-                opened.append(Opened(partition, found.source, account.key, first, last))
+                opened.append(Opened(partition, stretch.source, account.key, first, last))
         keys = self._unprovable.setdefault(partition, {})
         for key, count in unnumbered.items():
             if key in keys or len(keys) < MOST_KEYS:
@@ -143,7 +143,7 @@ class Ledger:
         """Count what the recorder could not keep."""
         self.drops[reason] = self.drops.get(reason, 0) + count
 
-    # ------------------------------------------------------------------------------- questions
+    # ------------------------------------------------------------------------------- reports
 
     def pages(self) -> list[LedgerPage]:
         """What is known of each source, worst first."""
@@ -151,13 +151,13 @@ class Ledger:
         for accounts in self._accounts.values():
             for source, account in accounts.items():
                 by_source.setdefault(source, []).append(account)
-        pages = [_page(source, found) for source, found in by_source.items()]
+        pages = [_page(source, every) for source, every in by_source.items()]
         return sorted(pages, key=lambda page: (-page.missing, page.source))
 
     def page(self, source: str) -> LedgerPage | None:
         """What is known of one source."""
-        found = [held[source] for held in self._accounts.values() if source in held]
-        return _page(source, found) if found else None
+        accounts = [held[source] for held in self._accounts.values() if source in held]
+        return _page(source, accounts) if accounts else None
 
     def unprovable(self, partition: int | None = None) -> dict[str, int]:
         """How many rows without a number came under each key, in one partition or in all."""
@@ -266,7 +266,7 @@ class Ledger:
         for state in (mine, theirs):
             del state["drops"]
             for part in ("accounts", "unprovable"):
-                state[part] = {p: found for p, found in state[part].items() if found}
+                state[part] = {p: held for p, held in state[part].items() if held}
         return mine == theirs
 
 
@@ -325,7 +325,7 @@ def _together(accounts: list[Account]) -> tuple[int, int, list[Gap]]:
         if first > end + 1:
             gaps.append((end + 1, first - 1))
         end = max(end, last)
-    told = max([account.claimed for account in accounts]) - 1
-    if told > end:
-        gaps.append((end + 1, told))
-    return lowest, max(end, told), gaps
+    announced = max([account.claimed for account in accounts]) - 1
+    if announced > end:
+        gaps.append((end + 1, announced))
+    return lowest, max(end, announced), gaps

@@ -153,8 +153,8 @@ def _ros_rows(batch: Array) -> Integers | None:
     rows = np.flatnonzero((sizes == ROS_SIZE) & said)
     if not len(rows):
         return None
-    found = rows[_attachments(attachment, rows)[:, GID_SIZE] == GID_SIZE]
-    return found if len(found) else None
+    ros_rows = rows[_attachments(attachment, rows)[:, GID_SIZE] == GID_SIZE]
+    return ros_rows if len(ros_rows) else None
 
 
 def _attachments(column: Array, rows: Integers) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -165,8 +165,8 @@ def _attachments(column: Array, rows: Integers) -> np.ndarray[Any, np.dtype[np.u
     if (np.diff(start) == ROS_SIZE).all():
         # One behind the other, as when all rows are from ROS: no need to gather them.
         first = int(start[0])
-        whole = np.frombuffer(data, np.uint8)[first : first + len(rows) * ROS_SIZE]
-        return whole.reshape(len(rows), ROS_SIZE)
+        attached = np.frombuffer(data, np.uint8)[first : first + len(rows) * ROS_SIZE]
+        return attached.reshape(len(rows), ROS_SIZE)
     lines = np.frombuffer(data, np.uint8)[start[:, None] + np.arange(ROS_SIZE)]
     return lines
 
@@ -232,5 +232,5 @@ def _groups(who: Integers) -> Iterator[Integers | slice]:
 
 
 def _integers(column: Array) -> Integers:
-    found: Integers = column.to_numpy(zero_copy_only=False)
-    return found
+    integers: Integers = column.to_numpy(zero_copy_only=False)
+    return integers

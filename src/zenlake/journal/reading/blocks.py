@@ -158,11 +158,11 @@ class SealedFile:
             except JournalCorrupt as error:
                 damaged(error)
                 continue
-            found = _give(rows, block, given, end, chosen, choice, hide)
-            if found is not None and doubtful and "key" in found.schema.names:
-                found = self._without(found, doubtful, block, damaged)
-            if found is not None:
-                yield found
+            salvaged = _give(rows, block, given, end, chosen, choice, hide)
+            if salvaged is not None and doubtful and "key" in salvaged.schema.names:
+                salvaged = self._without(salvaged, doubtful, block, damaged)
+            if salvaged is not None:
+                yield salvaged
 
     def _salvaged_keys(self, listed: frozenset[str] | None) -> tuple[Any, list[tuple[int, int]]]:
         """The keys of all blocks, and which of them (from, to) nobody vouches for.
@@ -171,12 +171,12 @@ class SealedFile:
         Where there are too many to list, or they cannot be read at all, rows of other blocks
         that refer to them are lost with it.
         """
-        found = pa.array([], pa.string())
+        salvaged = pa.array([], pa.string())
         doubtful: list[tuple[int, int]] = []
         for number, block in enumerate(self.blocks):
             if not block.keys:
                 continue
-            start = len(found)
+            start = len(salvaged)
             try:
                 self._whole(number, block)
                 is_whole = True
@@ -186,17 +186,21 @@ class SealedFile:
                 message = self._file.read_at(block.keys, block.position + HEADER.size)
                 keys = keys_of(message, more=bool(start))
                 keys.validate(full=True)
-                found = pa.concat_arrays([found, keys])
+                salvaged = pa.concat_arrays([salvaged, keys])
             except (pa.ArrowException, OSError, ValueError, StopIteration):
                 # How many there were is not known: no code from here on means anything.
                 most = max([b.end for b in self.blocks]) - self.blocks[0].first
-                found = pa.concat_arrays([found, pa.array([""] * most, pa.string())])
-                return found, [*doubtful, (start, len(found))]
+                salvaged = pa.concat_arrays([salvaged, pa.array([""] * most, pa.string())])
+                return salvaged, [*doubtful, (start, len(salvaged))]
             if not is_whole:
-                doubtful.append((start, len(found)))
-        if listed is not None and len(found) == len(listed) and set(found.to_pylist()) == listed:
+                doubtful.append((start, len(salvaged)))
+        if (
+            listed is not None
+            and len(salvaged) == len(listed)
+            and set(salvaged.to_pylist()) == listed
+        ):
             doubtful = []
-        return found, doubtful
+        return salvaged, doubtful
 
     def _without(
         self,
@@ -266,13 +270,15 @@ class SealedFile:
 
     def _dictionary(self, last: int) -> Any:
         """The keys that a block and those before it bring, wanted or not."""
-        found = pa.array([], pa.string())
+        dictionary = pa.array([], pa.string())
         for number, block in enumerate(self.blocks[: last + 1]):
             if block.keys:
                 with self._damage(number, block):
                     message = self._whole(number, block)[: block.keys]
-                    found = pa.concat_arrays([found, keys_of(message, more=bool(len(found)))])
-        return found
+                    dictionary = pa.concat_arrays(
+                        [dictionary, keys_of(message, more=bool(len(dictionary)))]
+                    )
+        return dictionary
 
     @contextlib.contextmanager
     def _damage(self, number: int, block: Block) -> Iterator[None]:
@@ -406,6 +412,6 @@ class TailFile:
                 self._file.seek(block.position + HEADER.size + block.keys)
                 message = self._file.read_buffer(block.length - block.keys)
             batch = _batch(message, schema, self._dictionary)
-            found = _give(batch, block, start, end, chosen, choice, hide)
-            if found is not None:
-                yield found
+            given = _give(batch, block, start, end, chosen, choice, hide)
+            if given is not None:
+                yield given

@@ -109,14 +109,14 @@ class Journal(Readable):
     def segments(self, partition: int) -> list[Segment]:
         """What a partition consists of; the last may still be growing."""
         durable = self.watermark().offsets[self._checked(partition)]
-        found = []
+        segments = []
         due = -1
         for segment, _ in self._pieces(partition, durable):
             # A name may have changed while we looked; then the same rows come twice.
             if segment.first >= due:
-                found.append(segment)
+                segments.append(segment)
                 due = segment.end
-        return found
+        return segments
 
     def scan(
         self,

@@ -25,10 +25,10 @@ def micros_of(time: Times, now_ns: int) -> Micros | None:
     if time is None:
         return None
     if isinstance(time, str | TimeRange):
-        found = (TimeRange.parse(time) if isinstance(time, str) else time).resolve(now_ns)
+        resolved = (TimeRange.parse(time) if isinstance(time, str) else time).resolve(now_ns)
         return (
-            _above(found.start_ns, itself=found.start_inclusive),
-            _above(found.end_ns, itself=not found.end_inclusive),
+            _above(resolved.start_ns, itself=resolved.start_inclusive),
+            _above(resolved.end_ns, itself=not resolved.end_inclusive),
         )
     try:
         start, end = time

@@ -5,7 +5,7 @@
         for batch in journal.scan(keys="robot/*/pose"):
             ...
 
-It is read like a `Journal`: the same questions, the same batches. Filters travel to where the
+It is read like a `Journal`: the same queries, the same batches. Filters travel to where the
 journal is, and only rows that pass them travel back.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["RemoteJournal"]
 
 PATIENCE: Final = 10.0
-"""How long an answer may take, in seconds."""
+"""How long a reply may take, in seconds."""
 
 
 class RemoteJournal(Readable):
@@ -74,12 +74,12 @@ class RemoteJournal(Readable):
 
     def segments(self, partition: int) -> list[Segment]:
         """What a partition consists of; paths are those of the machine where it lies."""
-        found = []
+        segments = []
         for page in self._document("manifest")["segments"][partition]:
             sealed = page.pop("sealed")
             segment = Segment.from_page(page)
-            found.append(segment if sealed else _unsealed(segment))
-        return found
+            segments.append(segment if sealed else _unsealed(segment))
+        return segments
 
     def ledger(self) -> dict[str, Any]:
         """What came of each source, and what did not."""
@@ -171,7 +171,7 @@ class RemoteJournal(Readable):
                     )
 
     def _parts(self, request: RowRequest) -> Iterator[tuple[list[pa.RecordBatch], int]]:
-        """The replies to one question: their batches, and how far each got."""
+        """The replies to one query: their batches, and how far each got."""
         for reply in self._ask(f"rows/{request.partition}/**", request.to_json()):
             sample = reply.ok
             if sample is None:
@@ -179,9 +179,9 @@ class RemoteJournal(Readable):
             attachment = sample.attachment
             if attachment is None:
                 raise DecodeError(f"rows of {self.name} came without saying how far they reach")
-            told = json.loads(attachment.to_bytes())
-            batches = batches_in(sample.payload.to_bytes()) if told["rows"] else []
-            yield batches, int(told["next"])
+            part = json.loads(attachment.to_bytes())
+            batches = batches_in(sample.payload.to_bytes()) if part["rows"] else []
+            yield batches, int(part["next"])
 
     # --------------------------------------------------------------------------------- asking
 
@@ -224,10 +224,10 @@ def _refusal(reply: Reply) -> JournalError:
     error = reply.err
     text = b"" if error is None else error.payload.to_bytes()
     try:
-        told = json.loads(text)
-        message = str(told["error"])
-        if "earliest" in told:
-            return JournalGap(message, int(told["partition"]), int(told["earliest"]))
+        refusal = json.loads(text)
+        message = str(refusal["error"])
+        if "earliest" in refusal:
+            return JournalGap(message, int(refusal["partition"]), int(refusal["earliest"]))
         return JournalError(message)
     except (ValueError, KeyError, TypeError):
         return JournalError(f"the journal refused: {text[:200]!r}")

@@ -96,10 +96,10 @@ class Latest:
         # Not `to_pylist` of the keys: it looks each of them up on its own.
         codes = batch.column("key").indices
         if len(winners) <= FEW:
-            found = winners.tolist()
-            keys = [names[codes[row].as_py()] for row in found]
+            few: list[int] = winners.tolist()
+            keys = [names[codes[row].as_py()] for row in few]
             columns = [
-                [column[row].as_py() for row in found]
+                [column[row].as_py() for row in few]
                 for column in [batch.column(name) for name in HEARD_COLUMNS]
             ]
         else:
@@ -121,11 +121,11 @@ class Latest:
                     value = LatestValue(payload, encoding, schema, attachment, partition, offset)
                     newest.put(key, hlc, id, value, _size(value))
 
-    def restore(self, found: Iterable[KnownKey]) -> None:
+    def restore(self, known: Iterable[KnownKey]) -> None:
         """Hear of what was known before; in any order, also beside rows."""
         with self._lock:
             newest = self._newest
-            for what, key, hlc, id, base_hlc, base_id, value in found:
+            for what, key, hlc, id, base_hlc, base_id, value in known:
                 if value is None:
                     newest.delete(key, hlc, id)
                 elif what == What.VALUE:
@@ -158,7 +158,7 @@ class Latest:
     def matching(self, expr: str) -> list[tuple[str, int, bytes, LatestValue]]:
         """Key, time, id of the clock and value, for each key that `expr` stands for."""
         with self._lock:
-            return [_told(held) for held in self._newest.matching(expr)]
+            return [_plain(held) for held in self._newest.matching(expr)]
 
     def collect(self, before: int) -> int:
         """Forget deletions older than `before`, an `hlc`."""
@@ -187,7 +187,7 @@ def _known(held: Held[LatestValue]) -> KnownKey:
     return KnownKey(what, held.key, held.time, held.id, held.base_time, held.base_id, held.value)
 
 
-def _told(held: Held[LatestValue]) -> tuple[str, int, bytes, LatestValue]:
+def _plain(held: Held[LatestValue]) -> tuple[str, int, bytes, LatestValue]:
     assert held.value is not None
     return held.key, held.time, held.id, held.value
 

@@ -67,7 +67,7 @@ class RememberedValues:
         self._latest = Latest()
         self.remembered = threading.Event()
         #: Whether all rows of the journal, and no others, were entered.
-        self._whole = False
+        self._complete = False
         #: How many blocks or segments could not be read.
         self._damaged = 0
         #: How many rows were read to remember.
@@ -101,7 +101,7 @@ class RememberedValues:
         """Remember, and then see to what is put aside and forgotten, until the end."""
         try:
             self._remember()
-            self._whole = not (self._end.is_set() or self._damaged)
+            self._complete = not (self._end.is_set() or self._damaged)
         except (OSError, ZError) as error:
             log.error("the values in %s cannot be remembered: %s", self._journal.path, error)
         finally:
@@ -121,13 +121,13 @@ class RememberedValues:
         """Enter what was put aside, and the rows of earlier runs that came after it."""
         offsets: dict[int, int] = {}
         try:
-            found = recall.read(self._files, self._journal)
-            if found is not None:
-                for known in found.known():
+            recalled = recall.read(self._files, self._journal)
+            if recalled is not None:
+                for known in recalled.known():
                     self._latest.restore(known)
-                if found.left_out:
-                    self._remember_older(found)
-                offsets = dict(enumerate(found.offsets))
+                if recalled.left_out:
+                    self._remember_older(recalled)
+                offsets = dict(enumerate(recalled.offsets))
         except (JournalCorrupt, OSError, ValueError, KeyError, TypeError) as error:
             log.warning("the latest values are read from the rows of the journal: %s", error)
         for partition in range(self._journal.partitions):
@@ -147,10 +147,12 @@ class RememberedValues:
             self._latest.enter(batch, partition)
             self.read += batch.num_rows
 
-    def _remember_older(self, found: recall.Recalled) -> None:
+    def _remember_older(self, recalled: recall.Recalled) -> None:
         """Enter older rows of keys whose newest ones are no longer kept."""
-        keys = sorted(found.left_out) if len(found.left_out) <= MOST_SOUGHT else None
-        for partition, (first, end) in enumerate(zip(found.earliest, found.offsets, strict=True)):
+        keys = sorted(recalled.left_out) if len(recalled.left_out) <= MOST_SOUGHT else None
+        for partition, (first, end) in enumerate(
+            zip(recalled.earliest, recalled.offsets, strict=True)
+        ):
             for batch in self._journal.salvage(
                 partition, first, end, COLUMNS, self._leave_out, keys=keys
             ):
@@ -175,7 +177,7 @@ class RememberedValues:
     def put_aside(self) -> bool:
         """Write down what is known, unless that is more or less than the journal has."""
         writer = self._writer
-        if not self._whole or writer.stats.dropped_rows or not writer.watermark.synced:
+        if not self._complete or writer.stats.dropped_rows or not writer.watermark.synced:
             return False
         self._sealed, size = writer.stats.sealed, writer.stats.bytes
         offsets = self._entered()

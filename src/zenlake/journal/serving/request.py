@@ -1,4 +1,4 @@
-"""What somebody wants of a journal's rows: in parameters, or as JSON beside the question.
+"""A request for a journal's rows: in parameters, or as JSON beside the query.
 
 Parameters do for numbers: `partition=0;start=10;end=20`. Key expressions and lists of columns
 travel as JSON, because a `;` would end a parameter.
@@ -31,7 +31,7 @@ class RowRequest:
     journal: str | None = None
 
     def to_json(self) -> str:
-        """The request as it travels beside a question."""
+        """The request as it travels beside a query."""
         return json.dumps(
             {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
             | {"partition": self.partition, "start": self.start}
@@ -40,58 +40,58 @@ class RowRequest:
     @classmethod
     def parse(cls, parameters: Parameters, payload: bytes | None) -> RowRequest:
         """Read what a stranger asks for."""
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if payload:
             try:
-                told = json.loads(payload)
+                fields = json.loads(payload)
             except ValueError as error:
                 raise SelectorError(f"the request is not JSON: {error}") from error
-            if not isinstance(told, dict):
-                raise SelectorError(f"the request is a {type(told).__name__}; send an object")
+            if not isinstance(fields, dict):
+                raise SelectorError(f"the request is a {type(fields).__name__}; send an object")
         for name in ("partition", "start", "end"):
             text = parameters.get(name)
             if text:
-                told[name] = text
-        columns = told.get("columns")
+                fields[name] = text
+        columns = fields.get("columns")
         return cls(
-            _whole(told.get("partition"), "partition") or 0,
-            _whole(told.get("start"), "start"),
-            _whole(told.get("end"), "end"),
-            tuple(str(KeyExpr.of(key)) for key in _texts(told.get("keys") or (), "keys")),
-            _time(told.get("time")),
+            _number(fields.get("partition"), "partition") or 0,
+            _number(fields.get("start"), "start"),
+            _number(fields.get("end"), "end"),
+            tuple(str(KeyExpr.of(key)) for key in _texts(fields.get("keys") or (), "keys")),
+            _time(fields.get("time")),
             None if columns is None else _columns(_texts(columns, "columns")),
-            None if told.get("journal") is None else str(told["journal"]),
+            None if fields.get("journal") is None else str(fields["journal"]),
         )
 
 
-def _whole(found: object, name: str) -> int | None:
-    if found is None:
+def _number(value: object, name: str) -> int | None:
+    if value is None:
         return None
-    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 19:
-        return int(found)
-    if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 62:
-        return found
-    raise SelectorError(f"{name}={found!r} is no number of rows; write one like {name}=10")
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
+        return value
+    raise SelectorError(f"{name}={value!r} is no number of rows; write one like {name}=10")
 
 
-def _texts(found: object, name: str) -> list[str]:
-    if isinstance(found, list | tuple) and all(isinstance(one, str) for one in found):
-        return list(found)
-    raise SelectorError(f"{name} is {found!r}; send a list of texts")
+def _texts(value: object, name: str) -> list[str]:
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return list(value)
+    raise SelectorError(f"{name} is {value!r}; send a list of texts")
 
 
-def _columns(found: list[str]) -> tuple[str, ...]:
-    unknown = sorted(set(found) - set(SCHEMA.names))
+def _columns(names: list[str]) -> tuple[str, ...]:
+    unknown = sorted(set(names) - set(SCHEMA.names))
     if unknown:
         raise SelectorError(f"no columns {unknown}; there are {', '.join(SCHEMA.names)}")
-    return tuple(found)
+    return tuple(names)
 
 
-def _time(found: object) -> tuple[int | None, int | None] | None:
-    if found is None:
+def _time(value: object) -> tuple[int | None, int | None] | None:
+    if value is None:
         return None
-    if isinstance(found, list | tuple) and len(found) == 2:
-        low, high = found
-        if all(one is None or (isinstance(one, int) and abs(one) < 1 << 62) for one in found):
+    if isinstance(value, list | tuple) and len(value) == 2:
+        low, high = value
+        if all(one is None or (isinstance(one, int) and abs(one) < 1 << 62) for one in value):
             return low, high
-    raise SelectorError(f"time is {found!r}; send two numbers of microseconds, or null for open")
+    raise SelectorError(f"time is {value!r}; send two numbers of microseconds, or null for open")

@@ -10,7 +10,7 @@
     robot/**                                  the latest value of each key
     robot/**?_time=[now(-1h)..]               all samples of the last hour
 
-Questions with `_time` are left to a lake while one serves this journal: it says so by the
+Queries with `_time` are left to a lake while one serves this journal: it says so by the
 liveliness token `@lake/<name>`.
 """
 
@@ -59,11 +59,11 @@ log = logging.getLogger("zenlake.journal")
 
 JSON: Final = "application/json"
 MOST_WAITING: Final = 64
-"""How many questions may wait for an answer from disk."""
+"""How many queries may wait for a reply from disk."""
 
 WORKERS: Final = 2
-MOST_ANSWERED: Final = 64 << 20
-"""How many bytes of rows one question is given; whoever wants more asks again."""
+MOST_REPLIED: Final = 64 << 20
+"""How many bytes of rows one query is given; a reader that wants more asks again."""
 
 REPLY_BYTES: Final = 4 << 20
 """How many bytes one reply carries, as far as rows can be cut."""
@@ -72,7 +72,7 @@ Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
 
 
 def root_of(name: str) -> str:
-    """Where the journal of a name answers."""
+    """Where the journal of a name replies."""
     return f"@journal/{name}"
 
 
@@ -86,7 +86,7 @@ class Documents:
 
 
 class JournalReplies:
-    """Answers for a journal until it is closed."""
+    """Replies for a journal until it is closed."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class JournalReplies:
     ) -> None:
         """`matching` gives latest values; without it keys are not answered.
 
-        `settle` makes durable what was heard before a question about the past.
+        `settle` makes durable what was heard before a query about the past.
         """
         self._session = session
         self._journal = journal
@@ -120,7 +120,7 @@ class JournalReplies:
             f"@lake/{journal.name}", self._lake_changed, history=True
         )
         self._declared: list[Queryable[None]] = [
-            session.declare_queryable(f"{self._root}/**", self._asked)
+            session.declare_queryable(f"{self._root}/**", self._received)
         ]
         admin = admin_root(session)
         if admin is not None:
@@ -141,8 +141,8 @@ class JournalReplies:
         return bool(self._keys)
 
     def answer_keys(self) -> None:
-        """Answer for the keys that are recorded, if that is wanted at all."""
-        # Without answers there is nothing to claim.
+        """Reply for the keys that are recorded, if that is wanted at all."""
+        # Without replies there is nothing to claim.
         if self._matching is None or self._keys or self._closed:
             return
         self._claimed = [
@@ -152,14 +152,14 @@ class JournalReplies:
         self._keys = [
             self._session.declare_queryable(
                 expr,
-                lambda query, number=number: self._asked_key(query, number),  # type: ignore[misc]
+                lambda query, number=number: self._received_key(query, number),  # type: ignore[misc]
                 complete=self._complete,
             )
             for number, expr in enumerate(self._exprs)
         ]
 
     def withdraw_keys(self) -> None:
-        """Answer for no keys: others are asked. The journal still tells of itself."""
+        """Reply for no keys: others are asked. The journal still tells of itself."""
         for claim in self._claimed:
             self._claims.release(claim)
         keys, self._keys = self._keys, []
@@ -169,7 +169,7 @@ class JournalReplies:
 
     @property
     def lake(self) -> bool:
-        """Whether a lake answers for the past."""
+        """Whether a lake replies for the past."""
         return self._lake
 
     def tell_watermark(self) -> None:
@@ -180,7 +180,7 @@ class JournalReplies:
             log.debug("the watermark was not told: %s", error)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Reply no more."""
         self._closed = True
         self.withdraw_keys()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -213,15 +213,15 @@ class JournalReplies:
         log.warning("a lake that is not on this machine claims %s: it is not believed", key)
         return False
 
-    # ------------------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------------------ queries
 
-    def _asked(self, query: Query) -> None:
+    def _received(self, query: Query) -> None:
         """Somebody wants to know about the journal itself."""
-        asked = str(query.key_expr)
+        selector = str(query.key_expr)
         try:
-            if asked.startswith(f"{self._root}/rows"):
+            if selector.startswith(f"{self._root}/rows"):
                 self._later(query, self._rows)
-            elif asked.startswith(f"{self._root}/segments/"):
+            elif selector.startswith(f"{self._root}/segments/"):
                 self._later(query, self._segment)
             else:
                 self._show(query, self._root)
@@ -237,7 +237,7 @@ class JournalReplies:
                 self._refuse(query, error)
 
     def _show(self, query: Query, root: str) -> None:
-        asked = str(query.key_expr)
+        selector = str(query.key_expr)
         made: dict[str, Callable[[], str]] = {
             "manifest": lambda: json.dumps(manifest_of(self._journal)),
             "watermark": lambda: watermark_json(self._documents.watermark()),
@@ -246,21 +246,21 @@ class JournalReplies:
         }
         for name, text in made.items():
             key = f"{root}/{name}"
-            if intersects(asked, key):
+            if intersects(selector, key):
                 query.reply(key, text(), encoding=JSON)
 
-    def _asked_key(self, query: Query, number: int) -> None:
+    def _received_key(self, query: Query, number: int) -> None:
         """Somebody wants to know about a key that is recorded."""
         try:
             if query.parameters.time_range() is None:
-                self._answer_latest(query, number)
+                self._reply_latest(query, number)
             elif self._time and not self._lake:
                 self._later(query, lambda query: self._past(query, number))
         except ZError as error:
             self._refuse(query, error)
 
     def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
-        """Answer on another thread: disks are slow, and others wait."""
+        """Reply on another thread: disks are slow, and others wait."""
         if not self._waiting.acquire(blocking=False):
             self._refuse(query, LocalError(f"{MOST_WAITING} questions wait already; ask again"))
             return
@@ -283,27 +283,27 @@ class JournalReplies:
             self._waiting.release()
 
     def _refuse(self, query: Query, error: Exception) -> None:
-        told: dict[str, object] = {"error": str(error)}
+        refusal: dict[str, object] = {"error": str(error)}
         if isinstance(error, JournalGap):
-            told |= {"partition": error.partition, "earliest": error.earliest}
+            refusal |= {"partition": error.partition, "earliest": error.earliest}
         try:
-            query.reply_err(json.dumps(told), encoding=JSON)
+            query.reply_err(json.dumps(refusal), encoding=JSON)
         except ZError as again:
             log.debug("%s was not answered: %s", query, again)
 
     # ---------------------------------------------------------------------------------- keys
 
-    def _other_answers(self, key: str, number: int, *, past: bool) -> bool:
-        """Whether an expression before this one answers for the key too, or a storage does."""
+    def _other_replies(self, key: str, number: int, *, past: bool) -> bool:
+        """Whether an expression before this one replies for the key too, or a storage does."""
         return any(intersects(expr, key) for expr in self._exprs[:number]) or not (
             self._claims.is_first(self._claimed[number], key, past=past)
         )
 
-    def _answer_latest(self, query: Query, number: int) -> None:
+    def _reply_latest(self, query: Query, number: int) -> None:
         assert self._matching is not None
         expr = self._exprs[number]
         for key, hlc, id, value in self._matching(str(query.key_expr)):
-            if not intersects(expr, key) or self._other_answers(key, number, past=False):
+            if not intersects(expr, key) or self._other_replies(key, number, past=False):
                 continue
             query.reply(
                 key,
@@ -318,10 +318,10 @@ class JournalReplies:
 
     def _past(self, query: Query, number: int) -> None:
         """All samples in a range of time, in the order of their offsets."""
-        found = query.parameters.time_range()
-        if found is None:
+        time_range = query.parameters.time_range()
+        if time_range is None:
             raise SelectorError(f"'{query.parameters}' has no time")
-        range = found.resolve(clock.time_ns())
+        range = time_range.resolve(clock.time_ns())
         self._settle()
         keys = str(query.key_expr)
         for batch in self._journal.scan(keys=keys, time=_micros(range), columns=COLUMNS):
@@ -331,7 +331,7 @@ class JournalReplies:
                 key = row["key"]
                 if is_wild(key) or not intersects(self._exprs[number], key):
                     continue
-                if not self._other_answers(key, number, past=True):
+                if not self._other_replies(key, number, past=True):
                     self._reply_row(query, row)
 
     def _reply_row(self, query: Query, row: dict[str, Any]) -> None:
@@ -372,7 +372,7 @@ class JournalReplies:
             end = min(end, request.end)
         columns = request.columns
         read = None if columns is None else list(dict.fromkeys(["offset", *columns]))
-        left = MOST_ANSWERED
+        left = MOST_REPLIED
         for batch in self._journal.scan(
             {request.partition: start},
             {request.partition: end},
@@ -413,18 +413,18 @@ class JournalReplies:
         if len(place) < 2 or not (place[0].isdigit() and place[1].isdigit()):
             raise LocalError("ask for segments/<partition>/<first offset>/**")
         partition, first = int(place[0]), int(place[1])
-        found = [
+        matching = [
             segment
             for segment in self._journal.segments(partition)
             if segment.first == first and segment.sealed
         ]
-        if not found:
+        if not matching:
             raise LocalError(f"partition {partition} has no sealed segment that begins at {first}")
-        (segment,) = found
+        (segment,) = matching
         key = f"{self._root}/segments/{partition}/{first}"
         with self._journal.open_segment(segment) as file:
             if len(place) == 2:
-                if segment.bytes > MOST_ANSWERED:
+                if segment.bytes > MOST_REPLIED:
                     raise LocalError(
                         f"{segment.bytes} bytes are too many for one reply; ask for {key}/**"
                     )

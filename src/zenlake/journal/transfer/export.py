@@ -49,7 +49,7 @@ def to_parquet(
     """
     rows = 0
     schema = SCHEMA.with_metadata({"zenlake.journal": journal.id, "zenlake.name": journal.name})
-    with _whole(file) as aside, pq.ParquetWriter(aside, schema, compression="zstd") as writer:
+    with _replaced(file) as aside, pq.ParquetWriter(aside, schema, compression="zstd") as writer:
         for batch in journal.scan(**chosen):
             writer.write_batch(batch.replace_schema_metadata(schema.metadata))
             rows += batch.num_rows
@@ -65,18 +65,18 @@ def to_mcap(journal: Journal | RemoteJournal, file: str | os.PathLike[str], **ch
             "MCAP files need a library that is not installed: pip install 'zenlake[mcap]'"
         ) from error
     rows = 0
-    with _whole(file) as aside, open(aside, "wb") as out:
+    with _replaced(file) as aside, open(aside, "wb") as out:
         writer: Any = Writer(out)
         writer.start(profile="", library="zenlake")
         channels: dict[tuple[str, int, str | None], int] = {}
         for batch in journal.scan(**chosen):
             received = batch.column("received").cast(pa.int64()).to_pylist()
             published = hlc_nanos(batch.column("hlc").to_numpy(zero_copy_only=False)).tolist()
-            for row, logged, told in zip(batch.to_pylist(), received, published, strict=True):
+            for row, logged, stamped in zip(batch.to_pylist(), received, published, strict=True):
                 writer.add_message(
                     channel_id=_channel(writer, channels, row),
                     log_time=logged * 1000,
-                    publish_time=told,
+                    publish_time=stamped,
                     data=row["value"],
                     sequence=rows & 0xFFFFFFFF,
                 )
@@ -91,20 +91,20 @@ def _channel(
 ) -> int:
     """The channel of a key and an encoding."""
     name = (row["key"], row["encoding_id"], row["encoding_schema"])
-    found = channels.get(name)
-    if found is None:
+    channel = channels.get(name)
+    if channel is None:
         schema = row["encoding_schema"]
         encoding = Encoding.from_wire(
             row["encoding_id"], None if schema is None else schema.encode()
         )
         plain = str(Encoding.from_wire(row["encoding_id"], None))
-        found = channels[name] = writer.register_channel(
+        channel = channels[name] = writer.register_channel(
             topic=row["key"],
             message_encoding=MCAP_NAMES.get(plain, str(encoding)),
             schema_id=0,
             metadata={"zenoh.encoding": str(encoding)},
         )
-    return found
+    return channel
 
 
 def _beside(batch: Any) -> Any:
@@ -114,7 +114,7 @@ def _beside(batch: Any) -> Any:
 
 
 @contextmanager
-def _whole(file: str | os.PathLike[str]) -> Iterator[Path]:
+def _replaced(file: str | os.PathLike[str]) -> Iterator[Path]:
     """A file that appears under its name when it is whole, and not before."""
     place = Path(file)
     aside = place.with_name(f"{place.name}.part")

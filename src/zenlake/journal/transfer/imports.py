@@ -43,17 +43,17 @@ def from_parquet(
     Raises `JournalError` if the same file was imported before, unless `again`.
     """
     try:
-        found = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file)
     except pa.ArrowInvalid as error:
         raise JournalError(f"{os.fspath(file)} is no Parquet file: {error}") from error
-    missing = {"key", "value"} - set(found.schema_arrow.names)
+    missing = {"key", "value"} - set(parquet.schema_arrow.names)
     if missing:
         raise JournalError(
             f"{os.fspath(file)} has no column {', '.join(sorted(missing))}: rows have at least a "
             "key and a value"
         )
     with taking_in(writer, file, again) as taken:
-        for batch in found.iter_batches(ROWS):
+        for batch in parquet.iter_batches(ROWS):
             taken.rows += _append(writer, _completed(batch, bytes.fromhex(writer.id)))
     return taken.rows
 
@@ -100,8 +100,8 @@ def from_mcap(writer: JournalWriter, file: str | os.PathLike[str], *, again: boo
 
 def _in_order(reader: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Messages as they were written: that is the order of what lies beside them."""
-    found: Iterator[tuple[Any, Any, Any]] = reader.iter_messages(log_time_order=False)
-    return found
+    messages: Iterator[tuple[Any, Any, Any]] = reader.iter_messages(log_time_order=False)
+    return messages
 
 
 def _append(writer: JournalWriter, batch: Any) -> int:
@@ -136,8 +136,10 @@ def _joined(beside: Any, messages: Iterator[tuple[Any, Any]]) -> Any:
 
 def _foreign(channel: Any, message: Any, stamp_id: bytes) -> dict[str, object]:
     """A row out of a message that knows nothing of Zenoh."""
-    told = channel.metadata.get("zenoh.encoding") or _encoding_named(channel.message_encoding)
-    encoding = Encoding(told)
+    encoding_text = channel.metadata.get("zenoh.encoding") or _encoding_named(
+        channel.message_encoding
+    )
+    encoding = Encoding(encoding_text)
     schema = encoding.schema
     return {
         "key": _key_of(channel.topic),

@@ -50,8 +50,8 @@ def taking_in(writer: JournalWriter, file: str | os.PathLike[str], again: bool) 
         if not running.rows:  # nothing came of it
             _write(writer, page, digest, before)
         raise
-    told = {"file": os.path.basename(file), "rows": running.rows, "at": time.time()}
-    _write(writer, page, digest, told)
+    entry = {"file": os.path.basename(file), "rows": running.rows, "at": time.time()}
+    _write(writer, page, digest, entry)
 
 
 def _refusal(file: str, before: dict[str, Any]) -> str:

@@ -38,15 +38,15 @@ def runs(batches: Sequence[tuple[pa.RecordBatch, int]]) -> Iterator[pa.RecordBat
     run: list[pa.RecordBatch] = []
     rows = size = 0
     for batch, nbytes in batches:
-        whole = nbytes > WHOLE_BYTES
-        if run and (whole or rows + len(batch) > SMALL_ROWS or size + nbytes > SMALL_BYTES):
+        alone = nbytes > WHOLE_BYTES
+        if run and (alone or rows + len(batch) > SMALL_ROWS or size + nbytes > SMALL_BYTES):
             yield _together(run)
             run, rows, size = [], 0, 0
         if nbytes > LARGE_BYTES and len(batch) > 1:
             step = max(1, len(batch) * LARGE_BYTES // nbytes)
             for start in range(0, len(batch), step):
                 yield batch[start : start + step]
-        elif whole:
+        elif alone:
             if len(batch):
                 yield batch
         elif len(batch):
@@ -178,17 +178,17 @@ class Partition:
                 f"{home}/{stray[0]} begins elsewhere than at offset {end}, where the segments "
                 f"before it end; restore {home} from a copy of the journal"
             )
-        here = self.active.path
-        if here.rpartition("/")[2] in names:
-            found = self.active.recover()
-            found.must_reach(watermark, here)
+        path = self.active.path
+        if path.rpartition("/")[2] in names:
+            recovered = self.active.recover()
+            recovered.must_reach(watermark, path)
             self.active.resume()
-            self.cut = found.cut
+            self.cut = recovered.cut
             if not self.active.blocks:
                 self.active = WriteAhead(self._files, self._journal, self.number, end)
         elif end < watermark:
             raise JournalCorrupt(
-                f"{here} is missing: offsets {end} to {watermark} were acknowledged; restore it "
+                f"{path} is missing: offsets {end} to {watermark} were acknowledged; restore it "
                 "from a copy of the journal"
             )
         self._clear(names, packed)

@@ -29,8 +29,8 @@ def read_by_all(files: JournalFiles, info: JournalInfo) -> tuple[int, ...] | Non
         page = json.loads(files.read(READERS))
         if not page:
             return None
-        found = [one.get(info.id, nothing) for one in page.values()]
-        return tuple(min(int(one[n]) for one in found) for n in range(info.partitions))
+        offsets = [one.get(info.id, nothing) for one in page.values()]
+        return tuple(min(int(one[n]) for one in offsets) for n in range(info.partitions))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, AttributeError, LookupError):

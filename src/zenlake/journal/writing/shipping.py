@@ -43,7 +43,7 @@ class Shipper:
         self._far = RemoteFiles(uri)
         self._state = threading.Condition()
         self._wanted: tuple[Manifest, ...] = ()
-        self._told: tuple[Manifest, ...] = ()
+        self._shipped: tuple[Manifest, ...] = ()
         self._arrived: set[tuple[int, int]] = set()
         self._stopping = False
         self.failures = 0
@@ -72,7 +72,7 @@ class Shipper:
     def _run(self) -> None:
         while True:
             with self._state:
-                self._state.wait_for(lambda: self._stopping or self._told != self._wanted)
+                self._state.wait_for(lambda: self._stopping or self._shipped != self._wanted)
                 if self._stopping:
                     return
                 wanted = self._wanted
@@ -102,10 +102,10 @@ class Shipper:
             self._put(manifest_path(number), there.to_json())
         self._put(WATERMARK, Watermark(tuple(each.end for each in wanted)).to_json())
         for number, manifest in enumerate(wanted):
-            if not self._told or self._told[number].earliest < manifest.earliest:
+            if not self._shipped or self._shipped[number].earliest < manifest.earliest:
                 self._let_go(number, manifest.earliest)
         with self._state:
-            self._told = wanted
+            self._shipped = wanted
             self._arrived = {
                 (number, segment.first)
                 for number, manifest in enumerate(wanted)

@@ -47,8 +47,8 @@ class SourceNumbers:
         zids = batch.column("source_zid")
         eids = batch.column("source_eid")
         if sns.null_count or zids.null_count or eids.null_count:
-            whole = pc.and_(pc.and_(zids.is_valid(), eids.is_valid()), sns.is_valid())
-            zids, eids, sns = zids.filter(whole), eids.filter(whole), sns.filter(whole)
+            complete = pc.and_(pc.and_(zids.is_valid(), eids.is_valid()), sns.is_valid())
+            zids, eids, sns = zids.filter(complete), eids.filter(complete), sns.filter(complete)
         if not len(sns):
             return
         eid, numbers = np.asarray(eids), np.asarray(sns)

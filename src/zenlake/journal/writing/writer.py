@@ -119,7 +119,7 @@ class JournalWriter:
         self.stats.recovered_bytes_cut = sum(partition.cut for partition in log.partitions)
         self._state = threading.Condition()
         self._queue: deque[tuple[int, pa.RecordBatch, int]] = deque()
-        self._asked = 0
+        self._requested = 0
         self._flushed = 0
         self._closing = False
         self._closed = False
@@ -267,8 +267,8 @@ class JournalWriter:
         """Return when everything appended so far is durable, or was dropped and counted."""
         with self._state:
             self._raise_if_over()
-            self._asked += 1
-            wanted = self._asked
+            self._requested += 1
+            wanted = self._requested
             self._state.notify_all()
             self._state.wait_for(lambda: self._over() or self._flushed >= wanted, timeout)
             if self._flushed < wanted:
@@ -347,7 +347,7 @@ class JournalWriter:
 
     def _run(self) -> None:
         try:
-            while self._turn():
+            while self._write_once():
                 pass
         except ZError as error:
             self._fail(error)
@@ -369,7 +369,7 @@ class JournalWriter:
             self._failure = error
             self._state.notify_all()
 
-    def _turn(self) -> bool:
+    def _write_once(self) -> bool:
         """Wait for something to do and do it; False when there will be nothing more."""
         rest = self._tend()
         with self._state:
@@ -383,7 +383,7 @@ class JournalWriter:
                     break  # time to tend, or woken for nothing
             items = list(self._queue)
             self._queue.clear()
-            asked = self._asked
+            requested = self._requested
             closing = self._over()
         for partition, group in _by_partition(items):
             for batch in runs(group):
@@ -392,7 +392,7 @@ class JournalWriter:
             self.stats.queued_bytes -= sum(size for _, _, size in items)
             self._state.notify_all()
         due = self._due is not None and time.monotonic() >= self._due
-        if not (due or closing or asked > self._flushed):
+        if not (due or closing or requested > self._flushed):
             return True
         if not self._commit():
             self._due = time.monotonic() + _ASK_AGAIN
@@ -400,14 +400,16 @@ class JournalWriter:
             return self._failure is None
         with self._state:
             self._due = time.monotonic() + self._interval if self._queue else None
-            self._flushed = asked
+            self._flushed = requested
             self._state.notify_all()
             return not (closing and not self._queue)
 
     def _urgent(self) -> bool:
         """Whether the writer may not wait for the end of its interval."""
         return (
-            self._asked > self._flushed or self._over() or self.stats.queued_bytes >= self._enough
+            self._requested > self._flushed
+            or self._over()
+            or self.stats.queued_bytes >= self._enough
         )
 
     def _write(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -501,9 +503,9 @@ class JournalWriter:
 
 def _size(batch: pa.RecordBatch) -> int:
     """About how many bytes the rows have."""
-    whole = int(batch.get_total_buffer_size())
+    total = int(batch.get_total_buffer_size())
     # Slices of a large batch all have its buffers; asking each what it needs takes its time.
-    return whole if whole < 1 << 20 else int(batch.nbytes)
+    return total if total < 1 << 20 else int(batch.nbytes)
 
 
 def _by_partition(
