@@ -297,9 +297,7 @@ class Replicating:
     def _align_on(self, delay: float | None) -> None:
         """Align with everyone whose digest differs, one after the other."""
         if delay is not None:
-            if not self._sleep_until(time.time() * 1000 + delay * 1000):
-                return
-            self._align("*", Discovery(), DISCOVERY_TIME)
+            self._begin(delay)
         while True:
             with self._turn:
                 while not self._closed:
@@ -326,6 +324,19 @@ class Replicating:
             if diff is not None:
                 self.counts.differences += 1
                 self._align(zid, diff, ALIGN_TIME)
+
+    def _begin(self, delay: float) -> None:
+        """Take everything from the first replica that answers, if one does.
+
+        A link may take its time to come up. After an interval the digests of others say as much.
+        """
+        end = time.monotonic() + max(self._eras.interval / 1000, 4 * delay)
+        while self._sleep_until((time.time() + delay) * 1000):
+            heard = self.counts.replies_heard
+            self._align("*", Discovery(), DISCOVERY_TIME)
+            if self.counts.replies_heard > heard or time.monotonic() >= end:
+                return
+            delay = min(max(delay, 0.1) * 2, DISCOVERY_TIME)
 
     def _align(self, zid: str, first: AlignmentQuery, timeout: float) -> None:
         """Ask a replica, and go on until there is nothing left to ask."""
