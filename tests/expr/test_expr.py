@@ -38,7 +38,7 @@ RECORD: dict[str, Any] = {"a": 3, "b": 2.5, "s": "bedroom", "n": {"x": -1}, "l":
         ("n.x = -1", True), ("l[1] = 8", True), ("l[2] = 8", False), ("s LIKE 'bed%'", True),
         ("s like '_edroom'", True), ("s LIKE 'bed'", False), ("a LIKE '3'", False),
         ("a BETWEEN 1 AND 3", True), ("a NOT BETWEEN 1 AND 3", False), ("a = '3'", False),
-        ("missing = 1", False), ("missing NOT BETWEEN 1 AND 2", False), ("NOT missing = 1", True),
+        ("missing = 1", False), ("missing NOT BETWEEN 1 AND 2", False), ("NOT missing = 1", False),
         ("a = 1 OR b > 2 AND s = 'x'", False), ("(a = 1 OR b > 2) AND s > 'x'", False),
         ("NOT a = 1 AND NOT (b > 3)", True), ("a = %0 AND s = %1", True),
     ],

@@ -7,17 +7,21 @@
     >>> tree.sql()
     "luminosity > 0 AND room.name LIKE 'bed%'"
 
-The language is the filter subset of SQL92 that DDS has. It is parsed by hand: the grammar is a
-page, its parameters (`%0`) and numbers (`0x1f`) are not SQL's, and a broker for constrained
-devices is part of the base install, where a parser of all of SQL is not.
+The language is the filter subset of SQL92 that DDS has, with arithmetic, functions of key and time,
+IN and IS NULL. It is parsed by hand: the grammar is a page, its parameters (`%0`) and numbers
+(`0x1f`) are not SQL's, and a broker for constrained devices is part of the base install, where a
+parser of all of SQL is not.
 
-tree    the nodes: what they mean for a value, and how they read as SQL
-parse   from text to tree
-record  fields of JSON objects, and of CDR with a declared type
+tree       the nodes, and how they read as SQL
+parse      from text to tree
+record     fields of JSON objects, and of CDR with a declared type
+closure    a tree as a function of one sample
+spark_sql  a tree as Spark SQL over rows of a table
 """
 
 from __future__ import annotations
 
+from zenlake.expr.closure import Subject, compiled
 from zenlake.expr.parse import parse
 from zenlake.expr.record import Type, field_of, json_record, parse_type
 from zenlake.expr.tree import (
@@ -26,6 +30,8 @@ from zenlake.expr.tree import (
     Comparison,
     ExprError,
     Field,
+    In,
+    IsNull,
     Literal,
     Node,
     Not,
@@ -40,13 +46,17 @@ __all__ = [
     "Comparison",
     "ExprError",
     "Field",
+    "In",
+    "IsNull",
     "Literal",
     "Node",
     "Not",
     "Or",
     "Parameter",
+    "Subject",
     "Type",
     "Unsupported",
+    "compiled",
     "field_of",
     "json_record",
     "parse",

@@ -153,11 +153,33 @@ def json_record(payload: bytes) -> dict[str, Any] | None:
     """The fields of a payload that is a JSON object; None if it is none."""
     if payload.lstrip()[:1] != b"{":
         return None
+    found = json_value(payload)
+    return found if isinstance(found, dict) else None
+
+
+def json_value(payload: bytes) -> Any:
+    """The value of a payload that is JSON; None if it is none.
+
+    Strictly: in UTF-8, with finite numbers, and no name twice in one object.
+    """
     try:
-        found = json.loads(payload)
+        return _DECODER.decode(payload.decode())
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_named_once)
 
 
 def field_of(record: Mapping[str, Any], name: str) -> Any:

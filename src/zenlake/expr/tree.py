@@ -1,8 +1,11 @@
-"""The nodes of a predicate: what they mean for a record, and how they read as SQL.
+"""The nodes of a predicate, and how they read as text.
 
-A comparison with a field that is not there is false, and so is one between a text and a number:
-a sample that cannot be judged is not selected. `NOT` turns that into true, as the subset of DDS
-has no third value.
+Terms have a value: fields of the payload, literals, parameters, functions, arithmetic. Conditions
+are true, false or, where a value is missing or two of different kinds are compared, unknown, as in
+SQL: `NOT` of unknown is unknown, and only what is true is selected. Numbers are 64-bit floats.
+
+What a tree means for one sample is in `expr/closure`, and what it means to Spark in
+`expr/spark_sql`; both give the same.
 """
 
 from __future__ import annotations
@@ -10,13 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from zenlake.errors import LocalError
-from zenlake.expr.record import field_of
 
-#: What a field may be.
-Value = int | float | str | bool | None
+#: Kinds of values: numbers, texts, truth values, instants.
+NUMBER: Final = "number"
+TEXT: Final = "text"
+TRUTH: Final = "truth value"
+INSTANT: Final = "instant"
+Kinds = tuple[str, ...]
+ANY: Final[Kinds] = (NUMBER, TEXT, TRUTH)
 
 
 class ExprError(LocalError, ValueError):
@@ -29,14 +36,13 @@ class Unsupported(ExprError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the record; dots lead into nested ones."""
+    """A field of the payload; dots lead into nested ones."""
 
     name: str
 
-    def of(self, record: Mapping[str, Any], parameters: Sequence[str]) -> Value:
-        """Its value; None if it is not there."""
-        found: Value = field_of(record, self.name)
-        return found
+    def kinds(self) -> Kinds:
+        """What it may be: anything that JSON has."""
+        return ANY
 
     def sql(self) -> str:
         """Its name."""
@@ -45,19 +51,39 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number or a text."""
+    """A number, a text, or a truth value."""
 
-    value: int | float | str
+    value: int | float | str | bool
 
-    def of(self, record: Mapping[str, Any], parameters: Sequence[str]) -> Value:
-        """Its value."""
-        return self.value
+    def kinds(self) -> Kinds:
+        """What it is."""
+        if isinstance(self.value, bool):
+            return (TRUTH,)
+        return (TEXT,) if isinstance(self.value, str) else (NUMBER,)
 
     def sql(self) -> str:
         """The value as SQL writes it."""
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
+        if isinstance(self.value, bool):
+            return "TRUE" if self.value else "FALSE"
         return repr(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An instant: a text that was compared with one, in microseconds since 1970."""
+
+    micros: int
+    text: str
+
+    def kinds(self) -> Kinds:
+        """An instant."""
+        return (INSTANT,)
+
+    def sql(self) -> str:
+        """As it was written."""
+        return "'" + self.text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +92,98 @@ class Parameter:
 
     index: int
 
-    def of(self, record: Mapping[str, Any], parameters: Sequence[str]) -> Value:
-        """The parameter, a number if it reads as one; raises `ExprError` if it was not given."""
-        if self.index >= len(parameters):
-            raise ExprError(
-                f"%{self.index}: only {len(parameters)} parameters are given, counted from 0"
-            )
-        return _value(parameters[self.index])
+    def kinds(self) -> Kinds:
+        """A number or a text."""
+        return (NUMBER, TEXT)
 
     def sql(self) -> str:
         """As DDS writes it."""
         return f"%{self.index}"
 
 
-Term = Field | Literal | Parameter
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the sample, or of other values; `FUNCTIONS` says which there are."""
+
+    name: str
+    arguments: tuple[Term, ...] = ()
+
+    def kinds(self) -> Kinds:
+        """What it gives."""
+        return FUNCTIONS[self.name].gives
+
+    def sql(self) -> str:
+        """The call."""
+        return f"{self.name}({', '.join(one.sql() for one in self.arguments)})"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two terms and an operator between them."""
+class Arithmetic:
+    """Two numbers and one of `+ - * / %` between them; division by zero is unknown."""
 
     left: Term
     operator: str
     right: Term
 
+    def kinds(self) -> Kinds:
+        """A number."""
+        return (NUMBER,)
+
+    def sql(self) -> str:
+        """With parentheses around what is arithmetic itself."""
+        return f"{_inner(self.left)} {self.operator} {_inner(self.right)}"
+
+
+Term = Field | Literal | Moment | Parameter | Function | Arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and gives."""
+
+    takes: tuple[Kinds, ...]
+    gives: Kinds
+    #: Whether its arguments must be literals.
+    literal: bool = False
+
+
+FUNCTIONS: Final[Mapping[str, Signature]] = {
+    "key": Signature((), (TEXT,)),
+    "chunk": Signature(((NUMBER,),), (TEXT,), literal=True),
+    "kind": Signature((), (TEXT,)),
+    "encoding": Signature((), (TEXT,)),
+    "value": Signature((), ANY),
+    "time": Signature((), (INSTANT,)),
+    "now": Signature(((TEXT,),), (INSTANT,), literal=True),
+    "length": Signature(((TEXT,),), (NUMBER,)),
+    "abs": Signature(((NUMBER,),), (NUMBER,)),
+    **{
+        name: Signature(((INSTANT,),), (NUMBER,))
+        for name in ("year", "month", "day", "hour", "minute", "second")
+    },
+}
+"""Every function by name. `now('-10s')` and `now(-10s)` are the same; `now()` has no argument."""
+
+
+class _Condition:
+    """What all conditions have."""
+
+    __slots__ = ()
+
     def holds(self, record: Mapping[str, Any], parameters: Sequence[str] = ()) -> bool:
-        """Whether it is so."""
-        return _compare(
-            self.left.of(record, parameters), self.operator, self.right.of(record, parameters)
-        )
+        """Whether it is so for a record; what is unknown is not."""
+        from zenlake.expr.closure import Subject, compiled
+
+        return compiled(self, tuple(parameters))(Subject(record)) is True  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_Condition):
+    """Two terms and an operator between them."""
+
+    left: Term
+    operator: str
+    right: Term
 
     def sql(self) -> str:
         """The comparison as SQL."""
@@ -102,22 +191,13 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    """A field within two bounds, which are included."""
+class Between(_Condition):
+    """A value within two bounds, which are included."""
 
-    field: Field
+    field: Term
     low: Term
     high: Term
     negated: bool = False
-
-    def holds(self, record: Mapping[str, Any], parameters: Sequence[str] = ()) -> bool:
-        """Whether it is so; a field that is not there is neither within nor outside."""
-        value = self.field.of(record, parameters)
-        low, high = self.low.of(record, parameters), self.high.of(record, parameters)
-        if not (_comparable(value, low) and _comparable(value, high)):
-            return False
-        within = _compare(value, ">=", low) and _compare(value, "<=", high)
-        return within != self.negated
 
     def sql(self) -> str:
         """The condition as SQL."""
@@ -126,14 +206,36 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class In(_Condition):
+    """A value among several."""
+
+    field: Term
+    among: tuple[Term, ...]
+    negated: bool = False
+
+    def sql(self) -> str:
+        """The condition as SQL."""
+        word = "NOT IN" if self.negated else "IN"
+        return f"{self.field.sql()} {word} ({', '.join(one.sql() for one in self.among)})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(_Condition):
+    """A value that is missing: no such field, a null, or no single value."""
+
+    field: Term
+    negated: bool = False
+
+    def sql(self) -> str:
+        """The condition as SQL."""
+        return f"{self.field.sql()} {'IS NOT NULL' if self.negated else 'IS NULL'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Not(_Condition):
     """The opposite."""
 
     node: Node
-
-    def holds(self, record: Mapping[str, Any], parameters: Sequence[str] = ()) -> bool:
-        """Whether the condition is not so."""
-        return not self.node.holds(record, parameters)
 
     def sql(self) -> str:
         """The condition as SQL."""
@@ -142,14 +244,10 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Condition):
     """All of several conditions."""
 
     nodes: tuple[Node, ...]
-
-    def holds(self, record: Mapping[str, Any], parameters: Sequence[str] = ()) -> bool:
-        """Whether all are so."""
-        return all(node.holds(record, parameters) for node in self.nodes)
 
     def sql(self) -> str:
         """The condition as SQL."""
@@ -159,63 +257,43 @@ class And:
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Condition):
     """At least one of several conditions."""
 
     nodes: tuple[Node, ...]
-
-    def holds(self, record: Mapping[str, Any], parameters: Sequence[str] = ()) -> bool:
-        """Whether one is so."""
-        return any(node.holds(record, parameters) for node in self.nodes)
 
     def sql(self) -> str:
         """The condition as SQL."""
         return " OR ".join(node.sql() for node in self.nodes)
 
 
-Node = Comparison | Between | Not | And | Or
+Node = Comparison | Between | In | IsNull | Not | And | Or
 
 
-def _value(text: str) -> Value:
-    """A parameter's value: DDS gives them all as text, numbers without quotes."""
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        return text[1:-1]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _inner(term: Term) -> str:
+    return f"({term.sql()})" if isinstance(term, Arithmetic) else term.sql()
 
 
-def _number(value: Value) -> bool:
-    return isinstance(value, int | float)
-
-
-def _comparable(a: Value, b: Value) -> bool:
-    return (_number(a) and _number(b)) or (isinstance(a, str) and isinstance(b, str))
-
-
-def _compare(a: Value, operator: str, b: Value) -> bool:
-    if not _comparable(a, b):
-        return False
-    if operator == "LIKE":
-        return isinstance(a, str) and isinstance(b, str) and like(a, b)
-    found: bool
-    match operator:
-        case "=":
-            found = a == b
-        case "<>":
-            found = a != b
-        case "<":
-            found = a < b  # type: ignore[operator]
-        case "<=":
-            found = a <= b  # type: ignore[operator]
-        case ">":
-            found = a > b  # type: ignore[operator]
-        case _:
-            found = a >= b  # type: ignore[operator]
-    return found
+def reads_payload(node: Node | Term) -> bool:
+    """Whether the payload has to be looked into to know."""
+    match node:
+        case Field():
+            return True
+        case Function():
+            return node.name == "value" or any(reads_payload(one) for one in node.arguments)
+        case Arithmetic() | Comparison():
+            return reads_payload(node.left) or reads_payload(node.right)
+        case Between():
+            return any(reads_payload(one) for one in (node.field, node.low, node.high))
+        case In():
+            return any(reads_payload(one) for one in (node.field, *node.among))
+        case IsNull():
+            return reads_payload(node.field)
+        case Not():
+            return reads_payload(node.node)
+        case And() | Or():
+            return any(reads_payload(one) for one in node.nodes)
+    return False
 
 
 def like(text: str, pattern: str) -> bool:

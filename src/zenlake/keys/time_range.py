@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from zenlake.errors import SelectorError
 
-__all__ = ["Instant", "Now", "ResolvedRange", "TimeBound", "TimeRange"]
+__all__ = ["Instant", "Now", "ResolvedRange", "TimeBound", "TimeRange", "moment_of"]
 
 # The units a duration may be written in, longest first.
 UNITS = {
@@ -196,6 +196,13 @@ def _resolve(bound: TimeBound | None, now_ns: int) -> int | None:
         return None
     ns = bound.at.resolve(now_ns)
     return ns if -FURTHEST <= ns <= FURTHEST else None
+
+
+def moment_of(text: str) -> Instant | Now:
+    """One moment: `now()`, `now(-1h)`, or UTC like `2026-01-31T12:00:00.5Z`."""
+    if len(text) > LONGEST_TEXT:
+        raise SelectorError(f"a moment of {len(text)} characters; write at most {LONGEST_TEXT}")
+    return _parse_moment(text)
 
 
 def _parse_bound(text: str, inclusive: bool) -> TimeBound | None:
