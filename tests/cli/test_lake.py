@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import Row
 from zenlake.cli.app import application
-from zenlake.cli.sql import Format, _arrow, _lines, _table, one_line
+from zenlake.cli.sql import Format, _arrow, _lines, show_table
 from zenlake.lake import Pipeline, read_config
+from zenlake.lake.questions import one_line
 from zenlake.lake.run import Loop
 
 
@@ -136,7 +137,7 @@ ANSWER = pa.table(
 
 
 def test_answers_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    _table(ANSWER, 1)
+    show_table(ANSWER, 1)
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "key │ value │ time                       │ list",

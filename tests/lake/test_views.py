@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.lake.views import _spark_type, matching
+from zenlake.lake.views import matching, spark_type
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -81,4 +81,4 @@ def test_a_literal_of_another_type_leaves_it_to_spark() -> None:
     ],
 )
 def test_types_have_the_names_that_spark_gives_them(kind: pa.DataType, name: str) -> None:
-    assert _spark_type(kind) == name
+    assert spark_type(kind) == name

@@ -8,8 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +38,14 @@ Conf = Annotated[
     list[str] | None,
     typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given often."),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a running lake is reached beside its socket."""
+
+    endpoints: tuple[str, ...] = ()
+    spark_connect: str | None = None
 
 
 class Action(StrEnum):
@@ -110,6 +118,26 @@ def lake(
         ),
     ] = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="vacuum: only say what.")] = False,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-e",
+            "--connect",
+            metavar="ENDPOINT",
+            help="run: the router to answer on, e.g. tcp/127.0.0.1:7447; without one only programs "
+            "on this machine are answered.",
+            show_default=False,
+        ),
+    ] = None,
+    spark_connect: Annotated[
+        str | None,
+        typer.Option(
+            "--spark-connect",
+            metavar="[HOST:]PORT",
+            help="run: let Spark's clients in, at sc://127.0.0.1:PORT.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Facts as JSON.")] = False,
     master: Master = "local[*]",
     conf: Conf = None,
@@ -125,7 +153,8 @@ def lake(
     if settings.journal is not None and journal == JOURNAL:
         journal = settings.journal
     if action is Action.RUN:
-        _run(where, journal, settings, once, every, as_json, master, conf)
+        serving = None if once else Serving(tuple(endpoints or ()), spark_connect)
+        _run(where, journal, settings, serving, every, as_json, master, conf)
     elif action is Action.STATUS:
         _status(where, journal, as_json)
     elif action is Action.TABLES:
@@ -198,6 +227,24 @@ class _Starting:
             self._waiting = None
 
 
+def connect_conf(place: str | None) -> list[str]:
+    """The settings with which Spark lets its clients in, at a port of this machine."""
+    from zenlake.errors import ConfigError
+
+    if place is None:
+        return []
+    host, _, port = place.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(f"--spark-connect {place}: write a port such as 15002")
+    return [
+        "spark.plugins=org.apache.spark.sql.connect.SparkConnectPlugin",
+        f"spark.connect.grpc.binding.address={host or '127.0.0.1'}",
+        f"spark.connect.grpc.binding.port={port}",
+        # Views of this database are seen by every session.
+        "spark.sql.globalTempDatabase=lake",
+    ]
+
+
 def _complain(line: str) -> None:
     """A line for people, with the time at which it was true."""
     note(f"{datetime.now():%Y-%m-%d %H:%M:%S} {line}")
@@ -207,12 +254,13 @@ def _run(
     where: str,
     journal: str,
     settings: LakeConfig,
-    once: bool,
+    serving: Serving | None,
     every: str | None,
     as_json: bool,
     master: str,
     conf: list[str] | None,
 ) -> None:
+    """Fill the tables, and answer meanwhile; without `serving`, once and without answers."""
     from zenlake.errors import LocalError, ZError
     from zenlake.journal import Journal
     from zenlake.lake import Pipeline
@@ -222,8 +270,12 @@ def _run(
     from zenlake.lake.place import Place, absolute
     from zenlake.lake.probe import probe
     from zenlake.lake.run import Ran, opened, run
+    from zenlake.lake.serving import SPARK, awake
     from zenlake.lake.tasks import SparkTasks
 
+    once = serving is None
+    if serving is not None:
+        conf = [*SPARK, *connect_conf(serving.spark_connect), *(conf or ())]
     pause = None if every is None else seconds_of(every, "--every")
     where, journal = absolute(where), absolute(journal)
     if once:
@@ -248,9 +300,19 @@ def _run(
                 typer.echo(json.dumps({"ready": True}))
             else:
                 note(f"the journal {journal} flows into the lake {where}; Ctrl-C ends it")
-            with _bar(as_json) as bar:
+            with _bar(as_json) as bar, ExitStack() as held:
+                service = None
+                if serving is not None:
+                    service = held.enter_context(
+                        awake(
+                            spark, pipeline, serving.endpoints, _complain,
+                            connect=serving.spark_connect is not None,
+                        )
+                    )  # fmt: skip
 
                 def tell(done: Ran, step: Step) -> None:
+                    if service is not None:
+                        service.committed()
                     if as_json:
                         facts = {"rows": step.rows, "behind": step.behind, "lost": step.lost}
                         facts |= {"quarantined": step.quarantined}

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import csv
 import json
-import re
+import shutil
 import sys
-from datetime import date, datetime
-from decimal import Decimal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zenlake.cli.connection import note
 from zenlake.cli.lake import LAKE, Conf, Master, Where, sparking
 from zenlake.cli.pages import examples
+from zenlake.lake.plain import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+NARROWEST = 6
 
 
 class Format(StrEnum):
@@ -30,11 +37,19 @@ class Format(StrEnum):
 
 
 @examples(
+    "zenlake sql",
     "zenlake sql 'SELECT key, count(*) FROM samples GROUP BY key'",
     "zenlake sql 'SELECT * FROM pose' --format csv > pose.csv",
+    "zenlake sql 'SELECT time, x FROM pose ORDER BY time' --plot",
 )
 def sql(
-    query: Annotated[str, typer.Argument(help="The question; - reads the standard input.")],
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help="The question; - reads the standard input. Without one, a shell.",
+            show_default=False,
+        ),
+    ] = None,
     where: Where = LAKE,
     form: Annotated[
         Format,
@@ -59,6 +74,17 @@ def sql(
             help="Whatever Spark can do: it writes, deletes, reads any file and runs any code.",
         ),
     ] = False,
+    plot: Annotated[
+        bool,
+        typer.Option(
+            "--plot",
+            help="Draw the last column over the first: a line over numbers and times, else bars.",
+        ),
+    ] = False,
+    own: Annotated[
+        bool,
+        typer.Option("--own-spark", help="Start a Spark, though a lake runs that could be asked."),
+    ] = False,
     master: Master = "local[*]",
     conf: Conf = None,
 ) -> None:
@@ -66,56 +92,100 @@ def sql(
 
     Tables: samples, latest, gaps, quarantine, and the typed ones of the configuration;
     `zenlake lake tables` shows their columns. A question is a single SELECT over them; what else
-    Spark can do needs --unsafe.
+    Spark can do needs --unsafe. If `zenlake up` or `zenlake lake run` runs here, it is asked;
+    otherwise a Spark is started for the question, which takes some seconds.
     """
-    import zenlake.lake
-    from zenlake.errors import LocalError
-    from zenlake.lake.gate import Gate, Limits
+    own = own or unsafe or master != "local[*]" or bool(conf)
+    if query is None and sys.stdin.isatty():
+        from zenlake.cli.sql_shell import shell
 
-    asked = sys.stdin.read() if query == "-" else query
-    zenlake.lake.open(where).ask(asked)  # before Spark is started for nothing
-    with sparking(master, conf) as spark:
-        from pyspark.errors import PySparkException
+        shell(where, Way(own, unsafe, timeout, rows, master, tuple(conf or ())), limit)
+        return
+    asked = sys.stdin.read() if query in (None, "-") else str(query)
+    way = Way(own, unsafe, timeout, rows, master, tuple(conf or ()))
+    first = limit + 1 if form is Format.TABLE and not plot else None
+    told = None if own else asleep_or_asked(where, asked, way, first)
+    if told is None:
+        with asker(where, way) as answer:
+            told = answer(asked, first)
+    if plot:
+        from zenlake.cli.plot import drawn
 
-        lake = zenlake.lake.open(where, spark)
-        most = limit + 1 if form is Format.TABLE else rows
-        try:
-            # As Arrow, whatever the form: rows would come in the time zone of this machine.
-            if unsafe:
-                told = lake.sql(asked).limit(most).toArrow()
-            else:
-                answer = Gate(lake).answer(asked, limits=Limits(timeout, most))
-                told = answer.rows
-                if answer.cut and form is not Format.TABLE:
-                    raise LocalError(f"the answer has more than {rows:,} rows; say --rows for more")
-        except PySparkException as error:
-            raise LocalError(one_line(str(error))) from error
-    if form is Format.ARROW:
+        typer.echo(drawn(told))
+    elif form is Format.ARROW:
         _arrow(told)
     elif form is Format.TABLE:
-        _table(told, limit)
+        show_table(told, limit)
     else:
         _lines(told, form)
 
 
-def one_line(told: str) -> str:
-    """What Spark says of a question in one line: without its codes, plans and stacks."""
-    first = told.strip().partition("\n")[0]
-    first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first)
-    first = re.sub(r"\s*SQLSTATE: \w+", "", first)
-    where = re.search(r"\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+)", told)
-    first = re.sub(r"; line \d+ pos \d+;?$", "", first).strip()
-    if where is not None and "line" not in first:
-        line, column = (where[1], where[2]) if where[1] else (where[3], where[4])
-        first = f"{first.rstrip('.')} (line {line}, column {int(column) + 1})"
-    return first or "Spark refused the question and did not say why"
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How questions are asked, and how much they may cost."""
+
+    own: bool
+    unsafe: bool
+    seconds: float
+    rows: int
+    master: str
+    conf: tuple[str, ...]
 
 
-def _table(answer: pa.Table, limit: int) -> None:
+def asleep_or_asked(where: str, query: str, way: Way, first: int | None) -> pa.Table | None:
+    """The answer of the lake that runs in this folder; None if none does."""
+    from zenlake.lake.awake import ask
+
+    request = {"do": "sql", "sql": query, "first": first, "seconds": way.seconds, "rows": way.rows}
+    asking = ask(where, request)
+    if asking is None:
+        return None
+    with asking:
+        return asking.table()
+
+
+@contextmanager
+def asker(where: str, way: Way) -> Iterator[Callable[[str, int | None], pa.Table]]:
+    """A Spark of our own that answers questions, started when the first one needs it."""
+    import zenlake.lake
+    from zenlake.errors import LocalError
+
+    with ExitStack() as held:
+        opened: list[zenlake.lake.Lake] = []
+
+        def answer(query: str, first: int | None) -> pa.Table:
+            from pyspark.errors import PySparkException
+
+            from zenlake.lake.gate import Gate, Limits
+            from zenlake.lake.questions import one_line
+
+            if not opened:
+                zenlake.lake.open(where).ask(query)  # before Spark is started for nothing
+                if not way.own:
+                    note(f"no lake runs in {where}; a Spark is started for this question")
+                spark = held.enter_context(sparking(way.master, list(way.conf)))
+                opened.append(zenlake.lake.open(where, spark))
+            most = way.rows if first is None else first
+            try:
+                # As Arrow, whatever the form: rows would come in the time zone of this machine.
+                if way.unsafe:
+                    return opened[0].sql(query).limit(most).toArrow()
+                found = Gate(opened[0]).answer(query, limits=Limits(way.seconds, most))
+            except PySparkException as error:
+                raise LocalError(one_line(str(error))) from error
+            if found.cut and first is None:
+                raise LocalError(f"the answer has more than {most:,} rows; say --rows for more")
+            return found.rows
+
+        yield answer
+
+
+def show_table(answer: pa.Table, limit: int) -> None:
+    """Print rows as a table that fits the terminal."""
     names = answer.column_names
     columns = [[_shown(value) for value in column.to_pylist()] for column in answer.columns]
     lines = [names, *(list(row) for row in zip(*columns, strict=True))][: limit + 1]
-    widths = [min(60, max(len(line[n]) for line in lines)) for n in range(len(names))]
+    widths = fitting([max(len(line[n]) for line in lines) for n in range(len(names))])
     for n, line in enumerate(lines):
         cells = [_cut(cell, width) for cell, width in zip(line, widths, strict=True)]
         typer.echo(" │ ".join(cells).rstrip())
@@ -123,6 +193,17 @@ def _table(answer: pa.Table, limit: int) -> None:
             typer.echo("─┼─".join("─" * width for width in widths))
     if answer.num_rows > limit:
         typer.echo(f"… more than {limit} rows; say --limit, or --format json for all", err=True)
+
+
+def fitting(wanted: list[int], room: int | None = None) -> list[int]:
+    """The widths of columns: as wide as they want, the widest cut until the line fits."""
+    if room is None:
+        room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    widths = [min(60, width) for width in wanted]
+    room -= 3 * (len(widths) - 1)
+    while room > 0 and sum(widths) > room and max(widths) > NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def _cut(text: str, width: int) -> str:
@@ -142,13 +223,13 @@ def _shown(value: object) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S.%f}"
     if isinstance(value, list | dict):
-        return json.dumps(_plain(value), ensure_ascii=False)
+        return json.dumps(plain(value), ensure_ascii=False)
     return str(value).replace("\n", "⏎")
 
 
 def _lines(answer: pa.Table, form: Format) -> None:
     names = answer.column_names
-    columns = [[_plain(value) for value in column.to_pylist()] for column in answer.columns]
+    columns = [[plain(value) for value in column.to_pylist()] for column in answer.columns]
     rows = zip(*columns, strict=True)
     if form is Format.CSV:
         out = csv.writer(sys.stdout, lineterminator="\n")
@@ -157,23 +238,6 @@ def _lines(answer: pa.Table, form: Format) -> None:
         return
     for row in rows:
         typer.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes | bytearray):
-        try:
-            return bytes(value).decode()
-        except UnicodeDecodeError:
-            return bytes(value).hex()
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _arrow(answer: pa.Table) -> None:

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 
 from zenlake.keys import includes
 
-__all__ = ["HISTORY", "JOURNAL", "NEWEST", "NOTHING", "Claim", "Claims"]
+__all__ = ["HISTORY", "JOURNAL", "LAKE", "NEWEST", "NOTHING", "Claim", "Claims"]
 
-#: Ranks: a storage that keeps what is asked for, a journal, a storage that has the newest only,
-#: and a service that does not answer such queries.
+#: Ranks: a journal whose past a lake answers for, elsewhere; a storage that keeps what is asked
+#: for; a journal; a storage that has the newest only; a service that answers no such queries.
+LAKE: Final = -1
 HISTORY: Final = 0
 JOURNAL: Final = 1
 NEWEST: Final = 2
@@ -49,6 +50,10 @@ class Claims:
     def release(self, claim: Claim) -> None:
         """Give a claim up."""
         self._claims = tuple(other for other in self._claims if other is not claim)
+
+    def left_to_lake(self, key: str) -> bool:
+        """Whether a lake answers for a key where its history is asked for."""
+        return any(claim.past == LAKE and includes(claim.expr, key) for claim in self._claims)
 
     def is_first(self, mine: Claim, key: str, *, past: bool) -> bool:
         """Whether no other claim on a key comes before this one."""

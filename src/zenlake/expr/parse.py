@@ -21,7 +21,6 @@ from zenlake.expr.tree import (
     FUNCTIONS,
     INSTANT,
     NUMBER,
-    TEXT,
     And,
     Arithmetic,
     Between,
@@ -72,6 +71,14 @@ def parse(text: str) -> Node:
     return _Parser(text).whole()
 
 
+@lru_cache(maxsize=256)
+def parse_term(text: str) -> Term:
+    """The tree of a value, such as `pose.x * 2`."""
+    if len(text) > TEXT_MAX:
+        raise ExprError(f"a term of {len(text)} characters: at most {TEXT_MAX}")
+    return _Parser(text).term()
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -96,6 +103,12 @@ class _Parser:
         if self._tokens[self._place][0] != "end":
             raise self._error("an AND, an OR, or the end")
         return node
+
+    def term(self) -> Term:
+        found = self._term()
+        if self._tokens[self._place][0] != "end":
+            raise self._error("an operator, or the end")
+        return found
 
     def _next(self) -> tuple[str, str, int]:
         token = self._tokens[self._place]
@@ -188,9 +201,8 @@ class _Parser:
             raise self._error("BETWEEN or IN")
         kind, word, _ = self._tokens[self._place]
         if kind != "op" and (kind, word) != ("keyword", "LIKE"):
-            if isinstance(left, Field) and (kind, word) != ("bracket", "("):
-                if kind in ("end", "keyword") or word == ")":
-                    return Comparison(left, "=", Literal(True))
+            if isinstance(left, Field) and (kind in ("end", "keyword") or word == ")"):
+                return Comparison(left, "=", Literal(True))
             raise self._error("a comparison")
         self._place += 1
         right = self._term()
@@ -282,7 +294,7 @@ class _Parser:
             raise ExprError(f"'{self._text[:80]}…': more than {CALCULATIONS_MAX} calculations")
 
     def _factor(self) -> Term:
-        kind, word, at = self._tokens[self._place]
+        kind, word, _ = self._tokens[self._place]
         match kind:
             case "sign" if word in "+-":
                 self._place += 1

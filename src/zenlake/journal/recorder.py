@@ -212,6 +212,7 @@ class Recorder:
         """How it goes."""
         writer = self._writer.stats
         return {
+            "key_exprs": list(self._exprs),
             "rows": self.rows,
             "bytes": self.bytes,
             "durable": list(self._writer.watermark.offsets),

@@ -17,13 +17,26 @@ from typing import Final
 from zenlake.errors import SelectorError
 from zenlake.keys.time_range import TimeRange
 
-__all__ = ["ANY_KEY_EXPR", "TIME", "IntoParameters", "Parameters"]
+__all__ = ["ANY_KEY_EXPR", "LAKE", "TIME", "IntoParameters", "Parameters"]
 
 TIME: Final = "_time"
 """The range of time asked for."""
 
 ANY_KEY_EXPR: Final = "_anyke"
 """Replies may come on keys outside the question."""
+
+LAKE: Final = (
+    "_time",
+    "_asof",
+    "_filter",
+    "_project",
+    "_agg",
+    "_order",
+    "_limit",
+    "_as",
+    "_proof",
+)
+"""What a lake answers to. A query with one of these is left to it where it records the keys."""
 
 
 class Parameters:
@@ -133,6 +146,10 @@ class Parameters:
         """Whether `key` is present with any value but `false`."""
         value = self.interpreted(key)
         return value is not None and value != "false"
+
+    def asks_lake(self) -> bool:
+        """Whether one of them is for a lake."""
+        return any(name in LAKE for name, _ in self)
 
     def time_range(self) -> TimeRange | None:
         """Return the range of `_time`, or None; raise `SelectorError` if it does not parse."""

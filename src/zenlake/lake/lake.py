@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import threading
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Never, final
+from typing import TYPE_CHECKING, Any, Never, final
 
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
@@ -20,6 +22,7 @@ from zenlake.lake.delta import Damaged, Table
 from zenlake.lake.folds import missing_in
 from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
 from zenlake.lake.place import Place
+from zenlake.lake.pruning import conditions_of
 from zenlake.lake.question import Question, Unanswerable, ask
 from zenlake.lake.rebuild import Rebuilt, rebuild
 from zenlake.lake.sight import EVERYTHING, Sight
@@ -27,7 +30,7 @@ from zenlake.lake.status import LakeStatus, TableStatus, read_status
 from zenlake.lake.tail import fresh, marks_of, tail_of
 from zenlake.lake.tasks import SparkTasks, Tasks
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
-from zenlake.lake.views import frame_of, narrowed
+from zenlake.lake.views import frame_of, matching
 from zenlake.lake.work import QUARANTINED
 from zenlake.spark.session import session_conf
 
@@ -50,6 +53,12 @@ class Lake:
         self.place = place
         self.config = config
         self._spark = spark
+        self._session: SparkSession | None = None
+        #: Held while a question is planned: the views of the session are those of one question.
+        self._planning = threading.RLock()
+        self._tables: dict[str, Table] = {}
+        self._known: dict[str, tuple[int, Any]] = {}
+        self._shown: dict[str, tuple[int, int | None, tuple[str, ...], Sight]] = {}
 
     @property
     def spark(self) -> SparkSession:
@@ -89,19 +98,27 @@ class Lake:
         else:
             samples = Table.open(self.place, "samples") if name == "latest" else None
             if samples is not None:
-                return self._framed(self._fresh(table, samples, None))
+                base = table.actions()["path"].to_pylist()
+                with self._planning:
+                    return self._framed(self._fresh(self.spark, table, samples, base))
         return self._framed(frame_of(self.spark, table, table.actions()["path"].to_pylist()))
 
     def ask(self, query: str) -> Question:
         """The tables that a question reads; raises `Unanswerable` without Spark if it can."""
-        return Question(self._named(query, *self._opened()))
+        return self._named(query, *self._opened())
 
     def _named(
-        self, query: str, every: Mapping[str, Table], damaged: Mapping[str, Damaged]
-    ) -> frozenset[str]:
+        self,
+        query: str,
+        every: Mapping[str, Table],
+        damaged: Mapping[str, Damaged],
+        *,
+        strange: bool = False,
+    ) -> Question:
+        """`strange`: views of the caller's Spark mean nothing in this question."""
         columns = {name: table.schema.names for name, table in every.items()}
         try:
-            return ask(query, columns, self._elsewhere).tables
+            return ask(query, columns, _nowhere if strange else self._elsewhere)
         except Unanswerable:
             for name, error in damaged.items():
                 if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE):
@@ -113,7 +130,8 @@ class Lake:
 
         `versions` asks tables as they were: `{"latest": 12}`. The answer is of one moment: the
         tables are looked at once, when this is called. Raises `Unanswerable` for a table or a
-        column that does not exist.
+        column that does not exist. The tables are views of a session of the lake's own; views and
+        settings of the Spark that it was opened with stay as they are.
         """
         return self._asked(query, versions, EVERYTHING, None)
 
@@ -124,10 +142,7 @@ class Lake:
 
         Raises `Refused` for whatever is no single SELECT over tables of this lake.
         """
-        session = self.spark.newSession()
-        for name, value in session_conf().items():
-            session.conf.set(name, value)
-        alone = Lake(self.place, session, self.config)
+        alone = Lake(self.place, self.spark, self.config)
         return alone._asked(query, versions, sight, limits)
 
     def _asked(
@@ -138,34 +153,110 @@ class Lake:
         limits: Limits | None,
     ) -> DataFrame:
         """`limits`: judge the question, as `lake/gate` says."""
-        every, damaged = self._opened()
-        names = self._named(query, every, damaged)
-        if limits is not None:
-            parser = self.spark._jsparkSession.sessionState().sqlParser()
-            judge_parsed(parsed(parser, query), frozenset(every), limits)
-        then = dict(versions or {})
-        tables = {name: table for name, table in every.items() if name in names}
-        for name, version in then.items():
-            if name in tables:
-                tables[name].at(version)
-        samples = every.get("samples") if "latest" in tables and "latest" not in then else None
-        if samples is not None and "samples" in then:
-            samples = Table.open(self.place, "samples")
-        looked = dict(tables) if samples is None else {"samples": samples, **tables}
-        self._show(tables, samples, {}, sight)
-        frame = self.spark.sql(query)
-        if limits is not None:
-            judge_analysed(
-                frame._jdf.queryExecution().analyzed(), self.place.address("").rstrip("/"), limits
-            )
-        if not tables:
+        with self._planning:
+            every, damaged = self._looked()
+            asked = self._named(query, every, damaged, strange=limits is not None)
+            if limits is not None:
+                parser = self.session._jsparkSession.sessionState().sqlParser()
+                judge_parsed(parsed(parser, query), frozenset(every), limits)
+            tables = {name: every[name] for name in asked.tables}
+            then = dict(versions or {})
+            for name, version in then.items():
+                if name in tables:
+                    tables[name] = self._at(name, version)
+            samples = every.get("samples") if "latest" in tables and "latest" not in then else None
+            self._show(tables, samples, self._needed(asked, tables), sight)
+            for name in asked.others:
+                self._lend(name)
+            frame = self.session.sql(query)
+            if limits is not None:
+                judge_analysed(
+                    frame._jdf.queryExecution().analyzed(),
+                    self.place.address("").rstrip("/"),
+                    limits,
+                )
             return self._framed(frame)
-        self._show(tables, samples, narrowed(frame, looked), sight)
-        return self._framed(self.spark.sql(query))
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that questions are asked in: the lake's own, with its tables as views."""
+        if self._session is None:
+            self._session = self.spark.newSession()
+            for name, value in session_conf().items():
+                self._session.conf.set(name, value)
+        return self._session
+
+    def share(self) -> None:
+        """Make the tables views that every session of this Spark sees, as they are now."""
+        with self._planning:
+            every, _ = self._looked()
+            samples = every.get("samples")
+            for name, table in every.items():
+                paths = self._actions(table)["path"].to_pylist()
+                if name == "latest" and samples is not None:
+                    frame = self._fresh(self.session, table, samples, paths)
+                else:
+                    frame = frame_of(self.session, table, paths)
+                frame.createOrReplaceGlobalTempView(name)
+
+    def _looked(self) -> tuple[dict[str, Table], dict[str, Damaged]]:
+        """As `_opened`; tables that were seen before are only looked at again."""
+        found: dict[str, Table] = {}
+        damaged: dict[str, Damaged] = {}
+        for name in self.place.folders():
+            table = self._tables.get(name)
+            try:
+                if table is None:
+                    table = Table.open(self.place, name)
+                else:
+                    table.refresh()
+            except Damaged as error:
+                damaged[name] = error
+                continue
+            if table is not None:
+                found[name] = table
+        self._tables = found
+        return found, damaged
+
+    def _at(self, name: str, version: int) -> Table:
+        table = Table.open(self.place, name)
+        assert table is not None
+        table.at(version)
+        return table
+
+    def _needed(self, asked: Question, tables: Mapping[str, Table]) -> dict[str, list[str]]:
+        """The files that a question can find something in, of each table."""
+        schemas = {name: table.schema for name, table in tables.items()}
+        wanted: dict[str, set[str]] = {}
+        found = conditions_of(list(asked.trees), schemas, datetime.now(UTC))
+        for name, places in found.items():
+            actions = self._actions(tables[name])
+            for conditions in places:
+                if name == "latest":
+                    # Of a row that is left out, an older one of its key must not take the place.
+                    conditions = [one for one in conditions if one[0] == "key"]
+                wanted.setdefault(name, set()).update(matching(actions, conditions))
+        return {name: sorted(paths) for name, paths in wanted.items()}
+
+    def _actions(self, table: Table) -> Any:
+        """The files of a table with their statistics; remembered for as long as it stays so."""
+        known = self._known.get(table.name)
+        if known is None or known[0] != table.version:
+            known = self._known[table.name] = table.version, table.actions()
+        return known[1]
 
     def _elsewhere(self, name: str) -> bool:
         """Whether Spark itself knows a table or view of this name."""
         return self._spark is not None and bool(self._spark.catalog.tableExists(name))
+
+    def _lend(self, name: str) -> None:
+        """Let a view of the caller's session be seen in the lake's own."""
+        spark, own = self.spark, self.session
+        plan = spark.table(name)._jdf.logicalPlan()
+        jvm: Any = spark.sparkContext._jvm
+        jvm.org.apache.spark.sql.classic.Dataset.ofRows(
+            own._jsparkSession, plan
+        ).createOrReplaceTempView(name)
 
     def _show(
         self,
@@ -176,29 +267,30 @@ class Lake:
     ) -> None:
         """Make views of tables, of some of their files only where that is known to do."""
         for name, table in tables.items():
-            if name == "latest" and samples is not None:
-                frame = self._fresh(table, samples, only)
+            paths = only.get(name)
+            if paths is None:
+                paths = self._actions(table)["path"].to_pylist()
+            other = samples if name == "latest" else None
+            state = (table.version, None if other is None else other.version, tuple(paths), sight)
+            if self._shown.get(name) == state:
+                continue
+            if other is not None:
+                frame = self._fresh(self.session, table, other, paths)
             else:
-                paths = only.get(name)
-                paths = table.actions()["path"].to_pylist() if paths is None else paths
-                frame = frame_of(self.spark, table, paths)
+                frame = frame_of(self.session, table, paths)
             sight.through(frame).createOrReplaceTempView(name)
+            self._shown[name] = state
 
     def _fresh(
-        self, latest: Table, samples: Table, only: Mapping[str, list[str]] | None
+        self, spark: SparkSession, latest: Table, samples: Table, base: list[str]
     ) -> DataFrame:
         """`latest` with what `samples` has heard since it was written."""
         marks = marks_of(latest)
-        base = (only or {}).get("latest")
-        base = latest.actions()["path"].to_pylist() if base is None else base
-        tail = tail_of(samples.actions(), marks)
-        rows = frame_of(self.spark, latest, base)
+        tail = tail_of(self._actions(samples), marks)
+        rows = frame_of(spark, latest, base)
         if not tail:
             return rows
-        if only is not None and "samples" in only:
-            wanted = set(only["samples"])
-            tail = [path for path in tail if path in wanted]
-        return fresh(self.spark, rows, frame_of(self.spark, samples, tail), latest, marks)
+        return fresh(spark, rows, frame_of(spark, samples, tail), latest, marks)
 
     def _framed(self, frame: DataFrame) -> DataFrame:
         """A frame that says what to install where pandas is missing."""
@@ -298,6 +390,10 @@ class Lake:
         return TableStatus(
             table.name, table.version, totals.rows, totals.files, totals.bytes, behind, at
         )
+
+
+def _nowhere(name: str) -> bool:
+    return False
 
 
 def _no_pandas() -> Never:

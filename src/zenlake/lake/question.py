@@ -27,6 +27,10 @@ class Question:
     """The tables of the lake that a question reads, by the names that they have."""
 
     tables: frozenset[str]
+    trees: tuple[Any, ...] = ()
+    """The statements as sqlglot reads them; none where it cannot."""
+    others: frozenset[str] = frozenset()
+    """Names that are no tables of the lake, and mean something all the same."""
 
 
 def ask(
@@ -47,16 +51,19 @@ def ask(
         # Which of the tables are meant cannot be told: all of them may be.
         return Question(frozenset(columns))
     found: set[str] = set()
+    others: set[str] = set()
     for tree in trees:
         sources, foreign = _sources(tree)
         for name in sources:
             if name.lower() in own:
                 found.add(own[name.lower()])
-            elif not known(name):
+            elif known(name):
+                others.add(name)
+            else:
                 raise Unanswerable(_no_table(name, columns))
         if not foreign and all(name.lower() in own for name in sources):
             _demand_columns(tree, [(n, columns[n]) for n in found])
-    return Question(frozenset(found))
+    return Question(frozenset(found), tuple(trees), frozenset(others))
 
 
 def _parsed(query: str) -> list[Any] | None:

@@ -125,6 +125,8 @@ class Answers:
     def _reply(self, query: Query, entry: Entry, *, past: bool) -> None:
         if not self._claims.is_first(self._claim, entry.key, past=past):
             return
+        if query.parameters.asks_lake() and self._claims.left_to_lake(entry.key):
+            return
         stamp = Timestamp(entry.time >> 32, entry.id, entry.time & 0xFFFFFFFF)
         value = entry.value
         if value is None:

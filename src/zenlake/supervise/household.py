@@ -61,6 +61,7 @@ JAVA_GONE: Final = ("Connection refused", "Py4JNetworkError", "Spark has ended")
 """What a lake says that has lost its Java."""
 
 LOGGED: Final = re.compile(r"\S+ \S+ (WARNING|ERROR|CRITICAL) (zenlake\S*): (.*)")
+LOOPBACK: Final = re.compile(r"/(127\.|localhost|\[::1\])")
 NUMBERS: Final = re.compile(r"\d+")
 
 
@@ -305,7 +306,7 @@ class Household:
             arguments = ["router", "--json", "--supervised", mode, *self.plan.router]
             arguments += self.plan.page
         else:
-            arguments = self.plan.lake or []
+            arguments = [*(self.plan.lake or []), *self._reach()]
         try:
             if part.name == LAKE:
                 self.plan.prepare_lake()
@@ -321,6 +322,12 @@ class Household:
             if part.name == ROUTER and not part.was_up:
                 raise NotStarted(f"the router {part.reason}", False) from error
             self._failed(part)
+
+    def _reach(self) -> list[str]:
+        """How the lake comes onto the bus: by a plain link to the router on this machine."""
+        plain = [place for place in self.locators if place.startswith("tcp/")]
+        near = [place for place in plain if LOOPBACK.search(place)]
+        return ["-e", (near or plain)[0]] if plain else []
 
     def _child_told(self, child: Child, fact: dict[str, Any]) -> None:
         """On a reader's thread: metrics go straight to who asked, all else to the loop."""

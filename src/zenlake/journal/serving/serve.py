@@ -2,6 +2,7 @@
 
     @journal/<name>/manifest                  what the journal is, and the segments it has
     @journal/<name>/watermark                 how far it is durable; published as it moves
+    @journal/<name>/settled                   the same, when all that was heard so far is durable
     @journal/<name>/ledger                    what came of each source, and what did not
     @journal/<name>/stats                     how the recorder is doing
     @journal/<name>/rows/**?partition=0;start=10;end=20     rows, as Arrow IPC streams
@@ -10,8 +11,8 @@
     robot/**                                  the latest value of each key
     robot/**?_time=[now(-1h)..]               all samples of the last hour
 
-Queries with `_time` are left to a lake while one serves this journal: it says so by the
-liveliness token `@lake/<name>`.
+Queries with `_time`, `_filter` and the like are left to a lake while one serves this journal: it
+says so by the liveliness token `@lake/<name>`.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.clock.zid import ZenohId
-from zenlake.engine.claims import JOURNAL, NOTHING, Claim
+from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
 from zenlake.journal.schema import DELETE
 from zenlake.journal.serving.latest import COLUMNS
 from zenlake.journal.serving.parts import ARROW, chunks, stream_of
 from zenlake.journal.serving.request import RowRequest
-from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.keys import Parameters, ResolvedRange, intersects, is_wild
+from zenlake.keys.parameters import LAKE as LAKE_PARAMETERS
+from zenlake.keys.parameters import TIME
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection import view
 from zenlake.node.inspection.view import is_within
@@ -116,6 +119,10 @@ class JournalReplies:
         self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._closed = False
         self._lake = False
+        self._claims = session._runtime.claims
+        self._claiming = threading.Lock()
+        self._claimed: list[Claim] = []
+        self._claim()
         self._lakes: Subscriber[None] = session.liveliness().declare_subscriber(
             f"@lake/{journal.name}", self._lake_changed, history=True
         )
@@ -130,8 +137,6 @@ class JournalReplies:
             )
         self._complete = complete
         self._keys: list[Queryable[None]] = []
-        self._claims = session._runtime.claims
-        self._claimed: list[Claim] = []
         self.answer_keys()
         self._watermark = session.declare_publisher(f"{self._root}/watermark", encoding=JSON)
 
@@ -145,10 +150,6 @@ class JournalReplies:
         # Without replies there is nothing to claim.
         if self._matching is None or self._keys or self._closed:
             return
-        self._claimed = [
-            self._claims.claim(expr, JOURNAL, JOURNAL if self._time else NOTHING)
-            for expr in self._exprs
-        ]
         self._keys = [
             self._session.declare_queryable(
                 expr,
@@ -157,12 +158,12 @@ class JournalReplies:
             )
             for number, expr in enumerate(self._exprs)
         ]
+        self._claim()
 
     def withdraw_keys(self) -> None:
         """Reply for no keys: others are asked. The journal still tells of itself."""
-        for claim in self._claimed:
-            self._claims.release(claim)
         keys, self._keys = self._keys, []
+        self._claim()
         if not self._session.is_closed():
             for queryable in keys:
                 queryable.undeclare()
@@ -193,6 +194,7 @@ class JournalReplies:
 
     def _lake_changed(self, token: Sample) -> None:
         self._lake = token.kind.name == "PUT" and self._claimed_here(str(token.key_expr))
+        self._claim()
 
     def _claimed_here(self, key: str) -> bool:
         """Whether a token was declared on this machine: anybody's word would silence us."""
@@ -213,6 +215,17 @@ class JournalReplies:
         log.warning("a lake that is not on this machine claims %s: it is not believed", key)
         return False
 
+    def _claim(self) -> None:
+        """Say what is replied to here, or by a lake for this journal."""
+        with self._claiming:
+            before = self._claimed
+            past = LAKE if self._lake else JOURNAL if self._time else NOTHING
+            # Without answers there is nothing to claim.
+            exprs = self._exprs if self._keys else ()
+            self._claimed = [self._claims.claim(expr, JOURNAL, past) for expr in exprs]
+            for claim in before:
+                self._claims.release(claim)
+
     # ------------------------------------------------------------------------------ queries
 
     def _received(self, query: Query) -> None:
@@ -223,10 +236,17 @@ class JournalReplies:
                 self._later(query, self._rows)
             elif selector.startswith(f"{self._root}/segments/"):
                 self._later(query, self._segment)
+            elif selector == f"{self._root}/settled":
+                self._later(query, self._settled)
             else:
                 self._show(query, self._root)
         except ZError as error:
             self._refuse(query, error)
+
+    def _settled(self, query: Query) -> None:
+        self._settle()
+        told = watermark_json(self._documents.watermark())
+        query.reply(f"{self._root}/settled", told, encoding=JSON)
 
     def _shown(self, query: Query, root: str) -> None:
         """An operator looks at the node; who wants to see journals names them."""
@@ -252,12 +272,26 @@ class JournalReplies:
     def _received_key(self, query: Query, number: int) -> None:
         """Somebody wants to know about a key that is recorded."""
         try:
-            if query.parameters.time_range() is None:
+            parameters = query.parameters
+            if self._lake and parameters.asks_lake():
+                return
+            if parameters.time_range() is None:
+                self._demand_plain(parameters)
                 self._reply_latest(query, number)
-            elif self._time and not self._lake:
+            elif self._time:
+                self._demand_plain(parameters)
                 self._later(query, lambda query: self._past(query, number))
         except ZError as error:
             self._refuse(query, error)
+
+    def _demand_plain(self, parameters: Parameters) -> None:
+        """Refuse what only a lake understands: an answer that passes over it would be wrong."""
+        for name, _ in parameters:
+            if name in LAKE_PARAMETERS and name not in (TIME, "_limit"):
+                raise SelectorError(
+                    f"'{name}' is answered by a lake, and none serves '{self._journal.name}' now; "
+                    "start `zenlake up`, or `zenlake lake run -e` with this router"
+                )
 
     def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
         """Reply on another thread: disks are slow, and others wait."""

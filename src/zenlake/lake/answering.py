@@ -1,0 +1,272 @@
+"""Rows of the history as a question wants them: filtered, ordered, cut, projected, aggregated.
+
+What is done to a row is the same wherever it comes from, so an answer does not depend on how far
+the tables are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, final
+
+import pyarrow as pa
+
+from zenlake.errors import LocalError
+from zenlake.expr.closure import Instant, Predicate, Subject, Value, compiled, computed
+from zenlake.expr.record import json_value
+from zenlake.expr.tree import reads_payload
+from zenlake.journal.serving.parts import ARROW
+from zenlake.keys import is_wild
+from zenlake.lake.selection import Aggregate, Selection
+
+__all__ = [
+    "ARROW",
+    "Caps",
+    "Groups",
+    "Row",
+    "Rows",
+    "aggregated",
+    "arrow_bytes",
+    "as_json",
+    "encoded",
+    "projected",
+]
+
+Row = dict[str, Any]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much one answer may be."""
+
+    rows: int = 1_000_000
+    bytes: int = 256 << 20
+    groups: int = 200_000
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+@final
+class Rows:
+    """The rows of an answer: those that pass the filter, in the order that was asked for."""
+
+    def __init__(self, selection: Selection, now_us: int, caps: Caps) -> None:
+        """`now_us` is what `now()` means in the expressions."""
+        self._selection = selection
+        self._now = now_us
+        self._caps = caps
+        self._passes: Predicate | None = None
+        terms: list[Any] = [one.term for one in selection.project]
+        terms += [one.term for one in selection.order]
+        terms += [one.term for one in selection.aggregates if one.term is not None]
+        if selection.filter is not None:
+            self._passes = compiled(selection.filter)
+            terms.append(selection.filter)
+        self._payloads = any(reads_payload(term) for term in terms)
+
+    def passing(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, Subject]]:
+        """Each row that passes, with what expressions see of it."""
+        passes = self._passes
+        for table in tables:
+            for row in table.to_pylist():
+                if "*" in row["key"] and is_wild(row["key"]):
+                    continue  # an expression is no key; deletions of many are asked for as such
+                subject = self.subject(row)
+                if passes is None or passes(subject) is True:
+                    yield row, subject
+
+    def subject(self, row: Row) -> Subject:
+        """What expressions see of a row."""
+        found = json_value(row["value"] or b"") if self._payloads else None
+        record = found if isinstance(found, dict) else None
+        return Subject(
+            record,
+            row["key"],
+            _micros(row["time"]),
+            row["kind"],
+            row["encoding"],
+            None if isinstance(found, dict | list) else found,
+            self._now,
+        )
+
+    def chosen(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, Subject]]:
+        """The rows of the answer. Raises `LocalError` when they are more than is allowed."""
+        limit = self._selection.limit
+        if limit == 0:
+            return
+        rows = size = 0
+        held: list[tuple[Row, Subject]] = []
+        for pair in self.passing(tables):
+            rows += 1
+            size += len(pair[0]["value"] or b"") + 200
+            if rows > self._caps.rows or size > self._caps.bytes:
+                raise LocalError(
+                    f"the answer has more than {self._caps.rows:,} rows or "
+                    f"{self._caps.bytes >> 20:,} MB; add _limit, or ask for fewer keys or less time"
+                )
+            held.append(pair)
+            if limit is not None and rows > 4 * limit + 10_000:
+                # Only the first ones count; the others need not be held.
+                held = self._ordered(held)[:limit]
+                rows, size = len(held), sum(len(row["value"] or b"") + 200 for row, _ in held)
+        held = self._ordered(held)
+        yield from held if limit is None else held[:limit]
+
+    def _ordered(self, held: list[tuple[Row, Subject]]) -> list[tuple[Row, Subject]]:
+        held.sort(key=_in_time)
+        for one in reversed(self._selection.order):
+            of = computed(one.term)
+            held.sort(key=lambda pair: rank(of(pair[1])), reverse=one.descending)
+        return held
+
+
+def _in_time(pair: tuple[Row, Subject]) -> tuple[int, str, int]:
+    row = pair[0]
+    return row["hlc"], row["key"], row["offset"] or 0
+
+
+def rank(value: Value) -> tuple[int, Any]:
+    """What values are ordered by: the unknown first, then each kind for itself."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, bool):
+        return 1, value
+    if isinstance(value, Instant):
+        return 4, int(value)
+    if isinstance(value, float):
+        return (2, value) if value == value else (2, float("inf"))
+    return 3, value
+
+
+def projected(selection: Selection, subject: Subject) -> dict[str, Any]:
+    """The values that were asked for, by the words they were asked with."""
+    return {one.name: as_json(computed(one.term)(subject)) for one in selection.project}
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, Instant):
+        return (_EPOCH + timedelta(microseconds=int(value))).isoformat().replace("+00:00", "Z")
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            return None
+        return int(value) if value.is_integer() and abs(value) < 1 << 53 else value
+    return value
+
+
+# --- aggregates ---------------------------------------------------------------------------------
+
+
+class _Sum:
+    """What all aggregates of one term can be made of."""
+
+    __slots__ = ("count", "high", "low", "numbers", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.numbers = 0
+        self.total = 0.0
+        self.low: float | None = None
+        self.high: float | None = None
+
+    def take(self, value: Value) -> None:
+        if value is None:
+            return
+        self.count += 1
+        if isinstance(value, float):
+            self.numbers += 1
+            self.total += value
+            self.low = value if self.low is None or value < self.low else self.low
+            self.high = value if self.high is None or value > self.high else self.high
+
+    def told(self, function: str) -> float | int | None:
+        match function:
+            case "count":
+                return self.count
+            case "sum":
+                return self.total if self.numbers else None
+            case "avg":
+                return self.total / self.numbers if self.numbers else None
+            case "min":
+                return self.low
+            case _:
+                return self.high
+
+
+@final
+class Groups:
+    """The aggregates of an answer, by key and window; rows may come in any order."""
+
+    def __init__(self, selection: Selection, caps: Caps) -> None:
+        """Nothing yet."""
+        self._window = selection.window
+        self._aggregates = selection.aggregates
+        self._caps = caps
+        self._of: list[Callable[[Subject], Value]] = [_value_of(one) for one in self._aggregates]
+        self._groups: dict[tuple[str, int], list[_Sum]] = {}
+
+    def take(self, subject: Subject) -> None:
+        """Count a row."""
+        start = 0 if self._window is None else subject.time // self._window * self._window
+        group = self._groups.get((subject.key, start))
+        if group is None:
+            if len(self._groups) >= self._caps.groups:
+                raise LocalError(
+                    f"more than {self._caps.groups:,} keys and windows; ask for longer windows"
+                )
+            group = self._groups[subject.key, start] = [_Sum() for _ in self._aggregates]
+        for one, of in zip(group, self._of, strict=True):
+            one.take(of(subject))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each key and window, in this order."""
+        found = []
+        for (key, start), group in sorted(self._groups.items(), key=lambda item: item[0]):
+            row: dict[str, Any] = {"key": key}
+            if self._window is not None:
+                row["window"] = as_json(Instant(start))
+            for one, aggregate in zip(group, self._aggregates, strict=True):
+                row[aggregate.name] = as_json(one.told(aggregate.function))
+            found.append(row)
+        return found
+
+
+def _value_of(one: Aggregate) -> Callable[[Subject], Value]:
+    return (lambda s: 1.0) if one.term is None else computed(one.term)
+
+
+def aggregated(selection: Selection, rows: Rows, tables: Iterable[pa.Table], caps: Caps) -> Any:
+    """The rows of an `_agg` question."""
+    groups = Groups(selection, caps)
+    for _, subject in rows.passing(tables):
+        groups.take(subject)
+    found = groups.rows()
+    return found if selection.limit is None else found[: selection.limit]
+
+
+def encoded(rows: list[dict[str, Any]], form: str) -> tuple[bytes, str]:
+    """Rows as one payload, and its encoding."""
+    if form == "json":
+        return json.dumps(rows, ensure_ascii=False).encode(), "application/json"
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns: dict[str, Any] = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        if any(isinstance(value, float) for value in values):
+            values = [float(v) if isinstance(v, int) and v is not True else v for v in values]
+        columns[name] = values
+    return arrow_bytes(pa.table(columns)), ARROW
+
+
+def arrow_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

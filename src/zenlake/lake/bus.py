@@ -1,0 +1,325 @@
+"""A lake on the bus: queries about history, SQL, and the description of its tables.
+
+    robot/**?_time=[now(-1h)..];_filter=battery<20      samples, as they were published
+    @lake/sql                 a SELECT in the payload, or in `_sql=` if it has no `;`
+    @lake/tables/**           the tables and their columns, as JSON
+
+It answers for the keys that its journal records, and never claims to be complete. A query without
+a parameter of the lake's gets its final at once: what applications answer is neither disturbed nor
+delayed. While it is there (the liveliness token `@lake/<journal>`), the recorder and the storages
+of the router leave queries with such parameters to it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pyarrow as pa
+
+from zenlake.errors import EncodingError, LocalError, SelectorError, ZError
+from zenlake.journal.ingest.rows import timestamp_of
+from zenlake.keys import intersects, is_wild
+from zenlake.lake.answering import (
+    ARROW,
+    Caps,
+    Row,
+    Rows,
+    aggregated,
+    arrow_bytes,
+    encoded,
+    projected,
+)
+from zenlake.lake.history import History, Looked
+from zenlake.lake.questions import Bounds
+from zenlake.lake.rows import id_bytes
+from zenlake.lake.selection import Selection, form_of, selection_of
+from zenlake.lake.service import described
+from zenlake.node.sample import wire_timestamp
+from zenlake.values import Encoding
+from zenlake.wire.codec_zenoh import Del, Put, SourceInfo
+from zenlake.wire.codec_zenoh import Reply as WireReply
+
+if TYPE_CHECKING:
+    from zenlake.api.query import Query
+    from zenlake.api.session import Session
+    from zenlake.lake.service import Service
+
+__all__ = ["Answers"]
+
+log = logging.getLogger("zenlake.lake")
+
+JSON: Final = "application/json"
+SQL: Final = "@lake/sql"
+TABLES: Final = "@lake/tables"
+WORKERS: Final = 4
+MOST_WAITING: Final = 128
+SETTLE: Final = 1.0
+"""Seconds that the recorder may take to make durable what it heard before a question."""
+
+SQL_BOUNDS: Final = Bounds(seconds=30.0, rows=100_000, bytes=64 << 20)
+
+
+@final
+class Answers:
+    """The queryables of a lake, until it is closed."""
+
+    def __init__(
+        self,
+        service: Service,
+        session: Session,
+        exprs: Iterable[str] | None = None,
+        caps: Caps | None = None,
+    ) -> None:
+        """Answer for these keys; those that the journal's recorder names, if not said."""
+        self._service = service
+        self._session = session
+        self.journal = service.journal
+        self.history = History(service.lake.place, service.journal)
+        self.caps = caps or Caps()
+        self.answered = 0
+        self.refused = 0
+        self._root = f"@journal/{service.journal.name}"
+        self._pool = ThreadPoolExecutor(WORKERS, "zenlake answers")
+        self._spark = ThreadPoolExecutor(WORKERS, "zenlake sql")
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
+        self._closed = False
+        self._exprs = list(exprs) if exprs is not None else self._recorded()
+        self._declared = [
+            session.declare_queryable(SQL, self._asked_sql),
+            session.declare_queryable(f"{TABLES}/**", self._asked_tables),
+        ]
+        self._declared += [
+            session.declare_queryable(
+                expr,
+                lambda query, number=number: self._asked(query, number),  # type: ignore[misc]
+                complete=False,
+            )
+            for number, expr in enumerate(self._exprs)
+        ]
+        self._token = session.liveliness().declare_token(f"@lake/{service.journal.name}")
+
+    def _recorded(self) -> list[str]:
+        """What the recorder of the journal records; everything, if it does not say."""
+        stats = self._ask_recorder("stats")
+        found = None if stats is None else stats.get("key_exprs")
+        return [str(one) for one in found] if found else ["**"]
+
+    def _ask_recorder(self, name: str) -> dict[str, Any] | None:
+        """What the recorder tells of itself; None if there is none on this bus."""
+        with suppress(ZError, ValueError):
+            for reply in self._session.get(f"{self._root}/{name}", timeout=SETTLE):
+                if reply.ok is not None:
+                    found: dict[str, Any] = json.loads(reply.ok.payload.to_bytes())
+                    return found
+        return None
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._closed = True
+        if not self._session.is_closed():
+            self._token.undeclare()
+            for queryable in self._declared:
+                queryable.undeclare()
+        for pool in (self._pool, self._spark):
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def _asked(self, query: Query, number: int) -> None:
+        parameters = query.parameters
+        if not parameters.asks_lake():
+            return  # the final, at once
+        self._later(self._pool, query, lambda: self._answer(query, number))
+
+    def _asked_sql(self, query: Query) -> None:
+        self._later(self._spark, query, lambda: self._sql(query))
+
+    def _asked_tables(self, query: Query) -> None:
+        self._later(self._pool, query, lambda: self._tables(query))
+
+    def _later(self, pool: ThreadPoolExecutor, query: Query, answer: Callable[[], None]) -> None:
+        """Answer on another thread: disks are slow, and others wait."""
+        if not self._waiting.acquire(blocking=False):
+            self._refuse(query, LocalError(f"{MOST_WAITING} questions wait already; ask again"))
+            return
+
+        def run() -> None:
+            try:
+                with query:
+                    try:
+                        answer()
+                        self.answered += 1
+                    except (ZError, OSError, pa.ArrowException) as error:
+                        self._refuse(query, error)
+            except Exception:
+                log.exception("a question failed: %s", query)
+            finally:
+                self._waiting.release()
+
+        try:
+            pool.submit(run)
+        except RuntimeError:  # closing
+            self._waiting.release()
+
+    def _refuse(self, query: Query, error: Exception) -> None:
+        self.refused += 1
+        try:
+            query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
+        except ZError as again:
+            log.debug("%s was not answered: %s", query, again)
+
+    # --- history --------------------------------------------------------------------------------
+
+    def _mine(self, key: str, number: int) -> bool:
+        """Whether no expression before this one answers for the key too."""
+        return not any(intersects(expr, key) for expr in self._exprs[:number])
+
+    def _answer(self, query: Query, number: int) -> None:
+        now = time.time_ns()
+        selection = selection_of(query.parameters, now)
+        if selection is None:
+            return
+        expr = str(query.key_expr)
+        single = not is_wild(expr) or bool(selection.aggregates)
+        if selection.proof and selection.time is None and single:
+            raise SelectorError(
+                "_proof: its reply would take the place of the only other one; ask with _time, or "
+                "for keys with a wildcard"
+            )
+        # What was heard before the question belongs into its answer.
+        self._ask_recorder("settled")
+        looked, tables = self._rows(selection, expr, now)
+        rows = Rows(selection, now // 1000, self.caps)
+        mine = (self._owned(table, number) for table in tables)
+        if selection.aggregates:
+            found = aggregated(selection, rows, mine, self.caps)
+            payload, encoding = encoded(found, selection.form)
+            query.reply(expr, payload, encoding=encoding)
+        else:
+            for row, subject in rows.chosen(mine):
+                if self._closed or query._incoming.done:
+                    return
+                if selection.project:
+                    told = json.dumps(projected(selection, subject), ensure_ascii=False)
+                    self._reply(query, row, told.encode(), JSON)
+                else:
+                    self._reply(query, row, row["value"] or b"", None)
+        if selection.proof:
+            query.reply(expr, json.dumps(self._proof(looked, expr)), encoding=JSON)
+
+    def _rows(self, selection: Selection, expr: str, now: int) -> tuple[Looked, Iterable[pa.Table]]:
+        if selection.time is not None:
+            looked = self.history.look()
+            return looked, self.history.samples(looked, expr, selection.time)
+        if selection.asof is not None:
+            looked = self.history.look()
+            return looked, [self.history.as_of(looked, expr, selection.asof)]
+        looked, table = self.history.newest(expr)
+        return looked, [table]
+
+    def _owned(self, table: pa.Table, number: int) -> pa.Table:
+        if not number and len(self._exprs) == 1 and self._exprs[0] == "**":
+            return table
+        expr = self._exprs[number]
+        keep = [
+            intersects(expr, key) and self._mine(key, number) for key in table["key"].to_pylist()
+        ]
+        return table if all(keep) else table.filter(pa.array(keep, pa.bool_()))
+
+    def _reply(self, query: Query, row: Row, payload: bytes, encoding: str | None) -> None:
+        """A row as it was published: key, time, encoding, attachment and source are its own."""
+        stamp = wire_timestamp(timestamp_of(row["hlc"], id_bytes(row["stamp_id"])))
+        source = None
+        if row["source_zid"] is not None and row["source_sn"] is not None:
+            source = SourceInfo(
+                zid=id_bytes(row["source_zid"]),
+                eid=row["source_eid"] or 0,
+                sn=row["source_sn"],
+            )
+        body: Put | Del
+        if row["kind"] == "delete":
+            body = Del(timestamp=stamp, source_info=source, attachment=row["attachment"])
+        else:
+            number, schema = _encoding(encoding or row["encoding"])
+            body = Put(
+                timestamp=stamp,
+                encoding=number,
+                schema=schema,
+                source_info=source,
+                attachment=row["attachment"],
+                payload=payload,
+            )
+        query._answer(query._matching(row["key"]), WireReply(body=body), None)
+
+    def _proof(self, looked: Looked, expr: str) -> dict[str, Any]:
+        """What was read, and of each source what is missing of it."""
+        ledger = self._ask_recorder("ledger")
+        sources = [] if ledger is None else ledger.get("sources", [])
+        return {
+            "journal": self.journal.id,
+            "table": {"name": "samples", "version": looked.version},
+            "partitions": [
+                {"partition": p, "table_to": committed, "journal_to": max(end, committed)}
+                for p, (committed, end) in enumerate(
+                    zip(looked.committed, looked.ends, strict=True)
+                )
+            ],
+            "ledger": "recorder" if ledger is not None else None,
+            "complete": bool(sources) and all(not one.get("missing") for one in sources),
+            "sources": sources,
+            "unprovable": [] if ledger is None else ledger.get("unprovable", []),
+        }
+
+    # --- SQL and tables -------------------------------------------------------------------------
+
+    def _sql(self, query: Query) -> None:
+        parameters = query.parameters
+        form = form_of(parameters.interpreted("_as"))
+        told = parameters.interpreted("_sql")
+        payload = query.payload
+        if payload is not None and told is not None:
+            raise SelectorError("a question in the payload and one in _sql; send one of them")
+        text = payload.to_bytes().decode("utf-8", "replace") if payload is not None else told
+        if not text:
+            raise SelectorError("no question: send a SELECT as the payload, or in _sql=")
+        found = self._service.questions.ask(
+            text, "bus", SQL_BOUNDS, lambda: self._closed, trusted=False
+        )
+        if form == "arrow":
+            query.reply(SQL, arrow_bytes(found), encoding=ARROW)
+        else:
+            query.reply(SQL, json_rows(found), encoding=JSON)
+
+    def _tables(self, query: Query) -> None:
+        asked = str(query.key_expr)
+        for name, facts in described(self._service.lake).items():
+            key = f"{TABLES}/{name}"
+            if intersects(asked, key):
+                query.reply(key, json.dumps(facts), encoding=JSON)
+
+
+def json_rows(table: pa.Table) -> bytes:
+    """Rows as a JSON array of objects; bytes as text, or in hexadecimal if they are none."""
+    from zenlake.lake.plain import plain
+
+    columns = [[plain(value) for value in column.to_pylist()] for column in table.columns]
+    rows = [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return json.dumps(rows, ensure_ascii=False).encode()
+
+
+def _encoding(text: str | None) -> tuple[int, bytes]:
+    """The number and the schema of an encoding."""
+    try:
+        found = Encoding(text or "")
+    except EncodingError:
+        found = Encoding("zenoh/bytes")
+    from zenlake.api.options import encoding_parts
+
+    return encoding_parts(found)

@@ -1,0 +1,242 @@
+"""SQL questions to the Spark of a running lake: in turn, within limits, and only while somebody
+waits for the answer.
+
+    questions = Questions(lake)
+    table = questions.ask("SELECT count(*) FROM samples", who="terminal 4711")
+
+A question is cancelled when its time is over or its asker has gone: Spark's jobs carry a tag that
+is its own, and one thread looks after all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from zenlake.errors import LocalError
+from zenlake.lake.turns import Gone, Turns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from zenlake.lake.lake import Lake
+
+__all__ = ["Bounds", "Questions"]
+
+AT_ONCE: Final = 3
+WAITING: Final = 64
+LOOK: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much one question may take."""
+
+    seconds: float = 60.0
+    """From the moment that it is asked, waiting included."""
+    rows: int = 1_000_000
+    bytes: int = 256 << 20
+
+
+@dataclass(slots=True)
+class _Running:
+    tag: str
+    until: float
+    gone: Callable[[], bool]
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of questions."""
+
+    answered: int = 0
+    refused: int = 0
+    cancelled: int = 0
+    abandoned: int = 0
+    rows: int = 0
+
+
+def _here() -> bool:
+    return False
+
+
+@final
+class Questions:
+    """Asks the Spark of a lake."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        *,
+        plan: Callable[[str, Bounds], DataFrame] | None = None,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        """`plan` makes a frame of a question from a stranger; the lake's own SQL, if not said."""
+        self.lake = lake
+        self.counts = Counts()
+        self.turns = Turns(at_once, WAITING)
+        self._plan = plan
+        self._running: dict[str, _Running] = {}
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._look, name="zenlake questions", daemon=True)
+        self._watch.start()
+
+    def close(self) -> None:
+        """Cancel what runs."""
+        self._over.set()
+        self._watch.join()
+        with self._lock:
+            running = list(self._running.values())
+        for one in running:
+            self._cancel(one, "the lake is stopping")
+
+    def ask(
+        self,
+        query: str,
+        who: str,
+        bounds: Bounds | None = None,
+        gone: Callable[[], bool] = _here,
+        *,
+        first: int | None = None,
+        trusted: bool = True,
+    ) -> pa.Table:
+        """The rows that a question finds; `first`: only so many of them.
+
+        Raises `LocalError` for one that takes too much.
+        """
+        allowed = bounds or Bounds()
+        began = time.monotonic()
+        try:
+            with self.turns.taken(who, allowed.seconds, gone):
+                left = allowed.seconds - (time.monotonic() - began)
+                found = self._asked(query, allowed, max(0.1, left), gone, first, trusted)
+        except Gone:
+            self.counts.abandoned += 1
+            raise
+        except LocalError:
+            self.counts.refused += 1
+            raise
+        self.counts.answered += 1
+        self.counts.rows += found.num_rows
+        return found
+
+    def _asked(
+        self,
+        query: str,
+        allowed: Bounds,
+        seconds: float,
+        gone: Callable[[], bool],
+        first: int | None,
+        trusted: bool,
+    ) -> pa.Table:
+        from pyspark.errors import PySparkException
+
+        context: Any = self.lake.spark.sparkContext
+        tag = f"zenlake-{uuid.uuid4().hex}"
+        one = _Running(tag, time.monotonic() + seconds, gone)
+        with self._lock:
+            self._running[tag] = one
+        context.addJobTag(tag)
+        # Beside the pipeline, not behind it.
+        context.setLocalProperty("spark.scheduler.pool", "questions")
+        context.setJobDescription(f"zenlake: {query[:100]}")
+        try:
+            if trusted or self._plan is None:
+                frame = self.lake.sql(query)
+            else:
+                frame = self._plan(query, allowed)
+            found = collected(frame if first is None else frame.limit(first), allowed)
+        except Exception as error:
+            if one.why == "gone":
+                raise Gone("who asked has gone") from error
+            if one.why:
+                raise LocalError(one.why) from error
+            if isinstance(error, PySparkException):
+                raise LocalError(one_line(str(error))) from error
+            raise
+        finally:
+            with self._lock:
+                del self._running[tag]
+            context.removeJobTag(tag)
+        return found
+
+    def _look(self) -> None:
+        while not self._over.wait(LOOK):
+            with self._lock:
+                running = [one for one in self._running.values() if not one.why]
+            for one in running:
+                if time.monotonic() > one.until:
+                    self.counts.cancelled += 1
+                    self._cancel(
+                        one,
+                        "the question took too long and was cancelled; ask for fewer rows, a "
+                        "shorter time or a single key",
+                    )
+                elif one.gone():
+                    self._cancel(one, "gone")
+
+    def _cancel(self, one: _Running, why: str) -> None:
+        one.why = why
+        context: Any = self.lake.spark.sparkContext
+        context.cancelJobsWithTag(one.tag)
+
+
+def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
+    """The rows of a frame as Arrow, taken in batch by batch and no more than is allowed."""
+    import pyarrow as pa
+    from pyspark.serializers import UTF8Deserializer, read_int
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.util import _load_from_socket
+
+    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    port, secret, _server = frame._jdf.collectAsArrowToPython()
+    rows = size = 0
+
+    class Bounded(ArrowStreamSerializer):
+        def load_stream(self, stream: Any) -> Any:
+            nonlocal rows, size
+            batches = []
+            for batch in super().load_stream(stream):
+                rows += batch.num_rows
+                size += batch.nbytes
+                if rows > allowed.rows or size > allowed.bytes:
+                    raise LocalError(
+                        f"the answer has more than {allowed.rows:,} rows or "
+                        f"{allowed.bytes >> 20:,} MB; add LIMIT, or conditions"
+                    )
+                batches.append(batch)
+            count = read_int(stream)
+            if count == -1:
+                raise LocalError(one_line(UTF8Deserializer().loads(stream)))
+            order = [read_int(stream) for _ in range(count)]
+            yield from (batches[place] for place in order)
+
+    with _load_from_socket((port, secret), Bounded()) as stream:
+        batches = list(stream)
+    if not batches:
+        return schema.empty_table()
+    return pa.Table.from_batches(batches).cast(schema)
+
+
+def one_line(told: str) -> str:
+    """What Spark says of a question in one line: without its codes, plans and stacks."""
+    import re
+
+    first = told.strip().partition("\n")[0]
+    first = re.sub(r"^(?:[\w.$]*(?:Exception|Error): )+", "", first)
+    first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first)
+    first = re.sub(r"\s*SQLSTATE: \w+", "", first)
+    where = re.search(r"\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+)", told)
+    first = re.sub(r"; line \d+ pos \d+;?$", "", first).strip()
+    if where is not None and "line" not in first:
+        line, column = (where[1], where[2]) if where[1] else (where[3], where[4])
+        first = f"{first.rstrip('.')} (line {line}, column {int(column) + 1})"
+    return first or "Spark refused the question and did not say why"

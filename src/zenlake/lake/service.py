@@ -1,0 +1,120 @@
+"""What a running lake is beside its pipeline: answers, and whatever else runs in its process.
+
+    service = Service(lake, journal, folder)
+    service.handle("views", show_views)      # requests of programs on this machine
+    service.on_commit(views.look)            # told when the tables have more
+    service.add(views)                       # closed with the service, the last one first
+
+`questions` asks Spark in SQL, `session` is the bus if the lake is on one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from zenlake.errors import LocalError
+from zenlake.lake.doorway import Doorway, Handler, Visitor
+from zenlake.lake.questions import Bounds, Questions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from zenlake.api.session import Session
+    from zenlake.journal import Journal
+    from zenlake.lake.lake import Lake
+
+__all__ = ["Part", "Service", "described"]
+
+log = logging.getLogger("zenlake.lake")
+
+
+class Part(Protocol):
+    """Something that runs in the lake's process."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+@final
+class Service:
+    """The parts of a running lake, and the ways to reach them."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        journal: Journal,
+        session: Session | None = None,
+        *,
+        plan: Callable[[str, Bounds], DataFrame] | None = None,
+        doorway: bool = True,
+    ) -> None:
+        """`plan` judges and plans what strangers ask; see `lake/questions`."""
+        self.lake = lake
+        self.journal = journal
+        self.session = session
+        self.questions = Questions(lake, plan=plan)
+        self._parts: list[Part] = [self.questions]
+        self._listeners: list[Callable[[], None]] = []
+        self._doorway: Doorway | None = None
+        if doorway and "://" not in lake.place.uri:
+            self._doorway = Doorway(lake.place.uri)
+            self._parts.append(self._doorway)
+            self.handle("sql", self._sql)
+            self.handle("tables", self._tables)
+
+    def handle(self, name: str, handler: Handler) -> None:
+        """Answer requests of programs on this machine whose `do` is this name."""
+        if self._doorway is not None:
+            self._doorway.handle(name, handler)
+
+    def add(self, part: Part) -> None:
+        """Close this with the service, before what was added earlier."""
+        self._parts.append(part)
+
+    def on_commit(self, told: Callable[[], None]) -> None:
+        """Call this, on the pipeline's thread, after each commit; it must not wait."""
+        self._listeners.append(told)
+
+    def committed(self) -> None:
+        """The tables have more."""
+        for told in self._listeners:
+            try:
+                told()
+            except Exception:
+                log.exception("a part of the lake failed after a commit")
+
+    def close(self) -> None:
+        """End all parts, the last one first."""
+        while self._parts:
+            self._parts.pop().close()
+
+    # --- what programs on this machine ask ------------------------------------------------------
+
+    def _sql(self, request: dict[str, Any], visitor: Visitor) -> None:
+        query = request.get("sql")
+        if not isinstance(query, str):
+            raise LocalError("a question is a text: {'do': 'sql', 'sql': 'SELECT …'}")
+        first = request.get("first")
+        bounds = Bounds(seconds=float(request.get("seconds", 600.0)), rows=20_000_000)
+        found = self.questions.ask(
+            query, visitor.name, bounds, visitor.gone, first=None if first is None else int(first)
+        )
+        visitor.table(found)
+        visitor.fact({"rows": found.num_rows})
+
+    def _tables(self, request: dict[str, Any], visitor: Visitor) -> None:
+        visitor.fact(described(self.lake))
+
+
+def described(lake: Lake) -> dict[str, dict[str, Any]]:
+    """The tables of a lake: rows, version and columns with their types."""
+    return {
+        name: {
+            "rows": table.totals().rows,
+            "version": table.version,
+            "columns": {field.name: str(field.type) for field in table.schema},
+        }
+        for name, table in lake.tables().items()
+    }

@@ -1,0 +1,145 @@
+"""Wakes a lake up: everything that a running pipeline offers beside filling its tables.
+
+    with awake(spark, pipeline, ["tcp/127.0.0.1:7447"], complain) as service: ...
+
+The socket for programs on this machine, the answers on the bus, and the tables for Spark's own
+clients.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, final
+
+from zenlake.errors import ZError
+from zenlake.lake.lake import Lake
+from zenlake.lake.questions import Bounds
+from zenlake.lake.service import Service
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from zenlake.lake.pipeline import Pipeline
+
+__all__ = ["SPARK", "SharedTables", "awake"]
+
+log = logging.getLogger("zenlake.lake")
+
+SPARK: Final = (
+    # Questions run beside the pipeline's jobs, not behind them.
+    "spark.scheduler.mode=FAIR",
+    # What an answer may take of the driver's memory, whoever asks.
+    "spark.driver.maxResultSize=512m",
+    # Files are listed here: a job for it costs more than it saves.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold=100000",
+)
+"""The settings of a Spark that fills tables and answers at once."""
+
+
+@contextmanager
+def awake(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    endpoints: Sequence[str],
+    complain: Callable[[str], None],
+    *,
+    connect: bool = False,
+) -> Iterator[Service]:
+    """Answer questions for as long as the block runs."""
+    lake = Lake(pipeline.place, spark, pipeline.config)
+    session = _session(endpoints) if endpoints else None
+    service = Service(lake, pipeline.journal, session, plan=judged(lake))
+    try:
+        if session is not None:
+            from zenlake.lake.bus import Answers
+
+            service.add(Answers(service, session))
+        if connect:
+            shared = SharedTables(lake)
+            service.on_commit(shared.look)
+            service.add(shared)
+        _warm(service, complain)
+        yield service
+    finally:
+        service.close()
+        if session is not None:
+            session.close()
+
+
+def judged(lake: Lake) -> Callable[[str, Bounds], DataFrame]:
+    """How a stranger's question becomes a frame: it must be one SELECT over tables of the lake."""
+    from zenlake.lake.strangers import demand_select
+
+    def plan(query: str, bounds: Bounds) -> DataFrame:
+        demand_select(query, set(lake.tables()))
+        return lake.sql(query)
+
+    return plan
+
+
+def _session(endpoints: Sequence[str]) -> Any:
+    import json
+
+    import zenlake
+
+    config = zenlake.Config()
+    config.insert_json5("mode", '"client"')
+    config.insert_json5("connect/endpoints", json.dumps(list(endpoints)))
+    config.insert_json5("scouting/multicast/enabled", "false")
+    # The router may come later than the lake, or again.
+    config.insert_json5("connect/timeout_ms", "-1")
+    config.insert_json5("connect/exit_on_failure", "false")
+    return zenlake.open(config)
+
+
+def _warm(service: Service, complain: Callable[[str], None]) -> None:
+    """Let Spark answer once before anybody waits for it: the first plan takes seconds."""
+
+    def ask() -> None:
+        try:
+            service.questions.ask("SELECT count(*) FROM samples", "warm up")
+        except ZError as error:
+            complain(f"the lake does not answer yet: {error}")
+
+    threading.Thread(target=ask, name="zenlake warm up", daemon=True).start()
+
+
+@final
+class SharedTables:
+    """The tables as views that every session of Spark sees: `lake.samples`, `lake.latest`, …
+
+    They are made anew after each commit, on a thread of their own.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        """Made at once."""
+        self._lake = lake
+        self._news = threading.Event()
+        self._over = False
+        self._thread = threading.Thread(target=self._follow, name="zenlake tables", daemon=True)
+        self._news.set()
+        self._thread.start()
+
+    def look(self) -> None:
+        """The tables may have changed."""
+        self._news.set()
+
+    def close(self) -> None:
+        """Make no more of them."""
+        self._over = True
+        self._news.set()
+        self._thread.join(30.0)
+
+    def _follow(self) -> None:
+        while True:
+            self._news.wait()
+            self._news.clear()
+            if self._over:
+                return
+            try:
+                self._lake.share()
+            except Exception as error:
+                log.warning("the tables of Spark's clients are not up to date: %s", error)

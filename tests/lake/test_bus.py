@@ -1,0 +1,266 @@
+"""A lake on the bus, asked by Eclipse's client; no Spark runs, for none of these needs it."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zenoh
+
+import zenlake
+from tests.api.sessions import connected, listening, where
+from tests.journal.recording import until_rows
+from tests.lake.journals import Here
+from tests.waiting import until
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
+from zenlake.lake import LakeConfig, Pipeline
+from zenlake.lake.bus import Answers
+from zenlake.lake.lake import Lake
+from zenlake.lake.service import Service
+
+pytestmark = [pytest.mark.interop]
+
+
+class World:
+    """A router that records, a lake on its bus, and a program of Eclipse's."""
+
+    def __init__(
+        self, node: zenlake.Session, recorder: Recorder, lake: Path, client: zenoh.Session
+    ) -> None:
+        self.node = node
+        self.recorder = recorder
+        self.client = client
+        self.heard = 0
+        self.pipeline = Pipeline(str(lake), recorder.journal.path, Here(), LakeConfig())
+
+    def put(self, key: str, value: Any, **more: Any) -> None:
+        payload = value if isinstance(value, bytes) else json.dumps(value).encode()
+        self.client.put(key, payload, **more)
+        self.heard += 1
+
+    def settle(self) -> None:
+        """Wait until all that was put is recorded."""
+        until_rows(self.recorder, self.heard)
+
+    def ask(self, selector: str, **more: Any) -> list[Any]:
+        return list(self.client.get(selector, timeout=30, **more))
+
+    def rows(self, selector: str) -> list[tuple[str, Any]]:
+        found = []
+        for reply in self.ask(selector):
+            assert reply.ok is not None, reply.err.payload.to_string()
+            text = reply.ok.payload.to_bytes()
+            found.append((str(reply.ok.key_expr), json.loads(text) if text else None))
+        return found
+
+    def refusal(self, selector: str) -> str:
+        (reply,) = self.ask(selector)
+        assert reply.err is not None
+        return str(json.loads(reply.err.payload.to_bytes())["error"])
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("bus")
+    with opened(folder) as found:
+        yield found
+
+
+@contextmanager
+def opened(folder: Path, *exprs: str) -> Iterator[World]:
+    options = Options(exprs or ("robot/**", "count/**"), str(folder / "journal"), name="j", fsync="5ms")
+    with listening(mode='"router"') as node, Recorder(node, options) as recorder, connected(node, mode='"client"') as bus:
+        config = zenoh.Config()
+        config.insert_json5("mode", '"client"')
+        config.insert_json5("connect/endpoints", json.dumps([where(node)]))
+        with zenoh.open(config) as client:
+            found = World(node, recorder, folder / "lake", client)
+            lake = Lake(found.pipeline.place, None, LakeConfig())
+            service = Service(lake, found.pipeline.journal, bus)
+            service.add(Answers(service, bus))
+            until(lambda: recorder._answers is not None and recorder._answers.lake)
+            try:
+                yield found
+            finally:
+                service.close()
+
+
+def test_samples_come_as_they_were_published_from_table_and_tail(world: World) -> None:
+    for n in range(10):
+        if n == 5:
+            world.settle()
+            world.pipeline.step()
+        world.put("robot/1/battery", {"n": n, "level": 100 - n}, attachment=b"beside %d" % n,
+                  encoding="application/json")  # fmt: skip
+    replies = world.ask("robot/1/*?_time=[now(-1m)..]")
+    assert [json.loads(r.ok.payload.to_bytes())["n"] for r in replies] == list(range(10))
+    assert {str(r.ok.key_expr) for r in replies} == {"robot/1/battery"}
+    assert {str(r.ok.encoding) for r in replies} == {"application/json"}
+    assert [r.ok.attachment.to_bytes() for r in replies] == [b"beside %d" % n for n in range(10)]
+    stamps = [r.ok.timestamp for r in replies]
+    assert all(stamp is not None for stamp in stamps)
+    assert world.rows("robot/1/*?_time=[now(-1m)..];_filter=level<94 AND n<9") == [
+        ("robot/1/battery", {"n": n, "level": 100 - n}) for n in (7, 8)
+    ]
+
+
+def test_every_parameter_does_what_it_says(world: World) -> None:
+    for robot in ("a", "b"):
+        for n in range(4):
+            world.put(f"robot/{robot}/temp", {"t": n * (1 if robot == "a" else 10)})
+    get = world.rows
+    assert get("robot/*/temp?_filter=t>=3 AND t<=30") == [
+        ("robot/a/temp", {"t": 3}),
+        ("robot/b/temp", {"t": 30}),
+    ]
+    assert get("robot/*/temp?_project=t,chunk(1)") == [
+        ("robot/a/temp", {"t": 3, "chunk(1)": "a"}),
+        ("robot/b/temp", {"t": 30, "chunk(1)": "b"}),
+    ]
+    assert get("robot/*/temp?_time=[now(-1m)..];_order=t desc;_limit=3") == [
+        ("robot/b/temp", {"t": 30}),
+        ("robot/b/temp", {"t": 20}),
+        ("robot/b/temp", {"t": 10}),
+    ]
+    (answer,) = get("robot/*/temp?_time=[now(-1m)..];_agg=avg(t),max(t),count(*)/1h")
+    assert answer[0] == "robot/*/temp"
+    totals: dict[str, tuple[float, float]] = {}
+    for row in answer[1]:
+        high, count = totals.get(row["key"], (0, 0))
+        totals[row["key"]] = (max(high, row["max(t)"]), count + row["count(*)"])
+    assert totals == {"robot/a/temp": (3, 4), "robot/b/temp": (30, 4)}
+    (reply,) = world.ask("robot/*/temp?_agg=sum(t);_as=arrow")
+    import pyarrow as pa
+
+    table = pa.ipc.open_stream(reply.ok.payload.to_bytes()).read_all()
+    assert table.to_pylist() == [
+        {"key": "robot/a/temp", "sum(t)": 3},
+        {"key": "robot/b/temp", "sum(t)": 30},
+    ]
+    *data, proof = get("robot/*/temp?_time=[now(-1m)..];_limit=2;_proof=true")
+    assert len(data) == 2
+    assert proof[1]["partitions"][0]["journal_to"] >= world.heard - 10
+    assert proof[1]["journal"] == world.recorder.journal.id
+
+
+def test_the_past_has_the_values_of_then_and_respects_deletions(world: World) -> None:
+    world.put("robot/z/pose", {"x": 1})
+    then = world.ask("robot/z/pose?_time=[now(-1m)..]")[0].ok.timestamp
+    moment = str(then.get_time().isoformat()).replace("+00:00", "Z")
+    until(lambda: world.rows("robot/z/pose?_filter=x=1") != [])
+    world.settle()
+    world.pipeline.step()
+    import datetime
+    import time
+
+    between = datetime.datetime.now(datetime.UTC)
+    until(lambda: datetime.datetime.now(datetime.UTC) > between + datetime.timedelta(milliseconds=5))
+    world.put("robot/z/pose", {"x": 2})
+    world.settle()
+    after = datetime.datetime.now(datetime.UTC)
+    until(lambda: datetime.datetime.now(datetime.UTC) > after + datetime.timedelta(milliseconds=5))
+    world.client.delete("robot/z/*")
+    world.heard += 1
+    world.settle()
+    assert moment
+    assert time.time() > 0
+
+    def at(when: datetime.datetime) -> list[tuple[str, Any]]:
+        return world.rows(f"robot/z/pose?_asof={when:%Y-%m-%dT%H:%M:%S.%fZ}")
+
+    assert at(between) == [("robot/z/pose", {"x": 1})]
+    assert at(after) == [("robot/z/pose", {"x": 2})]
+    assert at(datetime.datetime.now(datetime.UTC)) == []
+    assert world.rows("robot/z/pose?_filter=x>0") == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ("_filter=a<", "'a<'"), ("_filter=foo(a)>1", "foo()"), ("_filter=" + "(" * 50 + "a", "32"),
+        ("_agg=median(a)", "'median(a)'"), ("_agg=avg(a)/5x", "'5x'"), ("_limit=many", "_limit=many"),
+        ("_order=", "'_order' has no value"), ("_asof=yesterday", "'yesterday'"),
+        ("_time=[now()..];_asof=now()", "_asof"), ("_as=xml", "_as=xml"),
+        ("_filter=a=1;_filter=a=2", "'_filter' occurs 2 times"), ("_project=a,,b", "a,,b"),
+        ("_filter=a LIKE '" + "%" * 5000 + "'", "at most 4096"), ("_time=yesterday", "brackets"),
+        ("_filter=a=1;_agg=avg(key())", "key()"), ("_agg=avg(a);_project=b", "'_project'"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_text_that_is_at_fault(world: World, parameters: str, named: str) -> None:
+    assert named in world.refusal(f"robot/**?{parameters}")
+
+
+def test_a_query_without_a_parameter_of_the_lake_is_not_its_business(world: World) -> None:
+    world.put("robot/plain", {"n": 1})
+    world.settle()
+    # The recorder answers it, once, as it did before.
+    assert world.rows("robot/plain") == [("robot/plain", {"n": 1})]
+    assert world.rows("robot/plain?other=1") == [("robot/plain", {"n": 1})]
+    with world.client.declare_queryable("robot/mine", complete=True) as mine:
+        found: list[Any] = []
+        asking = threading.Thread(target=lambda: found.extend(world.ask("robot/mine")))
+        asking.start()
+        with mine.recv() as query:
+            query.reply("robot/mine", b"of the application")
+        asking.join()
+    assert [reply.ok.payload.to_bytes() for reply in found] == [b"of the application"]
+
+
+def test_a_counter_is_exact_over_tail_and_table_while_they_change(world: World) -> None:
+    stop = threading.Event()
+    total = 300
+
+    def count() -> None:
+        for n in range(total):
+            world.put("count/up", {"n": n})
+            if n % 60 == 30:
+                world.pipeline.step()
+        stop.set()
+
+    counting = threading.Thread(target=count)
+    counting.start()
+    chance = random.Random(3)
+    seen = 0
+    while True:
+        over = stop.is_set()
+        found = [row["n"] for _, row in world.rows("count/up?_time=[now(-5m)..]")]
+        assert found == list(range(len(found)))
+        assert len(found) >= seen
+        seen = len(found)
+        ((_, sums),) = world.rows("count/up?_time=[now(-5m)..];_agg=sum(n),count(n)")
+        for row in sums:
+            assert row["sum(n)"] == row["count(n)"] * (row["count(n)"] - 1) // 2
+        if chance.random() < 0.5:
+            assert len(world.rows("count/up?_filter=n>=0")) <= 1
+        if over:
+            break
+    counting.join()
+    assert seen == total
+
+
+def test_twenty_ask_at_once_and_some_vanish(world: World) -> None:
+    for n in range(50):
+        world.put(f"robot/many/{n}", {"n": n})
+    world.settle()
+    answers: list[int] = []
+
+    def ask() -> None:
+        answers.append(len(world.ask("robot/many/**?_time=[now(-5m)..]")))
+
+    asking = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in asking:
+        thread.start()
+    # Who goes away without reading is nobody's problem.
+    for _ in range(5):
+        del_me = world.client.get("robot/many/**?_time=[now(-5m)..]", timeout=0.001)
+        del del_me
+    for thread in asking:
+        thread.join()
+    assert answers == [50] * 20
