@@ -33,7 +33,7 @@ from zenlake.engine.handlers import QueryQueue, SampleQueue
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LocalError
 from zenlake.keys import IntoKeyExpr, KeyExpr
-from zenlake.node.entities import IncomingQuery
+from zenlake.node.entities import IncomingQuery, SampleSink
 from zenlake.node.sample import Sample
 from zenlake.values import (
     CongestionControl,
@@ -278,16 +278,23 @@ class Session(Getting):
         """Subscribe to a key expression.
 
         Args:
-            key_expr: A key expression, as text or as a `KeyExpr`.
+            key_expr: A key expression, as text or as a `KeyExpr`; as text also with a filter, like
+                `robot/**?_filter=battery<20`.
             handler: Where they go: a channel to take from (the default), a callback, or a pair of a
                 callback and an object to reach as `handler`.
             allowed_origin: Whether it takes what comes from here, from elsewhere, or both.
         """
+        passes = None
+        if isinstance(key_expr, str) and "?" in key_expr:
+            from zenlake.api.filtered import Filter
+
+            key_expr, passes = Filter.parse(key_expr)
         key = KeyExpr.of(key_expr)
         runtime = self._open()
         receiver = receiver_of(self, handler, "Sample", key)
         with runtime.locked() as node:
-            sink = SampleQueue(receiver.channel)
+            sink: SampleSink = SampleQueue(receiver.channel)
+            sink = sink if passes is None else passes.before(sink)
             entity = node.local.subscribe(str(key), sink, locality(allowed_origin))
             return Subscriber(self, receiver, entity)
 

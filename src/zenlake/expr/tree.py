@@ -174,7 +174,7 @@ class _Condition:
         """Whether it is so for a record; what is unknown is not."""
         from zenlake.expr.closure import Subject, compiled
 
-        return compiled(self, tuple(parameters))(Subject(record)) is True  # type: ignore[arg-type]
+        return compiled(self, tuple(parameters))(Subject(record)) is True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,101 @@
+"""Samples that pass a filter, on their way to a subscriber.
+
+    session.declare_subscriber("robot/**?_filter=battery<20")
+
+The filter is that of queries to a lake (`zenlake.expr`). It is asked in this process, before a
+sample is queued: what does not pass wakes nobody.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import final
+
+from zenlake.errors import SelectorError
+from zenlake.expr.closure import Subject, compiled
+from zenlake.expr.parse import parse
+from zenlake.expr.record import json_value
+from zenlake.expr.tree import ExprError, reads_payload
+from zenlake.keys import Parameters
+from zenlake.node.entities import SampleSink
+from zenlake.node.sample import Sample
+
+__all__ = ["Filter", "FilteredQueue"]
+
+FILTER = "_filter"
+
+
+@final
+class Filter:
+    """A condition on samples."""
+
+    def __init__(self, text: str) -> None:
+        """Raises `SelectorError` for text that does not parse."""
+        try:
+            tree = parse(text)
+            self._passes = compiled(tree)
+        except ExprError as error:
+            raise SelectorError(f"{FILTER}: {error}") from error
+        self._payloads = reads_payload(tree)
+
+    @classmethod
+    def parse(cls, text: str) -> tuple[str, Filter]:
+        """The keys that a subscriber asks for, and the filter behind the `?`."""
+        keys, _, rest = text.partition("?")
+        parameters = Parameters(rest)
+        for name, _ in parameters:
+            if name != FILTER:
+                raise SelectorError(
+                    f"'{name}' means nothing to a subscriber; write '{keys}?{FILTER}=battery<20'"
+                )
+        found = parameters.interpreted(FILTER)
+        if not found:
+            raise SelectorError(f"'{text}': write a filter, like '{keys}?{FILTER}=battery<20'")
+        return keys, cls(found)
+
+    def before(self, sink: SampleSink) -> FilteredQueue:
+        """A sink that hands on to this one what passes."""
+        return FilteredQueue(sink, self)
+
+    def passes(self, sample: Sample) -> bool:
+        """Whether it is true of a sample."""
+        found = json_value(sample.payload.to_bytes()) if self._payloads else None
+        stamp = sample.timestamp
+        now = time.time_ns() // 1000
+        subject = Subject(
+            found if isinstance(found, dict) else None,
+            str(sample.key_expr),
+            now if stamp is None else stamp.get_time_as_ntp64().as_nanos() // 1000,
+            sample.kind.name.lower(),
+            str(sample.encoding),
+            None if isinstance(found, dict | list) else found,
+            now,
+        )
+        return self._passes(subject) is True
+
+
+@final
+class FilteredQueue(SampleSink):
+    """Hands on the samples that pass."""
+
+    def __init__(self, sink: SampleSink, filter: Filter) -> None:
+        """To this sink."""
+        self._sink = sink
+        self._filter = filter
+        #: Samples that did not pass.
+        self.held_back = 0
+
+    def push(self, sample: Sample) -> None:
+        """One sample."""
+        if self._filter.passes(sample):
+            self._sink.push(sample)
+        else:
+            self.held_back += 1
+
+    def commit(self) -> None:
+        """Wake a waiter."""
+        self._sink.commit()
+
+    def end(self) -> None:
+        """There will be no more."""
+        self._sink.end()
