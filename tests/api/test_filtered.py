@@ -13,20 +13,20 @@ from zenlake.errors import SelectorError
 
 
 def test_a_subscriber_hears_only_what_its_filter_is_true_of() -> None:
-    with listening() as here, connected(here) as there:
-        with here.declare_subscriber("robot/**?_filter=battery<20 AND chunk(1)<>'x'") as heard:
-            with there.declare_publisher("robot/a") as publisher:
-                until(lambda: publisher.matching_status.matching)
-            for n, key in enumerate(["robot/a", "robot/x", "robot/b"] * 10):
-                there.put(key, json.dumps({"battery": n}))
-            there.put("robot/a", b"no JSON")
-            there.delete("robot/a")
-            there.put("robot/last", json.dumps({"battery": -1}))
-            found = []
-            while not found or found[-1] != -1:
-                found.append(json.loads(heard.recv().payload.to_bytes())["battery"])
-            assert found == [n for n in range(20) if n % 3 != 1] + [-1]
-            assert str(heard.key_expr) == "robot/**"
+    asked = "robot/**?_filter=battery<20 AND chunk(1)<>'x'"
+    with listening() as here, connected(here) as there, here.declare_subscriber(asked) as heard:
+        with there.declare_publisher("robot/a") as publisher:
+            until(lambda: publisher.matching_status.matching)
+        for n, key in enumerate(["robot/a", "robot/x", "robot/b"] * 10):
+            there.put(key, json.dumps({"battery": n}))
+        there.put("robot/a", b"no JSON")
+        there.delete("robot/a")
+        there.put("robot/last", json.dumps({"battery": -1}))
+        found: list[int] = []
+        while not found or found[-1] != -1:
+            found.append(json.loads(heard.recv().payload.to_bytes())["battery"])
+        assert found == [n for n in range(20) if n % 3 != 1] + [-1]
+        assert str(heard.key_expr) == "robot/**"
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,9 @@ def test_spark_and_the_closure_agree(
     ).selectExpr("*", f"{PAYLOAD} AS payload")
     names = Names("payload", now=NOW)
     found = (
-        frame.selectExpr("n", *(f"{spark_sql(node, names)} AS c{i}" for i, node in enumerate(nodes)))
+        frame.selectExpr(
+            "n", *(f"{spark_sql(node, names)} AS c{i}" for i, node in enumerate(nodes))
+        )
         .orderBy("n")
         .collect()
     )

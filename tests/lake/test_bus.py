@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import threading
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import zenoh
 
@@ -58,7 +60,8 @@ class World:
             assert reply.ok is not None, reply.err.payload.to_string()
             text = reply.ok.payload.to_bytes()
             found.append((str(reply.ok.key_expr), json.loads(text) if text else None))
-        return found
+        # Where the client keeps one reply for each key, it gives them in an order of its own.
+        return found if "_time" in selector else sorted(found, key=lambda row: row[0])
 
     def refusal(self, selector: str) -> str:
         (reply,) = self.ask(selector)
@@ -75,8 +78,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @contextmanager
 def opened(folder: Path, *exprs: str) -> Iterator[World]:
-    options = Options(exprs or ("robot/**", "count/**"), str(folder / "journal"), name="j", fsync="5ms")
-    with listening(mode='"router"') as node, Recorder(node, options) as recorder, connected(node, mode='"client"') as bus:
+    options = Options(
+        exprs or ("robot/**", "count/**"), str(folder / "journal"), name="j", fsync="5ms"
+    )
+    with (
+        listening(mode='"router"') as node,
+        Recorder(node, options) as recorder,
+        connected(node, mode='"client"') as bus,
+    ):
         config = zenoh.Config()
         config.insert_json5("mode", '"client"')
         config.insert_json5("connect/endpoints", json.dumps([where(node)]))
@@ -137,8 +146,6 @@ def test_every_parameter_does_what_it_says(world: World) -> None:
         totals[row["key"]] = (max(high, row["max(t)"]), count + row["count(*)"])
     assert totals == {"robot/a/temp": (3, 4), "robot/b/temp": (30, 4)}
     (reply,) = world.ask("robot/*/temp?_agg=sum(t);_as=arrow")
-    import pyarrow as pa
-
     table = pa.ipc.open_stream(reply.ok.payload.to_bytes()).read_all()
     assert table.to_pylist() == [
         {"key": "robot/a/temp", "sum(t)": 3},
@@ -152,16 +159,13 @@ def test_every_parameter_does_what_it_says(world: World) -> None:
 
 def test_the_past_has_the_values_of_then_and_respects_deletions(world: World) -> None:
     world.put("robot/z/pose", {"x": 1})
-    then = world.ask("robot/z/pose?_time=[now(-1m)..]")[0].ok.timestamp
-    moment = str(then.get_time().isoformat()).replace("+00:00", "Z")
     until(lambda: world.rows("robot/z/pose?_filter=x=1") != [])
     world.settle()
     world.pipeline.step()
-    import datetime
-    import time
-
     between = datetime.datetime.now(datetime.UTC)
-    until(lambda: datetime.datetime.now(datetime.UTC) > between + datetime.timedelta(milliseconds=5))
+    until(
+        lambda: datetime.datetime.now(datetime.UTC) > between + datetime.timedelta(milliseconds=5)
+    )
     world.put("robot/z/pose", {"x": 2})
     world.settle()
     after = datetime.datetime.now(datetime.UTC)
@@ -169,8 +173,6 @@ def test_the_past_has_the_values_of_then_and_respects_deletions(world: World) ->
     world.client.delete("robot/z/*")
     world.heard += 1
     world.settle()
-    assert moment
-    assert time.time() > 0
 
     def at(when: datetime.datetime) -> list[tuple[str, Any]]:
         return world.rows(f"robot/z/pose?_asof={when:%Y-%m-%dT%H:%M:%S.%fZ}")
@@ -185,7 +187,8 @@ def test_the_past_has_the_values_of_then_and_respects_deletions(world: World) ->
     ("parameters", "named"),
     [
         ("_filter=a<", "'a<'"), ("_filter=foo(a)>1", "foo()"), ("_filter=" + "(" * 50 + "a", "32"),
-        ("_agg=median(a)", "'median(a)'"), ("_agg=avg(a)/5x", "'5x'"), ("_limit=many", "_limit=many"),
+        ("_agg=median(a)", "'median(a)'"), ("_agg=avg(a)/5x", "'5x'"),
+        ("_limit=many", "_limit=many"),
         ("_order=", "'_order' has no value"), ("_asof=yesterday", "'yesterday'"),
         ("_time=[now()..];_asof=now()", "_asof"), ("_as=xml", "_as=xml"),
         ("_filter=a=1;_filter=a=2", "'_filter' occurs 2 times"), ("_project=a,,b", "a,,b"),

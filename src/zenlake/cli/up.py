@@ -145,6 +145,15 @@ def up(
         list[str] | None,
         typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated."),
     ] = None,
+    spark_connect: Annotated[
+        str | None,
+        typer.Option(
+            "--spark-connect",
+            metavar="[HOST:]PORT",
+            help="Let Spark's clients in, at sc://127.0.0.1:PORT; 15002 is the usual one.",
+            show_default=False,
+        ),
+    ] = None,
     http: Annotated[
         str,
         typer.Option(
@@ -193,7 +202,7 @@ def up(
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
             plan = _with_page(plan, rest, [*(changes or ()), _read(file)])
             if lake:
-                plan = _with_lake(plan, master, conf or [])
+                plan = _with_lake(plan, master, conf or [], spark_connect)
             live = sys.stdout.isatty() and not (plain or as_json)
             manner = Manner.JSON if as_json else Manner.LIVE if live else Manner.PLAIN
             voice = Voice(manner, interval)
@@ -316,7 +325,7 @@ def _is_free(port: int) -> bool:
         return False
 
 
-def _with_lake(plan: Plan, master: str, conf: list[str]) -> Plan:
+def _with_lake(plan: Plan, master: str, conf: list[str], spark_connect: str | None) -> Plan:
     from dataclasses import replace
 
     folder = plan.data / "lake"
@@ -331,6 +340,8 @@ def _with_lake(plan: Plan, master: str, conf: list[str]) -> Plan:
     arguments += ["--journal", str(plan.data / "journal"), "--master", master]
     for setting in conf:
         arguments += ["--conf", setting]
+    if spark_connect is not None:
+        arguments += ["--spark-connect", spark_connect]
     return replace(plan, lake=arguments, prepare_lake=prepare)
 
 

@@ -158,8 +158,11 @@ class Answers:
                         self.answered += 1
                     except (ZError, OSError, pa.ArrowException) as error:
                         self._refuse(query, error)
-            except Exception:
-                log.exception("a question failed: %s", query)
+                    except Exception as error:
+                        log.exception("a question failed: %s", query)
+                        self._refuse(query, error)
+            except ZError as error:
+                log.debug("an answer to %s was lost: %s", query, error)
             finally:
                 self._waiting.release()
 
@@ -256,7 +259,7 @@ class Answers:
                 attachment=row["attachment"],
                 payload=payload,
             )
-        query._answer(query._matching(row["key"]), WireReply(body=body), None)
+        query._send_reply(query._matching(row["key"]), WireReply(body=body), None)
 
     def _proof(self, looked: Looked, expr: str) -> dict[str, Any]:
         """What was read, and of each source what is missing of it."""

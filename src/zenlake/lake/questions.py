@@ -191,7 +191,7 @@ class Questions:
 def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
     """The rows of a frame as Arrow, taken in batch by batch and no more than is allowed."""
     import pyarrow as pa
-    from pyspark.serializers import UTF8Deserializer, read_int
+    from pyspark import serializers
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.util import _load_from_socket
@@ -199,6 +199,7 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
     schema = to_arrow_schema(frame.schema, timezone="UTC")
     port, secret, _server = frame._jdf.collectAsArrowToPython()
     rows = size = 0
+    wire: Any = serializers
 
     class Bounded(ArrowStreamSerializer):
         def load_stream(self, stream: Any) -> Any:
@@ -213,10 +214,10 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
                         f"{allowed.bytes >> 20:,} MB; add LIMIT, or conditions"
                     )
                 batches.append(batch)
-            count = read_int(stream)
+            count = wire.read_int(stream)
             if count == -1:
-                raise LocalError(one_line(UTF8Deserializer().loads(stream)))
-            order = [read_int(stream) for _ in range(count)]
+                raise LocalError(one_line(wire.UTF8Deserializer().loads(stream)))
+            order = [wire.read_int(stream) for _ in range(count)]
             yield from (batches[place] for place in order)
 
     with _load_from_socket((port, secret), Bounded()) as stream:
