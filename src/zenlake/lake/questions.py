@@ -136,6 +136,7 @@ class Questions:
         first: int | None,
         trusted: bool,
     ) -> pa.Table:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         context: Any = self.lake.spark.sparkContext
@@ -154,12 +155,13 @@ class Questions:
                 frame = self._plan(query, allowed)
             found = collected(frame if first is None else frame.limit(first), allowed)
         except Exception as error:
+            context.cancelJobsWithTag(tag)
             if one.why == "gone":
                 raise Gone("who asked has gone") from error
             if one.why:
                 raise LocalError(one.why) from error
-            if isinstance(error, PySparkException):
-                raise LocalError(one_line(str(error))) from error
+            if isinstance(error, PySparkException | Py4JError):
+                raise LocalError(one_line(_reason(error))) from error
             raise
         finally:
             with self._lock:
@@ -197,7 +199,7 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
     from pyspark.util import _load_from_socket
 
     schema = to_arrow_schema(frame.schema, timezone="UTC")
-    port, secret, _server = frame._jdf.collectAsArrowToPython()
+    port, secret, server = frame._jdf.collectAsArrowToPython()
     rows = size = 0
     wire: Any = serializers
 
@@ -220,11 +222,26 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
             order = [wire.read_int(stream) for _ in range(count)]
             yield from (batches[place] for place in order)
 
-    with _load_from_socket((port, secret), Bounded()) as stream:
-        batches = list(stream)
+    try:
+        with _load_from_socket((port, secret), Bounded()) as stream:
+            batches = list(stream)
+    except LocalError:
+        raise
+    except Exception:
+        # What broke the stream off is known where it was made.
+        server.getResult()
+        raise
+    server.getResult()
     if not batches:
         return schema.empty_table()
     return pa.Table.from_batches(batches).cast(schema)
+
+
+def _reason(error: Exception) -> str:
+    """What a failure says: that of Java is behind the name of the call that failed."""
+    told = str(error)
+    found = told.partition("\n: ")[2]
+    return found or told
 
 
 def one_line(told: str) -> str:
