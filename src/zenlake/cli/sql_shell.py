@@ -21,6 +21,8 @@ from zenlake.cli.connection import note
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from zenlake.cli.sql import Way
+
 __all__ = ["Shell", "shell"]
 
 WORDS = [
@@ -145,7 +147,7 @@ class Shell:
         return sorted({one for one in [*names, *words] if one.lower().startswith(low)})
 
 
-def shell(where: str, own: bool, master: str, conf: list[str] | None, limit: int) -> None:
+def shell(where: str, way: Way, limit: int) -> None:
     """Read lines from the terminal until the end."""
     import readline
 
@@ -155,12 +157,12 @@ def shell(where: str, own: bool, master: str, conf: list[str] | None, limit: int
         alone: list[Answer] = []
 
         def answer(query: str, first: int | None) -> pa.Table:
-            if not own:
-                found = asleep_or_asked(where, query, first)
+            if not way.own:
+                found = asleep_or_asked(where, query, way, first)
                 if found is not None:
                     return found
             if not alone:
-                alone.append(held.enter_context(asker(where, own, master, conf)))
+                alone.append(held.enter_context(asker(where, way)))
             return alone[0](query, first)
 
         known: dict[str, dict[str, str]] = {}

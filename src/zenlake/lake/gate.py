@@ -68,7 +68,7 @@ class Gate:
         Raises `Refused` for a question that is not let through or takes too long, `Unanswerable`
         for one about something that is not there.
         """
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         allowed = limits or self.limits

@@ -70,12 +70,14 @@ def awake(
 
 
 def judged(lake: Lake) -> Callable[[str, Bounds], DataFrame]:
-    """How a stranger's question becomes a frame: it must be one SELECT over tables of the lake."""
-    from zenlake.lake.strangers import demand_select
+    """How a question becomes a frame: through the gate, as every question does."""
+    from zenlake.lake.judge import Limits, demand_text
+    from zenlake.lake.sight import EVERYTHING
 
     def plan(query: str, bounds: Bounds) -> DataFrame:
-        demand_select(query, set(lake.tables()))
-        return lake.sql(query)
+        limits = Limits(bounds.seconds, bounds.rows)
+        demand_text(query, limits)
+        return lake.judged(query, EVERYTHING, limits)
 
     return plan
 

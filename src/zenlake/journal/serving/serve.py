@@ -122,7 +122,7 @@ class JournalReplies:
         self._claims = session._runtime.claims
         self._claiming = threading.Lock()
         self._claimed: list[Claim] = []
-        self._claim()
+        self._keys: list[Queryable[None]] = []
         self._lakes: Subscriber[None] = session.liveliness().declare_subscriber(
             f"@lake/{journal.name}", self._lake_changed, history=True
         )
@@ -136,7 +136,6 @@ class JournalReplies:
                 session.declare_queryable(f"{root}/*", lambda query: self._shown(query, root))
             )
         self._complete = complete
-        self._keys: list[Queryable[None]] = []
         self.answer_keys()
         self._watermark = session.declare_publisher(f"{self._root}/watermark", encoding=JSON)
 
