@@ -36,6 +36,7 @@ ARROW: Final = b"A"
 FACT: Final = b"J"
 ERROR: Final = b"E"
 LONGEST: Final = 64 << 20
+PIECE: Final = 1 << 20
 CONNECT: Final = 1.0
 
 
@@ -72,8 +73,11 @@ class Asking:
         """The rows, all that are sent."""
         import pyarrow as pa
 
-        with pa.ipc.open_stream(pa.PythonFile(_Pieces(self), "r")) as reader:
+        pieces = _Pieces(self)
+        # Buffered, for a reader that asks for so many bytes wants all of them.
+        with pa.ipc.open_stream(pa.PythonFile(io.BufferedReader(pieces, PIECE), "r")) as reader:
             found = reader.read_all()
+        pieces.drain()
         self.fact()
         return found
 
@@ -100,6 +104,12 @@ class _Pieces(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def drain(self) -> None:
+        """Take what is left up to the end."""
+        while not self._over:
+            kind, self._held = self._asking._frame()
+            self._over = kind != ARROW or not self._held
 
     def readinto(self, into: Any) -> int:
         while not self._held and not self._over:
