@@ -10,6 +10,7 @@ is its own, and one thread looks after all of them.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -145,6 +146,8 @@ class Questions:
         with self._lock:
             self._running[tag] = one
         context.addJobTag(tag)
+        # What went wrong is told to who asked; Spark would write it to the terminal, too.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
         # Beside the pipeline, not behind it.
         context.setLocalProperty("spark.scheduler.pool", "questions")
         context.setJobDescription(f"zenlake: {query[:100]}")
@@ -194,6 +197,7 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
     """The rows of a frame as Arrow, taken in batch by batch and no more than is allowed."""
     import pyarrow as pa
     from pyspark import serializers
+    from pyspark.errors.exceptions.captured import unwrap_spark_exception
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.util import _load_from_socket
@@ -229,9 +233,11 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
         raise
     except Exception:
         # What broke the stream off is known where it was made.
-        server.getResult()
+        with unwrap_spark_exception():
+            server.getResult()
         raise
-    server.getResult()
+    with unwrap_spark_exception():
+        server.getResult()
     if not batches:
         return schema.empty_table()
     return pa.Table.from_batches(batches).cast(schema)
