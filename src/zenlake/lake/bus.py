@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
@@ -238,11 +239,11 @@ class Answers:
 
     def _reply(self, query: Query, row: Row, payload: bytes, encoding: str | None) -> None:
         """A row as it was published: key, time, encoding, attachment and source are its own."""
-        stamp = wire_timestamp(timestamp_of(row["hlc"], id_bytes(row["stamp_id"])))
+        stamp = wire_timestamp(timestamp_of(row["hlc"], _id(row["stamp_id"])))
         source = None
         if row["source_zid"] is not None and row["source_sn"] is not None:
             source = SourceInfo(
-                zid=id_bytes(row["source_zid"]),
+                zid=_id(row["source_zid"]),
                 eid=row["source_eid"] or 0,
                 sn=row["source_sn"],
             )
@@ -317,6 +318,12 @@ def json_rows(table: pa.Table) -> bytes:
     return json.dumps(rows, ensure_ascii=False).encode()
 
 
+@lru_cache(maxsize=4096)
+def _id(text: str | None) -> bytes:
+    return id_bytes(text)
+
+
+@lru_cache(maxsize=1024)
 def _encoding(text: str | None) -> tuple[int, bytes]:
     """The number and the schema of an encoding."""
     try:

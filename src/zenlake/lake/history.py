@@ -10,7 +10,7 @@ file of a table at all.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -40,6 +40,9 @@ COLUMNS: Final = MERGED
 """What rows of the history have: the columns of `samples` without the day."""
 
 BATCH: Final = 16 * 1024
+SLIM: Final = ("key", "hlc", "stamp_id", "offset", "kind", "partition", "journal")
+"""What it takes to know which row is the newest of its key."""
+SLIM_BATCH: Final = 256 * 1024
 _LAST: Final = (1 << 64) - 1
 _HELD: Final = 200_000
 """Rows that are held before only the newest of each key are kept."""
@@ -162,9 +165,43 @@ class History:
     # --- newest values --------------------------------------------------------------------------
 
     def as_of(self, looked: Looked, expr: str, instant: int) -> pa.Table:
-        """The newest value of each key at an instant (ns), as deletions had left it."""
+        """The newest value of each key at an instant (ns), as deletions had left it.
+
+        First it is found out which rows those are, by few columns; then they are read.
+        """
         until = ResolvedRange(None, instant)
-        return self._newest(self._with_wild(looked, expr, until), expr)
+        found = self._newest(self._slim(looked, expr, until), expr)
+        if not found.num_rows:
+            return found
+        low, high = (int(one.as_py()) for one in pc.min_max(found["hlc"]).values())
+        where = _where(expr, until)
+        later = (ds.field("hlc") >= low) & (ds.field("hlc") <= high)
+        where = later if where is None else where & later
+        offsets = pc.unique(found["offset"])
+        paths = matching(
+            looked.files, [*_key_conditions(expr), ("hlc", ">=", low), ("hlc", "<=", high)]
+        )
+        parts = [
+            pa.Table.from_batches([batch])
+            for batch in _scan(
+                self._place / "samples", paths, where & ds.field("offset").isin(offsets)
+            )
+        ]
+        parts += list(self.tail(looked, expr, until))
+        same = ["journal", "partition", "offset"]
+        whole = pa.concat_tables([part.select(COLUMNS.names).cast(COLUMNS) for part in parts])
+        return whole.join(found.select(same), same, join_type="left semi").select(COLUMNS.names)
+
+    def _slim(self, looked: Looked, expr: str, range: ResolvedRange) -> Iterator[pa.Table]:
+        """What may be the newest of its key: of each file few columns, and of those few rows."""
+        paths = self.needed(looked, expr, range)
+        place = self._place / "samples"
+        for batch in _scan(place, paths, _where(expr, range), SLIM) if paths else ():
+            rows = _last_of_runs(_inside(pa.Table.from_batches([batch]), range))
+            if rows.num_rows:
+                yield _padded(_chosen(rows, expr, None))
+        yield from self.tail(looked, expr, range)
+        yield from self._wild(looked, range)
 
     def newest(self, expr: str) -> tuple[Looked, pa.Table]:
         """The newest value of each key now."""
@@ -200,6 +237,10 @@ class History:
     ) -> Iterator[pa.Table]:
         """The samples of the keys, and deletions with wildcards that may mean them."""
         yield from self.samples(looked, expr, range)
+        yield from self._wild(looked, range)
+
+    def _wild(self, looked: Looked, range: ResolvedRange | None) -> Iterator[pa.Table]:
+        """Deletions with wildcards."""
         # Their keys sort anywhere, so that only time can leave files out.
         star = ds.field("kind") == "delete"
         star &= pc.match_substring(ds.field("key"), "*")
@@ -224,17 +265,50 @@ class History:
         return _chosen(live(merged(held)), expr, None)
 
 
-def _scan(place: Place, paths: list[str], where: Any) -> Iterator[pa.RecordBatch]:
+def _scan(
+    place: Place, paths: list[str], where: Any, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Rows of data files that a condition does not rule out, batch by batch."""
     found = ds.dataset(
         [place.path(path) for path in paths],
         schema=COLUMNS,
-        format=ds.ParquetFileFormat(dictionary_columns=[]),
+        format="parquet",
         filesystem=place.filesystem,
     )
     yield from found.scanner(
-        columns=COLUMNS.names, filter=where, batch_size=BATCH, use_threads=True
+        columns=list(COLUMNS.names if columns is None else columns),
+        filter=where,
+        batch_size=BATCH if columns is None else SLIM_BATCH,
     ).to_batches()
+
+
+def _last_of_runs(rows: pa.Table) -> pa.Table:
+    """The rows without those that a newer one of the same key follows or precedes at once.
+
+    Files are sorted by key and time, so that hardly more than one for each key is left.
+    """
+    if rows.num_rows < 2:
+        return rows
+    codes = rows["key"].combine_chunks().dictionary_encode()
+    if isinstance(codes, pa.ChunkedArray):
+        codes = codes.unify_dictionaries().combine_chunks()
+    numbers = codes.indices.to_numpy(zero_copy_only=False)
+    starts = np.concatenate(([0], np.nonzero(numbers[1:] != numbers[:-1])[0] + 1))
+    hlc = rows["hlc"].to_numpy()
+    best = np.maximum.reduceat(hlc, starts)
+    lengths = np.diff(np.concatenate((starts, [len(hlc)])))
+    return rows.take(pa.array(np.nonzero(hlc == np.repeat(best, lengths))[0]))
+
+
+def _padded(rows: pa.Table) -> pa.Table:
+    """Rows of few columns with all of them; the others are null."""
+    columns = {
+        field.name: rows[field.name]
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in COLUMNS
+    }
+    return pa.table(columns, schema=COLUMNS)
 
 
 def _key_conditions(expr: str) -> Iterator[Condition]:

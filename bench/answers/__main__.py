@@ -1,0 +1,240 @@
+"""How long questions take: on the bus, at the terminal, and beside DuckDB on the same tables.
+
+    python -m bench.answers --rows 1000000 [--no-spark] [--json build/bench-answers.json]
+
+A lake of so many rows of 1000 keys is filled without Spark; then a router that records, the lake on
+its bus and a client run in this process, and are asked again and again. Spark is started for SQL
+only. Ratios are of one run; times depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+import zenlake
+from bench.lake.__main__ import START, batches
+from zenlake.journal import JournalWriter
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
+from zenlake.lake import LakeConfig, Pipeline
+from zenlake.lake.bus import Answers
+from zenlake.lake.lake import Lake
+from zenlake.lake.service import Service
+from zenlake.lake.tasks import Work
+
+R = TypeVar("R")
+QUESTIONS = {
+    "count": "SELECT count(*) FROM samples",
+    "one key": "SELECT count(*) FROM samples WHERE key = 'robot/7/pose'",
+    "by key": "SELECT key, count(*) FROM samples GROUP BY key ORDER BY 2 DESC LIMIT 10",
+    "distinct": "SELECT count(DISTINCT key) FROM samples",
+    "sizes": "SELECT max(length(value)), min(hlc), max(hlc) FROM samples",
+}
+
+
+class Here:
+    """Work that is done in this process."""
+
+    parallel = 1
+    alive = True
+
+    def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
+        """One after the other."""
+        return [item.run() for item in items]
+
+
+def json_batches(rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of `bench.lake` with payloads that can be asked about."""
+    for number, batch in enumerate(batches(rows, 24)):
+        first = number * batch.num_rows
+        values = [
+            b'{"battery": %d, "n": %d}' % (n % 100, n) for n in range(first, first + batch.num_rows)
+        ]
+        place = batch.schema.get_field_index("value")
+        columns = list(batch.columns)
+        columns[place] = pa.array(values, pa.binary())
+        yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def filled(folder: Path, rows: int) -> Pipeline:
+    writer = JournalWriter.open(folder / "journal", name="j", fsync="never")
+    for batch in json_batches(rows):
+        writer.append(0, batch)
+    writer.flush()
+    writer.close()
+    config = LakeConfig(batch_rows=1_000_000, task_rows=1_000_000)
+    pipeline = Pipeline(str(folder / "lake"), str(folder / "journal"), Here(), config)
+    while pipeline.step().behind:
+        pass
+    pipeline.finish()
+    return pipeline
+
+
+def timed(ask: Callable[[], object], times: int) -> dict[str, float]:
+    ask()
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        ask()
+        found.append((time.perf_counter() - began) * 1000)
+    return {"p50_ms": round(statistics.median(found), 1), "max_ms": round(max(found), 1)}
+
+
+def session(endpoint: str | None, mode: str) -> zenlake.Session:
+    config = zenlake.Config()
+    config.insert_json5("mode", json.dumps(mode))
+    config.insert_json5("scouting/multicast/enabled", "false")
+    if endpoint is None:
+        config.insert_json5("listen/endpoints", '["tcp/127.0.0.1:0"]')
+    else:
+        config.insert_json5("connect/endpoints", json.dumps([endpoint]))
+    return zenlake.open(config)
+
+
+def replies_a_second(client: zenlake.Session, selector: str) -> float:
+    best = 0.0
+    for _ in range(3):
+        began = time.perf_counter()
+        count = sum(reply.ok is not None for reply in client.get(selector, timeout=120))
+        best = max(best, count / (time.perf_counter() - began))
+    return best
+
+
+def on_the_bus(folder: Path, pipeline: Pipeline, spark: Any, held: ExitStack) -> dict[str, Any]:
+    router = held.enter_context(session(None, "router"))
+    recorder = held.enter_context(
+        Recorder(
+            router, Options(("robot/**", "live/**"), str(folder / "journal"), name="j", fsync="5ms")
+        )
+    )
+    endpoint = router._runtime.node.settings.locators[0]
+    bus = held.enter_context(session(endpoint, "client"))
+    client = held.enter_context(session(endpoint, "client"))
+    service = Service(Lake(pipeline.place, spark, LakeConfig()), pipeline.journal, bus)
+    held.callback(service.close)
+    service.add(Answers(service, bus))
+    before = sum(recorder.watermark().offsets)
+    for n in range(1000):
+        client.put(f"live/{n % 10}", json.dumps({"n": n}))
+    while sum(recorder.watermark().offsets) < before + 1000:
+        time.sleep(0.01)
+
+    def ask(selector: str, least: int = 1) -> Callable[[], None]:
+        def run() -> None:
+            found = list(client.get(selector, timeout=120))
+            assert sum(reply.ok is not None for reply in found) >= least, found
+
+        return run
+
+    instant = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START + 300))
+    told: dict[str, Any] = {
+        "tail only, 10 of 1000 samples": timed(ask("live/3?_time=[now(-1h)..];_limit=10", 10), 30),
+        "_time on one key, all its samples": timed(ask(f"robot/7/pose?_time=[..{instant}]"), 5),
+        "_filter of the newest values, 1000 keys": timed(ask("robot/**?_filter=battery<50"), 3),
+        "_asof on 1000 keys": timed(ask(f"robot/**?_asof={instant}", 1000), 3),
+        "_asof on one key": timed(ask(f"robot/7/pose?_asof={instant}"), 5),
+    }
+    values = [json.dumps({"n": n}).encode() for n in range(1000)]
+
+    def answer(query: zenlake.Query) -> None:
+        for value in values:
+            query.reply("plain/a", value)
+
+    with client.declare_queryable("plain/a", answer), session(endpoint, "client") as other:
+        plain = replies_a_second(other, "plain/a?_time=[..]")
+        lake = replies_a_second(other, "live/**?_time=[now(-1h)..]")
+    told["replies"] = {
+        "plain_s": round(plain),
+        "lake_s": round(lake),
+        "ratio": round(lake / plain, 2),
+    }
+    return told
+
+
+def beside_duckdb(folder: Path, lake: Lake) -> dict[str, Any]:
+    import duckdb
+    from deltalake import DeltaTable
+
+    from zenlake.lake.questions import Questions
+
+    questions = Questions(lake)
+    told: dict[str, Any] = {}
+    try:
+        for name, query in QUESTIONS.items():
+            ours = timed(lambda query=query: questions.ask(query, "bench"), 3)  # type: ignore[misc]
+
+            def theirs(query: str = query) -> None:
+                table = DeltaTable(str(folder / "lake" / "samples"))
+                samples = table.to_pyarrow_dataset()  # noqa: F841
+                duckdb.sql(query).fetchall()
+
+            other = timed(theirs, 3)
+            told[name] = {
+                "spark_ms": ours["p50_ms"],
+                "duckdb_ms": other["p50_ms"],
+                "ratio": round(ours["p50_ms"] / other["p50_ms"], 1),
+            }
+    finally:
+        questions.close()
+    return told
+
+
+def terminal(folder: Path) -> dict[str, float]:
+    command = [
+        sys.executable,
+        "-m",
+        "zenlake",
+        "sql",
+        QUESTIONS["count"],
+        "--lake",
+        str(folder / "lake"),
+    ]
+
+    def ask() -> None:
+        subprocess.run(command, check=True, capture_output=True)
+
+    return timed(ask, 5)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--no-spark", action="store_true")
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    told: dict[str, Any] = {"rows": chosen.rows}
+    with tempfile.TemporaryDirectory() as name, ExitStack() as held:
+        folder = Path(name)
+        began = time.perf_counter()
+        pipeline = filled(folder, chosen.rows)
+        told["filled_s"] = round(time.perf_counter() - began, 1)
+        spark = None
+        if not chosen.no_spark:
+            from zenlake.spark.session import spark_session, stop_spark
+
+            spark = spark_session()
+            held.callback(stop_spark, spark)
+        told |= on_the_bus(folder, pipeline, spark, held)
+        if spark is not None:
+            told["zenlake sql at the terminal"] = terminal(folder)
+            told["beside DuckDB"] = beside_duckdb(folder, Lake(pipeline.place, spark, LakeConfig()))
+    text = json.dumps(told, indent=1)
+    print(text)
+    if chosen.json is not None:
+        chosen.json.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
