@@ -150,6 +150,7 @@ class Questions:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
         # Beside the pipeline, not behind it.
         context.setLocalProperty("spark.scheduler.pool", "questions")
+        context.setLocalProperty("spark.job.interruptOnCancel", "true")
         context.setJobDescription(f"zenlake: {query[:100]}")
         try:
             if trusted or self._plan is None:
