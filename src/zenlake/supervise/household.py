@@ -326,8 +326,12 @@ class Household:
     def _reach(self) -> list[str]:
         """How the lake comes onto the bus: by a plain link to the router on this machine."""
         plain = [place for place in self.locators if place.startswith("tcp/")]
-        near = [place for place in plain if LOOPBACK.search(place)]
-        return ["-e", (near or plain)[0]] if plain else []
+        if not plain:
+            return []
+        near = next((place for place in plain if LOOPBACK.search(place)), None)
+        # The recorder believes a lake only over a link within this machine.
+        port = plain[0].rpartition(":")[2]
+        return ["-e", near or f"tcp/127.0.0.1:{port}", "-e", plain[0]]
 
     def _child_told(self, child: Child, fact: dict[str, Any]) -> None:
         """On a reader's thread: metrics go straight to who asked, all else to the loop."""
