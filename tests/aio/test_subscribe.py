@@ -9,7 +9,7 @@ import zenlake
 from tests.aio.sessions import BLOCK, joined, matched, run
 from tests.api.sessions import config
 from zenlake import aio
-from zenlake.engine.tasks import CHECK_EVERY
+from zenlake.engine.tasks import CHECK_EVERY, would_block
 from zenlake.handlers import Callback, FifoChannel, RingChannel
 from zenlake.links.stream import READ_SIZE
 
@@ -101,10 +101,10 @@ def test_a_publisher_that_may_wait_waits_for_a_subscriber_that_takes_nothing() -
                     sent += 1
 
             publishing = asyncio.create_task(publish())
-            before = -1
-            while sent != before:
-                before = sent
-                await asyncio.sleep(0.05)
+            async with asyncio.timeout(60):
+                while not would_block(publisher._publication):
+                    await asyncio.sleep(0)
+            before = sent
             assert before > 0
             for _ in range(sent):
                 await subscriber.recv()

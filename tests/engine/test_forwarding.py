@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import zenlake
 from tests.api.sessions import SECONDS, connected, joined, listening, until_matched, where
+from tests.waiting import until
 from zenlake import CongestionControl
 from zenlake.wire import (
     Declare,
@@ -72,10 +73,7 @@ def test_nothing_that_may_not_be_dropped_is_lost_between_a_fast_and_a_slow_clien
         # It has more to say than all buffers between them hold: the router stops listening to it.
         neighbour = router._runtime.node.by_zid[fast._runtime.zid]
         [pump] = [pump for pump in router._runtime.pumps if pump.neighbour is neighbour]
-        deadline = time.monotonic() + SECONDS
-        while not pump.pauses and time.monotonic() < deadline:
-            time.sleep(0.005)
-        assert pump.pauses
+        until(lambda: pump.pauses, "the router went on listening", SECONDS)
         heard = [int.from_bytes(bytes(samples.recv().payload)[:4], "big") for _ in range(count)]
         thread.join(SECONDS)
         assert heard == list(range(count))
@@ -90,9 +88,8 @@ def test_who_takes_nothing_at_all_is_given_up_and_the_others_go_on() -> None:
         until_matched(publisher)
         with subscribed_and_deaf(router, "k", b"\x66"):
             sessions = router._runtime.node.by_zid
+            until(lambda: b"\x66" in sessions, "no session", SECONDS)
             deadline = time.monotonic() + SECONDS
-            while b"\x66" not in sessions and time.monotonic() < deadline:
-                time.sleep(0.001)
             while b"\x66" in sessions and time.monotonic() < deadline:
                 publisher.put(bytes(60_000))
             assert b"\x66" not in sessions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -15,6 +14,7 @@ import pytest
 from tests.interop.peer import SECONDS, Peer
 from tests.interop.processes import OURS, THEIRS, Process, connect, listen, meanwhile
 from tests.interop.test_router_mesh_interop import Town, until_all_hear, until_here
+from tests.waiting import until
 
 pytestmark = pytest.mark.interop
 
@@ -57,10 +57,7 @@ class House:
 
     def until_alone(self) -> None:
         """Wait until only the honest are left."""
-        deadline = time.monotonic() + SECONDS
-        while self.connected() != 2:
-            assert time.monotonic() < deadline, self.router.neighbours()
-            time.sleep(0.02)
+        until(lambda: self.connected() == 2, "others are still connected", SECONDS)
 
 
 @pytest.fixture

@@ -168,19 +168,13 @@ def test_what_is_no_group_is_refused(run: Run, group: str) -> None:
     run(scene())
 
 
-def test_a_failed_join_is_a_warning(
-    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(19, "No such device")
-
-    monkeypatch.setattr(MulticastSockets, "_join", refuse)
-
+def test_a_failed_join_is_a_warning(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def scene() -> None:
         with caplog.at_level(logging.WARNING, "zenlake.links"):
-            ears = Ears(free_port())
-        assert "cannot join 224.0.0.224 over lo: No such device" in caplog.text
-        assert ears.sockets.send_to_group(b"x") == 1
+            # Nobody can be in a group twice over one interface.
+            ears = Ears(free_port(), interface="127.0.0.1,127.0.0.1")
+        assert "cannot join 224.0.0.224 over" in caplog.text
+        assert ears.sockets.send_to_group(b"x") == 2
         ears.sockets.close()
 
     run(scene())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import zenlake
+from tests.waiting import until
 from zenlake.api.session import Session
 from zenlake.config.model_services import JournalService
 from zenlake.errors import ZError
@@ -31,13 +31,6 @@ def service(folder: Path) -> JournalService:
     )
 
 
-def eventually(look: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not look():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.02)
-
-
 def durable(recording: Recording) -> int:
     (fact,) = recording.report()
     return int(fact.get("durable", -1))
@@ -49,18 +42,18 @@ def test_a_recorder_whose_folder_was_taken_away_is_opened_again(
     folder = tmp_path / "journal"
     with Recording(session, (service(folder),)) as recording:
         session.put("robot/7", "1")
-        eventually(lambda: durable(recording) == 1)
+        until(lambda: durable(recording) == 1)
         shutil.rmtree(folder)
 
         def noticed() -> bool:
             session.put("robot/7", "2")  # which operation fails is the writer's affair
             return int(recording.report()[0]["restarts"]) > 0
 
-        eventually(noticed)
-        eventually(lambda: recording.report()[0]["state"] == "up")
+        until(noticed)
+        until(lambda: recording.report()[0]["state"] == "up")
         before = durable(recording)
         session.put("robot/7", "3")
-        eventually(lambda: durable(recording) > before)
+        until(lambda: durable(recording) > before)
         assert (folder / "journal.json").is_file()
 
 
@@ -77,6 +70,6 @@ def test_who_is_patient_records_once_the_folder_can_be_written(
         assert str(folder) in fact["reason"]
         assert recording.recorders == []
         folder.unlink()
-        eventually(lambda: recording.report()[0]["state"] == "up")
+        until(lambda: recording.report()[0]["state"] == "up")
         session.put("robot/7", "1")
-        eventually(lambda: durable(recording) == 1)
+        until(lambda: durable(recording) == 1)
