@@ -97,11 +97,11 @@ def test_files_that_the_configuration_names_must_be_there(tmp_path: Path) -> Non
 
 
 def test_a_plugin_that_is_required_and_not_there_is_told() -> None:
-    text = "{plugins: {rest: {__required__: true}, other: {__required__: false}}}"
+    text = "{plugins: {dds: {__required__: true}, other: {__required__: false}}}"
     result = runner.invoke(app, ["-"], input=text)
     assert result.exit_code == 1
     assert result.stderr == (
-        "-: plugins/rest/__required__: zenlake has no plugin 'rest'; set it to false to start "
+        "-: plugins/dds/__required__: zenlake has no plugin 'dds'; set it to false to start "
         "without it\n"
     )
 

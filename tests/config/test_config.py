@@ -128,15 +128,15 @@ def test_writing_a_default_does_not_warn() -> None:
 
 def test_all_keys_without_effect_are_named_together() -> None:
     text = (
-        "{plugins: {rest: {}, x: {}}, transport: {link: {tx: {threads: 3}}}, connect: {retry: {}}}"
+        "{plugins: {dds: {}, x: {}}, transport: {link: {tx: {threads: 3}}}, connect: {retry: {}}}"
     )
     with pytest.warns(ConfigWarning) as seen:
         config = Config.from_json5(text)
     assert [str(warning.message) for warning in seen] == [
-        "accepted, but without effect yet: transport/link/tx/threads, plugins/rest, plugins/x"
+        "accepted, but without effect yet: transport/link/tx/threads, plugins/dds, plugins/x"
     ]
     assert seen[0].filename == __file__
-    assert config.not_honoured() == ("transport/link/tx/threads", "plugins/rest", "plugins/x")
+    assert config.not_honoured() == ("transport/link/tx/threads", "plugins/dds", "plugins/x")
 
 
 @pytest.mark.filterwarnings("ignore::zenlake.config.ConfigWarning")

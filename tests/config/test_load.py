@@ -300,11 +300,11 @@ def test_a_mode_left_out_listens_nowhere_but_keeps_its_patience() -> None:
 
 def test_plugins_are_free_in_form() -> None:
     config = Config()
-    config.insert_json5("plugins/rest", "{http_port: 8000, __required__: true}")
-    config.insert_json5("plugins/rest/http_port", '"127.0.0.1:80"')
-    config.insert_json5("plugins/rest/http_port/deep/er", "[1]")
+    config.insert_json5("plugins/dds", "{http_port: 8000, __required__: true}")
+    config.insert_json5("plugins/dds/http_port", '"127.0.0.1:80"')
+    config.insert_json5("plugins/dds/http_port/deep/er", "[1]")
     assert json.loads(config.get_json("plugins")) == {
-        "rest": {"http_port": {"deep": {"er": [1]}}, "__required__": True}
+        "dds": {"http_port": {"deep": {"er": [1]}}, "__required__": True}
     }
     with pytest.raises(ConfigError, match="plugins/none: nothing is written there"):
         config.get_json("plugins/none")
