@@ -56,6 +56,7 @@ class Action(StrEnum):
     VACUUM = "vacuum"
     RETAIN = "retain"
     REBUILD = "rebuild"
+    REPAIR = "repair"
     STATUS = "status"
     TABLES = "tables"
 
@@ -65,6 +66,7 @@ class Action(StrEnum):
     "zenlake lake status",
     "zenlake lake retain --keys 'robot/*/camera' --older 7d",
     "zenlake lake rebuild battery",
+    "zenlake lake repair --dry-run",
 )
 def lake(
     action: Annotated[
@@ -72,13 +74,14 @@ def lake(
         typer.Argument(
             help="run: fill the tables from a journal · compact: merge small files · vacuum: "
             "delete files that no table needs · retain: drop what is too old · rebuild: make a "
-            "typed table again from samples · status: how large and how far each table is · "
+            "typed table again from samples · repair: say and do what can be done for damaged "
+            "tables · status: how large and how far each table is · "
             "tables: their columns."
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[TABLE]", help="rebuild: the table.", show_default=False),
+        typer.Argument(metavar="[TABLE]", help="rebuild, repair: the table.", show_default=False),
     ] = None,
     where: Where = LAKE,
     journal: Annotated[
@@ -117,7 +120,7 @@ def lake(
             show_default=False,
         ),
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="vacuum: only say what.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="vacuum, repair: only say what.")] = False,
     endpoints: Annotated[
         list[str] | None,
         typer.Option(
@@ -161,10 +164,30 @@ def lake(
         _tables(where, as_json)
     elif action is Action.VACUUM:
         _vacuum(where, settings, older, dry, as_json)
+    elif action is Action.REPAIR:
+        _repair(where, name, dry, as_json)
     elif action is Action.REBUILD:
         _rebuild(where, settings, name, as_json, master, conf)
     else:
         _keep(action, where, settings, keys, older, as_json, master, conf)
+
+
+def _repair(where: str, name: str | None, dry: bool, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from zenlake.lake.place import Place
+    from zenlake.lake.repair import repair
+
+    place = Place(where)
+    names = [one for one in place.folders() if not one.startswith(".")]
+    for one in [name] if name is not None else names:
+        told = repair(place, one, dry=dry)
+        if as_json:
+            typer.echo(json.dumps(asdict(told)))
+            continue
+        typer.echo(f"{one}: {'; '.join(told.found) or 'nothing is wrong'}")
+        for done in told.done:
+            typer.echo(f"  {'would be done' if dry else 'done'}: {done}")
 
 
 def configuration(told: Path | None, where: str) -> LakeConfig:

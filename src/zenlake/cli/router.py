@@ -92,7 +92,9 @@ def router(
     import zenlake
     from zenlake.config import ConfigWarning, InvalidConfig
     from zenlake.config.plugins import required_plugins
+    from zenlake.links.descriptors import raise_limit
 
+    raise_limit()
     zenlake.init_log_from_env_or("info,zenlake.transcript=debug" if transcript else "info")
     config = connection.config()
     with warnings.catch_warnings():

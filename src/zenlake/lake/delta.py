@@ -28,7 +28,7 @@ from zenlake.errors import ZError
 from zenlake.lake.files import DataFile
 from zenlake.lake.place import Place
 
-__all__ = ["Damaged", "Overtaken", "Table", "Totals"]
+__all__ = ["LOG", "Damaged", "Overtaken", "Table", "Totals"]
 
 REWRITES: Final = "zenlake/rewrites"
 NOTE: Final = "zenlake"

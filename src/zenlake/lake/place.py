@@ -59,11 +59,12 @@ class Place:
         return bool(self._files.get_file_info(self.path(name)).type != fs.FileType.NotFound)
 
     def folders(self) -> list[str]:
-        """The names of the folders in it."""
+        """The names of the folders in it, without those that are set aside: `.name`."""
         if not self.exists():
             return []
         found = self._files.get_file_info(fs.FileSelector(self.root))
-        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        names = [info.base_name for info in found if info.type == fs.FileType.Directory]
+        return sorted(name for name in names if not name.startswith("."))
 
     def files(self) -> Iterator[tuple[str, int, float]]:
         """Every file below: its name from here, its size, and its age in seconds."""

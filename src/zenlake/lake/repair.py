@@ -1,0 +1,134 @@
+"""What can be done for damaged tables: torn logs, damaged checkpoints, lost files.
+
+Nothing is deleted: what cannot be read is set aside under another name. A commit that was torn at
+the end of a log is taken back, and its rows come again from the journal. A log that is broken
+before its end is beyond repair: the table is set aside as a whole, and made again by the pipeline
+or by `zenlake lake rebuild` from what is left elsewhere. Files that are lost leave the log, so that
+readers find the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+from zenlake.errors import LocalError
+from zenlake.lake.delta import LOG, Damaged, Table
+from zenlake.lake.place import Place
+
+__all__ = ["Repair", "repair"]
+
+_AGAIN: Final = {
+    "samples": "it is filled again with what the journal still holds",
+    "latest": "it is made again from samples",
+    "gaps": "it is made again from what the journal still holds",
+    "quarantine": "what is refused from now on goes into a new one",
+}
+
+
+@dataclass(slots=True)
+class Repair:
+    """What was found in one table, and what was done."""
+
+    table: str
+    found: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    #: Rows that are lost with files; those of typed tables can be made again.
+    lost_rows: int = 0
+
+
+def repair(lake: Place, name: str, *, dry: bool = False) -> Repair:
+    """Look at a table from its log to its files, and mend what can be mended.
+
+    With `dry` nothing is changed, and `done` says what would be.
+    """
+    if name not in lake.folders():
+        raise LocalError(
+            f"the lake at {lake.uri} has no folder '{name}'; it has {', '.join(lake.folders())}"
+        )
+    told = Repair(name)
+    table = _opened(lake, name, told)
+    if table is None and not told.found:
+        told.found.append("there is no log in the folder: it is no table")
+        return told
+    if table is None:
+        _mend_log(lake / name, told, dry)
+        if dry:
+            return told
+        table = _opened(lake, name, Repair(name))
+        if table is None:
+            _set_aside(lake, name, told)
+            return told
+    _mend_files(table, told, dry)
+    return told
+
+
+def _opened(lake: Place, name: str, told: Repair) -> Table | None:
+    try:
+        return Table.open(lake, name)
+    except Damaged as error:
+        told.found.append(str(error).partition("; `")[0])
+        return None
+
+
+def _mend_log(place: Place, told: Repair, dry: bool) -> None:
+    """Take back a torn last commit; leave out checkpoints where all commits are there."""
+    names = sorted(n.rpartition("/")[2] for n, _, _ in place.files() if n.startswith(f"{LOG}/"))
+    commits = [n for n in names if n.endswith(".json") and n[:-5].isdigit()]
+    torn = [n for n in commits if not _is_whole(place, f"{LOG}/{n}")]
+    if torn and torn == commits[-len(torn) :] and len(torn) < len(commits):
+        for name in torn:
+            told.done.append(
+                f"version {int(name[:-5])} was not written to its end and is taken back; its rows "
+                "come again from the journal"
+            )
+            if not dry:
+                _rename(place, f"{LOG}/{name}", f"{LOG}/{name}.damaged")
+    whole = commits and [int(n[:-5]) for n in commits] == list(range(len(commits)))
+    points = [n for n in names if "checkpoint" in n and not n.endswith(".damaged")]
+    if not torn and whole and points:
+        told.done.append("the checkpoint of the log is left out: all commits are there")
+        for name in points if not dry else ():
+            _rename(place, f"{LOG}/{name}", f"{LOG}/{name}.damaged")
+
+
+def _is_whole(place: Place, path: str) -> bool:
+    with place.filesystem.open_input_stream(place.path(path)) as page:
+        lines = page.read().splitlines()
+    try:
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
+    except ValueError:
+        return False
+
+
+def _set_aside(lake: Place, name: str, told: Repair) -> None:
+    """Give a table that cannot be read another name."""
+    aside = f".{name}.damaged-{int(time.time())}"
+    lake.filesystem.move(lake.path(name), lake.path(aside))
+    again = _AGAIN.get(name, f"`zenlake lake rebuild {name}` makes it again from samples")
+    told.done.append(f"the table is set aside as {aside}; {again}")
+
+
+def _mend_files(table: Table, told: Repair, dry: bool) -> None:
+    """Take files out of the log that are not there, or are not as long as they were."""
+    sizes = {name: size for name, size, _ in table.place.files()}
+    lost = [file for file in table.files() if sizes.get(file.path) != file.size]
+    if not lost:
+        return
+    told.lost_rows = sum(file.rows for file in lost)
+    told.found.append(
+        f"{len(lost)} of its files are lost or cut, with {told.lost_rows:,} rows; the first is "
+        f"{lost[0].path}"
+    )
+    again = ""
+    if table.name not in _AGAIN:
+        again = f"; `zenlake lake rebuild {table.name}` makes the rows again from samples"
+    told.done.append(f"they leave the table, and its other rows can be read{again}")
+    if not dry:
+        table.rewrite([], lost, True)
+
+
+def _rename(place: Place, old: str, new: str) -> None:
+    place.filesystem.move(place.path(old), place.path(new))
