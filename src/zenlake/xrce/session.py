@@ -205,8 +205,8 @@ class Session(Outgoing):
                     self._synch(message)
                 else:
                     self._other(message, now, ready)
-        except OutOfRoom as error:
-            self.fail(NO_ROOM, str(error))
+        except OutOfRoom as full:  # a name of its own: compiled, a name has one type
+            self.fail(NO_ROOM, str(full))
         except RemoteError as error:
             self.fail(GENERIC, str(error))
         if self._acks:
