@@ -36,3 +36,33 @@ def test_peers_find_each_other_by_multicast() -> None:
         until(lambda: publisher.matched, 20)
         publisher.put(b"found")
         assert samples.recv(10) == ("x", b"found")
+
+
+def test_a_sample_for_all_peers_is_one_datagram() -> None:
+    group = "239.255.0.1:17448"
+    with (
+        Peer(group=group, interface="lo") as a,
+        Peer(group=group, interface="lo") as b,
+        Peer(group=group, interface="lo") as c,
+    ):
+        until(lambda: a.peers == b.peers == c.peers == 2, 20)
+        heard = {name: peer.subscriber("/x/*") for name, peer in (("a", a), ("b", b), ("c", c))}
+        for name, peer in (("a", a), ("b", b), ("c", c)):
+            publisher = peer.publisher("/x/y", multicast=True)
+            until(lambda one=publisher: one.matched)  # type: ignore[misc]
+            sent = [f"{name}{i}".encode() for i in range(400)]  # more than a window
+            for payload in sent:
+                assert publisher.put(payload)
+            for other, samples in heard.items():
+                if other != name:
+                    assert [samples.recv(10) for _ in sent] == [("x/y", one) for one in sent]
+            assert peer.multicasts == len(sent)
+        assert [samples.try_recv() for samples in heard.values()] == [None, None, None]
+        # What one of them wants kept goes to each by itself, to be pulled from there.
+        sleepy = a.subscriber("/x/z", "pull")
+        for peer in (b, c):
+            quick = peer.publisher("/x/z", multicast=True)
+            until(lambda one=quick: one.matched)  # type: ignore[misc]
+            assert quick.put(b"kept")
+            until(lambda: ("x/z", b"kept") in sleepy.pull())
+        sleepy.undeclare()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.xrce.test_group import PEER
 from tests.xrce.weather import Pair, Weather, payloads
 from tests.xrce.world import World
 from zenlake import xrce
 from zenlake.wire.cursor import Reader
-from zenlake.xrce.client import DeclarationRefused
+from zenlake.xrce.client import Client, DeclarationRefused
 from zenlake.xrce.conformance import REQUIREMENTS
 from zenlake.xrce.framing import UNBOUNDED
+from zenlake.xrce.group import Group, heard
+from zenlake.xrce.options import Options
+from zenlake.xrce.properties import COMMIT_MODE, number
 from zenlake.xrce.session import CLOSED, OPEN
 from zenlake.xrce.tables import PERIODIC_PULL, PERIODIC_PUSH, PULL
 
@@ -413,6 +417,86 @@ def test_query_durability() -> None:
 
 
 # ---------------------------------------------------------------------------------- Transport
+
+
+def test_core_properties() -> None:
+    world = World()
+    known = xrce.Property(id=4, value=b"\x07and what trails")
+    unknown = xrce.Property(id=99, value=b"whatever")
+    told = xrce.Open(version=1, pid=b"a", lease=0, locators=(), properties=(unknown, known, known))
+    (accept, *_) = world.stranger(xrce.write(told))
+    assert accept.properties == (xrce.Property(id=4, value=b"\x07"),)
+    assert world.broker.members[b"a"].session.bits == 7
+    bad = xrce.Open(
+        version=1, pid=b"b", lease=0, locators=(), properties=(xrce.Property(id=4, value=b""),)
+    )
+    assert world.stranger(xrce.write(bad)) == [xrce.Close(pid=b"brokerid", reason=5)]
+
+
+@pytest.mark.parametrize(("ahead", "sent"), [(None, 1), (0, 1), (1, 2), (5, 3)])
+def test_discovery_commitmode(ahead: int | None, sent: int) -> None:
+    client = Client.make(Options(b"a", lossless=True))
+    client.session.open(0.0)
+    client.session.packets(0.0)
+    properties = () if ahead is None else (number(COMMIT_MODE, ahead),)
+    accept = xrce.Accept(open_pid=b"a", accept_pid=b"b", lease=0, properties=properties)
+    client.receive(xrce.write(accept), 0.0)
+    pending = [client.commit([xrce.Resource(rid=2 * i, uri=f"/{i}")]) for i in (1, 2, 3)]
+
+    def commits() -> list[int]:
+        return [
+            declaration.commit_id
+            for packet in client.session.packets(0.0)
+            for message in xrce.read_packet(packet)
+            if isinstance(message, xrce.Declare)
+            for declaration in message.declarations
+            if isinstance(declaration, xrce.Commit)
+        ]
+
+    assert commits() == list(range(sent))
+    later: list[int] = []
+    for sn, one in enumerate(pending):
+        result = (xrce.Result(commit_id=one.id, status=0),)
+        told = xrce.Declare(committed=True, sn=sn, declarations=result)
+        client.receive(xrce.write(told), 0.0)
+        later += commits()
+    assert later == list(range(sent, 3))
+    assert all(one.done for one in pending)
+
+
+def test_transport_packing() -> None:
+    pair = Pair(near={"mtu": 60}).opened()
+    pair.packets.clear()
+    for i in range(12):
+        message = xrce.StreamData(reliable=True, sn=0, id=2, payload=b"%06d" % i)
+        assert pair.a.send(message, True, 1 if i == 2 else 0)
+    pair.flush()
+    out = [packet for forward, packet in pair.packets if forward]
+    assert sum(len(xrce.read_packet(packet)) for packet in out) == 12
+    assert [len(packet) <= 60 for packet in out] == [True] * 3
+    # A reader of the time kept the conduit until the end of the packet: 0 is said aloud.
+    assert bytes.fromhex("1300") in out[0]
+    pair.settle()
+    assert sorted(payloads(pair.heard)) == [b"%06d" % i for i in range(12)]
+
+
+def test_transport_multicast() -> None:
+    peers = [Pair(near=PEER, far=PEER).opened() for _ in range(2)]
+    group = Group(b"near")
+    assert [group.join(pair.a) for pair in peers] == [True, True]
+    for pair in peers:
+        pair.flush()
+        pair.run(1)
+    packet = group.packet("/x", b"to all", True, peers[0].now)
+    # The one hears the group, the other does not, and gets it over its session.
+    pid, messages = heard(packet)
+    assert pid == b"near"
+    assert peers[0].far is not None
+    peers[0].far.got += peers[0].far.session.take(messages, peers[0].now)
+    for pair in peers:
+        pair.run(2)
+    assert [payloads(pair.heard) for pair in peers] == [[b"to all"], [b"to all"]]
+    assert [pair.a.counters.resent for pair in peers] == [0, 1]
 
 
 def test_transport_conduit() -> None:

@@ -14,14 +14,16 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from zenlake.constrained.posted import Posted
 from zenlake.constrained.wires import Wire
 from zenlake.errors import ClosedError, DecodeError, LinkError, Timeout
 from zenlake.links.link import UnicastLink
 from zenlake.links.registry import connect
 from zenlake.values.locator import EndPoint
 from zenlake.xrce.broker import STREAM_MTU
-from zenlake.xrce.client import Client, OnSample, Read, Written
+from zenlake.xrce.client import Client, OnSample, OnSamples, Read, Written
 from zenlake.xrce.framing import Deframer, frame
+from zenlake.xrce.markers import XrceMessage
 from zenlake.xrce.options import Options
 from zenlake.xrce.session import CLOSED, OPEN
 from zenlake.xrce.tables import PERIODIC_PULL, PERIODIC_PUSH, PULL, PUSH, Declaration
@@ -45,6 +47,7 @@ async def open(
     conduits: int = 5,
     authentication: bytes = b"",
     space: int = 0,
+    shared: int = 0,
     timeout: float = 10.0,
 ) -> Session:
     """Open a session with the broker at an endpoint, such as `udp/127.0.0.1:7447`.
@@ -58,6 +61,7 @@ async def open(
         conduits: how many conduits we can handle.
         authentication: what the broker wants to see, if it wants anything.
         space: the resource space of all our names and ids.
+        shared: the conduit that goes to many peers at once, which peers agree upon; 0: none does.
         timeout: seconds to wait for the broker.
     """
     loop = asyncio.get_running_loop()
@@ -67,6 +71,7 @@ async def open(
         lease=0 if link.stream else round(lease * 10),
         bits=sn_bits,
         conduits=conduits,
+        shared=shared,
         mtu=STREAM_MTU if link.stream else min(mtu, link.mtu),
         lossless=link.stream,
         authentication=authentication,
@@ -91,11 +96,15 @@ class Session:
         self._link = link
         self._wire = Wire(link)
         self._client = client
+        #: What threads of a program publish, before it is sent.
+        self._posted = Posted(client)
         self._loop = asyncio.get_running_loop()
         self._deframer = Deframer() if link.stream else None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
         self._changed: set[asyncio.Future[None]] = set()
         self._lost = ""
+        self._flushing = False
 
     # -------------------------------------------------------------------------- what programs call
 
@@ -124,11 +133,15 @@ class Session:
         origin: int = 0,
         period: int = 0,
         duration: int = 0,
+        on_samples: OnSamples | None = None,
     ) -> Read:
-        """Subscribe to a resource; the windows of periodic modes are in milliseconds."""
+        """Subscribe to a resource; the windows of periodic modes are in milliseconds.
+
+        `on_samples` is called, if it is given, for samples that came together.
+        """
         id, told = (uri, []) if isinstance(uri, int) else self._client.resource(uri)
         made, more = self._client.subscriber(
-            id, on_sample, MODES[mode], reliable, (origin, period, duration)
+            id, on_sample, MODES[mode], reliable, (origin, period, duration), on_samples
         )
         await self._commit([*told, *more])
         return made
@@ -157,7 +170,7 @@ class Session:
             if not publisher.matched and not always:
                 return False
             await self._room()
-        self._flush()
+        self._flush_soon()
         return True
 
     async def write(
@@ -167,7 +180,7 @@ class Session:
         while not self._client.write(name, payload, reliable, conduit):
             self._check()
             await self._room()
-        self._flush()
+        self._flush_soon()
 
     async def pull(self, one: Read, most: int | None = None, timeout: float = PATIENCE) -> bool:
         """Fetch what was kept; True: that was all, False: `most` came and there is more."""
@@ -258,6 +271,11 @@ class Session:
             self._client.session.fail(255, str(error))
         self._flush()
 
+    def _heard(self, messages: list[XrceMessage]) -> None:
+        """Messages of the other side came to a group that we are in."""
+        self._client.take(messages, time.monotonic())
+        self._flush()
+
     def _was_lost(self, error: Exception | None) -> None:
         session = self._client.session
         if not self._link.stream and session.state == 1:
@@ -268,7 +286,16 @@ class Session:
         session.fail(0, self._lost)
         self._tell()
 
+    def _flush_soon(self) -> None:
+        """Send what is said before the loop turns to something else, all in one."""
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
+        self._flushing = False
+        if len(self._posted):
+            self._posted.send()
         now = time.monotonic()
         packets = self._client.session.packets(now)
         if packets:
@@ -278,15 +305,16 @@ class Session:
             except LinkError as error:
                 self._was_lost(error)
         self._tell()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         at = self._client.session.deadline
-        if at != float("inf"):
+        if at < self._timer_at:  # a timer that comes too early does no harm
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = at
             self._timer = self._loop.call_later(max(0.0, at - now), self._tick)
 
     def _tick(self) -> None:
         self._timer = None
+        self._timer_at = float("inf")
         self._client.session.tick(time.monotonic())
         self._flush()
 

@@ -60,6 +60,8 @@ PULL_TIMEOUT: Final = 5.0
 class Bridge(Outside):
     """A session of 1.x on behalf of all sessions of a broker."""
 
+    wide = True
+
     def __init__(self, session: Session, prefix: str = "", deletes: str = "drop") -> None:
         """`prefix`: put before every key; `deletes`: what a deletion is, `drop` or `empty`."""
         self._session = session

@@ -8,24 +8,23 @@ with zenlake.xrce.open("udp/127.0.0.1:7447") as session:
 
 from __future__ import annotations
 
-import queue
-from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
 from zenlake.constrained import aio
 from zenlake.constrained.aio import PATIENCE, Mode
+from zenlake.constrained.inbox import Inbox
 from zenlake.engine.loop import EventLoop, shared_loop
 from zenlake.errors import Timeout
+from zenlake.xrce.batches import BATCH_HEAD
 from zenlake.xrce.client import Read, Written
+from zenlake.xrce.session import OPEN
 
 __all__ = ["Publisher", "Session", "Subscriber", "open"]
 
-#: Samples that wait for the program; what comes while so many do pushes out the oldest.
-WAITING = 65536
 #: Samples that may be left to the loop before a program has to wait.
-POSTED = 4096
+POSTED = 16384
 
 
 def open(endpoint: str, **options: Any) -> Session:
@@ -52,10 +51,16 @@ class Publisher:
 
         It is sent soon, together with others; who publishes faster than it leaves has to wait.
         """
+        session = self._session
         if not self._inner.matched and not always:
-            self._session._inner._check()
+            session._inner._check()
             return False
-        self._session._post(self._inner, payload)
+        if len(payload) > session._most:
+            session._put_large(self._inner, payload)
+        elif session._posted.add(self._inner, payload) >= POSTED:
+            session._wait_for_room()
+        elif not session._asked:
+            session._ask()
         return True
 
     def wait(self, timeout: float = PATIENCE) -> None:
@@ -71,32 +76,27 @@ class Publisher:
 class Subscriber:
     """A declared subscriber: samples wait here until the program takes them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | None) -> None:
         """Made by `Session.subscriber`."""
         self._session = session
-        self._samples: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        self._samples = Inbox()
         self._inner: Read | None = None
-        self.dropped = 0
 
-    def _took(self, name: str, payload: bytes) -> None:
-        if self._samples.qsize() >= WAITING:
-            self._samples.get_nowait()
-            self.dropped += 1
-        self._samples.put((name, payload))
+    @property
+    def dropped(self) -> int:
+        """How many samples were pushed out by later ones before the program took them."""
+        return self._samples.dropped
 
     def recv(self, timeout: float | None = None) -> tuple[str, bytes]:
         """The next sample: the name of its resource, and its payload."""
-        try:
-            return self._samples.get(timeout=timeout)
-        except queue.Empty:
-            raise Timeout(f"no sample came within {timeout:g} s") from None
+        found = self._samples.take(timeout)
+        if found is None:
+            raise Timeout(f"no sample came within {timeout:g} s")
+        return found
 
     def try_recv(self) -> tuple[str, bytes] | None:
         """The next sample, if one is there."""
-        try:
-            return self._samples.get_nowait()
-        except queue.Empty:
-            return None
+        return self._samples.take_now()
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """Every sample as it comes."""
@@ -106,6 +106,7 @@ class Subscriber:
     def pull(self, most: int | None = None, timeout: float = PATIENCE) -> list[tuple[str, bytes]]:
         """Fetch what the broker kept, or the `most` oldest of it."""
         assert self._inner is not None
+        assert self._session is not None
         self._session._loop.run(self._session._inner.pull(self._inner, most, timeout))
         found: list[tuple[str, bytes]] = []
         while (sample := self.try_recv()) is not None:
@@ -115,6 +116,7 @@ class Subscriber:
     def undeclare(self) -> None:
         """Subscribe no longer."""
         assert self._inner is not None
+        assert self._session is not None
         self._session._loop.run(self._session._inner.undeclare(self._inner))
 
 
@@ -125,34 +127,36 @@ class Session:
         """It is open."""
         self._loop = loop
         self._inner = inner
-        #: Samples that the loop has not seen yet.
-        self._posted: deque[tuple[Written, bytes]] = deque()
+        #: Samples that the loop has not seen yet, and whether it was asked to see them.
+        self._posted = inner._posted
         self._asked = False
+        #: A larger payload may not fit a packet, or not at all: that is told to who publishes it.
+        self._most = inner._client.session.mtu - BATCH_HEAD
 
-    def _post(self, publisher: Written, payload: bytes) -> None:
-        """Leave a sample to the loop; waits while many are left to it."""
+    def _ask(self) -> None:
+        """Have the loop send what was left to it."""
         self._inner._check()
-        self._posted.append((publisher, payload))
-        if len(self._posted) >= POSTED:
-            self._loop.run(self._drain())
-        elif not self._asked:
-            self._asked = True
-            self._loop.soon(self._send_posted)
+        self._asked = True
+        self._loop.soon(self._send_posted)
+
+    def _wait_for_room(self) -> None:
+        """Wait until all that was left to the loop is sent."""
+        self._inner._check()
+        self._loop.run(self._drain())
 
     def _send_posted(self) -> None:
         self._asked = False
-        client = self._inner._client
-        while self._posted and client.put(*self._posted[0], True):
-            self._posted.popleft()
         self._inner._flush()
-        if self._posted and not self._asked:
-            self._asked = True
-            self._loop.loop.call_later(0.005, self._send_posted)
 
     async def _drain(self) -> None:
-        while self._posted:
-            publisher, payload = self._posted.popleft()
-            await self._inner.put(publisher, payload, always=True)
+        self._inner._flush()
+        while len(self._posted):
+            self._inner._check()
+            await self._inner._room()
+
+    def _put_large(self, publisher: Written, payload: bytes) -> None:
+        self._wait_for_room()
+        self._loop.run(self._inner.put(publisher, payload, always=True))
 
     @property
     def pid(self) -> bytes:
@@ -176,7 +180,11 @@ class Session:
     def subscriber(self, uri: str | int, mode: Mode = "push", **options: Any) -> Subscriber:
         """Subscribe to a resource; the options are those of `aio.Session.subscriber`."""
         made = Subscriber(self)
-        made._inner = self._loop.run(self._inner.subscriber(uri, made._took, mode, **options))
+        made._inner = self._loop.run(
+            self._inner.subscriber(
+                uri, made._samples.put, mode, on_samples=made._samples.put_all, **options
+            )
+        )
         return made
 
     def selection(
@@ -185,7 +193,7 @@ class Session:
         """Subscribe to a selection, such as `/house/*?{luminosity > 3}`."""
         made = Subscriber(self)
         made._inner = self._loop.run(
-            self._inner.selection(query, made._took, mode, parameters=parameters)
+            self._inner.selection(query, made._samples.put, mode, parameters=parameters)
         )
         return made
 
@@ -205,7 +213,7 @@ class Session:
     def close(self) -> None:
         """Say goodbye; closing twice does no harm."""
         if self._loop.alive:
-            if self._inner.state == 2:
+            if self._inner.state == OPEN:
                 self._loop.run(self._drain())
             self._loop.run(self._inner.close())
 

@@ -2,7 +2,8 @@
 
 Every peer listens, and every pair of peers has one session: who has the smaller id opens it. On the
 side that accepted it, a small broker speaks for the program, and only for it: peers pass nothing on
-for each other. So whatever a program publishes goes to each of the others once, directly.
+for each other. So whatever a program publishes goes to each of the others once, directly; or, if it
+says `multicast`, to all of them with one datagram to the group, where every session has a conduit.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from zenlake.constrained import aio
 from zenlake.constrained.aio import MODES, Mode
 from zenlake.constrained.brokering import SCOUTING, RunningBroker
 from zenlake.constrained.client import Subscriber
-from zenlake.errors import ZError
+from zenlake.errors import DecodeError, ZError
 from zenlake.links.multicast import MulticastSockets
 from zenlake.xrce import Hello, Property, Scout, read_packet, write
 from zenlake.xrce.broker import PEER
 from zenlake.xrce.client import Read, Written
+from zenlake.xrce.group import GROUP_CONDUIT, Group, heard
+from zenlake.xrce.names import parse_name
+from zenlake.xrce.outgoing import SYNCH_LEAST
 from zenlake.xrce.outside import BrokerOptions
 from zenlake.xrce.properties import value_of
+from zenlake.xrce.session import OPEN
 
 log = logging.getLogger("zenlake.xrce")
 
@@ -32,6 +37,8 @@ log = logging.getLogger("zenlake.xrce")
 EVERY: Final = 1.0
 #: The vendor property in which Hello and Scout say who speaks.
 PID: Final = 35
+#: What a packet to the group begins with, if it is no question.
+KEEP_ALIVE: Final = b"\x10"
 #: Peers that one peer opens sessions with.
 PEERS_MAX: Final = 64
 
@@ -54,7 +61,11 @@ class Peer:
         """
         self.pid = secrets.token_bytes(8)
         self._program = b"program"
-        options = BrokerOptions(self.pid, mtu=mtu, mask=PEER, only=self._program)
+        options = BrokerOptions(
+            self.pid, mtu=mtu, mask=PEER, only=self._program,
+            conduits=GROUP_CONDUIT + 1, shared=GROUP_CONDUIT,
+        )  # fmt: skip
+        self._group = Group(self.pid, mtu=mtu)
         self._broker = RunningBroker(options)
         self._broker.start([listen])
         self._loop = self._broker.thread
@@ -63,23 +74,35 @@ class Peer:
         self._opening: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._publishers: dict[str, dict[str, Written]] = {}
-        self._subscribers: dict[tuple[str, str], tuple[Subscriber, dict[str, Any]]] = {}
+        self._reliable: dict[str, bool] = {}
+        self._subscribers: dict[tuple[str, str], tuple[PeerSubscriber, dict[str, Any]]] = {}
         self._scouting: MulticastSockets | None = None
         self.places = self._broker.locators()
         self._loop.run(self._start(connect, group, interface), 30)
 
     # -------------------------------------------------------------------------- what programs call
 
-    def publisher(self, uri: str) -> PeerPublisher:
-        """Declare a publisher of a resource."""
-        self._loop.run(self._publish(uri), 30)
-        return PeerPublisher(self, uri)
+    def publisher(
+        self, uri: str, *, multicast: bool = False, reliable: bool = True
+    ) -> PeerPublisher:
+        """Declare a publisher of a resource.
 
-    def subscriber(self, uri: str, mode: Mode = "push", **options: Any) -> Subscriber:
+        With `multicast`, a sample is one datagram to the group for all peers, where all of them
+        want it as it comes; what one of them misses is sent again to that one.
+        """
+        self._loop.run(self._publish(uri, reliable), 30)
+        return PeerPublisher(self, uri, multicast, reliable)
+
+    @property
+    def multicasts(self) -> int:
+        """How many samples went to all peers as one datagram."""
+        return self._group.sent
+
+    def subscriber(self, uri: str, mode: Mode = "push", **options: Any) -> PeerSubscriber:
         """Subscribe to a resource."""
         if mode not in MODES:
             raise ValueError(f"'{mode}' is no mode; these are: {', '.join(MODES)}")
-        made = Subscriber(None)  # type: ignore[arg-type]
+        made = PeerSubscriber(self)
         self._loop.run(self._subscribe(uri, mode, made, options), 30)
         return made
 
@@ -147,13 +170,33 @@ class Peer:
         return write(Hello(mask=PEER, locators=tuple(self.places), properties=mine))
 
     def _asked(self, datagram: bytes, address: tuple[str, int], interface: str) -> None:
-        """Somebody looks for peers: say hello."""
+        """Somebody looks for peers: say hello. Or it is a peer's sample for all of us."""
+        if datagram[:1] == KEEP_ALIVE:
+            self._to_all(datagram)
+            return
         try:
             found = [m for m in read_packet(datagram) if isinstance(m, Scout) and m.mask & PEER]
         except ZError:
             return
         if found and value_of(found[0].properties, PID) != self.pid and self._scouting is not None:
             self._scouting.send_to(self._hello(), address)
+
+    def _to_all(self, datagram: bytes) -> None:
+        """A packet of a peer to the group: it belongs to the session with that peer."""
+        try:
+            pid, messages = heard(datagram)
+        except DecodeError:
+            self._broker.broker.counters.malformed += 1
+            return
+        if not messages:
+            return
+        for session in self._sessions.values():
+            if session.broker == pid:
+                session._heard(messages)
+                return
+        broker = self._broker
+        if broker.broker.heard(pid, messages, broker.now()):
+            broker._flush()
 
     def _answered(self, datagram: bytes, address: tuple[str, int], interface: str) -> None:
         """A peer says hello: who has the smaller id opens the session."""
@@ -175,30 +218,40 @@ class Peer:
         """Open a session with a peer, and declare there what the program has declared."""
         self._opening.add(place)
         try:
-            session = await aio.open(place, pid=self.pid, mtu=self._mtu)
+            session = await aio.open(
+                place, pid=self.pid, mtu=self._mtu,
+                conduits=GROUP_CONDUIT + 1, shared=GROUP_CONDUIT,
+            )  # fmt: skip
             for uri, publishers in self._publishers.items():
-                publishers[place] = await session.publisher(uri)
+                publishers[place] = await session.publisher(
+                    uri, reliable=self._reliable.get(uri, True)
+                )
             for (uri, mode), (one, options) in self._subscribers.items():
-                await session.subscriber(uri, one._took, mode, **options)  # type: ignore[arg-type]
+                one._reads[session] = await session.subscriber(
+                    uri,
+                    one._samples.put,
+                    mode,  # type: ignore[arg-type]
+                    **options,
+                )
             self._sessions[place] = session
         except ZError as error:
             log.info("no session with the peer at %s: %s", place, error)
         finally:
             self._opening.discard(place)
 
-    async def _publish(self, uri: str) -> None:
+    async def _publish(self, uri: str, reliable: bool) -> None:
         publishers = self._publishers.setdefault(uri, {})
         for place, session in list(self._sessions.items()):
             if place not in publishers:
-                publishers[place] = await session.publisher(uri)
+                publishers[place] = await session.publisher(uri, reliable=reliable)
+        self._reliable[uri] = reliable
 
     async def _subscribe(
-        self, uri: str, mode: Mode, one: Subscriber, options: dict[str, Any]
+        self, uri: str, mode: Mode, one: PeerSubscriber, options: dict[str, Any]
     ) -> None:
         self._subscribers[uri, mode] = (one, options)
         for session in list(self._sessions.values()):
-            made: Read = await session.subscriber(uri, one._took, mode, **options)
-            one._inner = one._inner or made
+            one._reads[session] = await session.subscriber(uri, one._samples.put, mode, **options)
 
     async def _write(self, name: str, payload: bytes) -> None:
         for session in list(self._sessions.values()):
@@ -212,17 +265,95 @@ class Peer:
                 heard = await session.put(publisher, payload) or heard
         return heard
 
+    async def _put_to_all(self, uri: str, payload: bytes, reliable: bool) -> bool:
+        """Publish with one datagram, if all peers are in the group and want samples at once."""
+        if not self._matched(uri):
+            return False
+        sender, group = self._scouting, self._group
+        name = parse_name(uri)
+        if (
+            sender is None
+            or not self._all_joined()
+            or not self._broker.broker.pushes_all(name.path)
+        ):
+            return await self._put(uri, payload)
+        while reliable and group.full:
+            await asyncio.sleep(SYNCH_LEAST)
+            if not self._all_joined():
+                return await self._put(uri, payload)
+        packet = group.packet(name.text("/"), payload, reliable, self._broker.now())
+        if not packet:
+            return await self._put(uri, payload)
+        sender.send_to_group(packet)
+        for session in self._sessions.values():
+            session._flush_soon()  # it has a question to ask when no answer comes
+        self._broker.call(self._broker.broker.touch_all)
+        return True
+
+    def _all_joined(self) -> bool:
+        """Have every session in the group; False: some peer cannot be."""
+        group = self._group
+        group.sweep()
+        others = [one._client.session for at, one in self._sessions.items() if at]
+        others += [
+            one.session for pid, one in self._broker.broker.members.items() if pid != self._program
+        ]
+        joined = [group.join(session) for session in others if session.state == OPEN]
+        return all(joined)
+
     def _matched(self, uri: str) -> bool:
         return any(one.matched for one in self._publishers[uri].values())
+
+
+class PeerSubscriber(Subscriber):
+    """A subscriber of a peer: one subscription with each of the others."""
+
+    def __init__(self, peer: Peer) -> None:
+        """Made by `Peer.subscriber`."""
+        super().__init__(None)
+        self._peer = peer
+        self._reads: dict[aio.Session, Read] = {}
+
+    def pull(
+        self, most: int | None = None, timeout: float = aio.PATIENCE
+    ) -> list[tuple[str, bytes]]:
+        """Fetch what the others kept for us, or the `most` oldest of each of them."""
+        self._peer._loop.run(self._pull(most, timeout))
+        found: list[tuple[str, bytes]] = []
+        while (sample := self.try_recv()) is not None:
+            found.append(sample)
+        return found
+
+    async def _pull(self, most: int | None, timeout: float) -> None:
+        for session, one in list(self._reads.items()):
+            if session.state == OPEN:
+                await session.pull(one, most, timeout)
+            else:
+                del self._reads[session]
+
+    def undeclare(self) -> None:
+        """Subscribe no longer."""
+        self._peer._loop.run(self._undeclare())
+
+    async def _undeclare(self) -> None:
+        known = self._peer._subscribers
+        for key in [key for key, (one, _) in known.items() if one is self]:
+            del known[key]
+        for session, one in list(self._reads.items()):
+            if session.state == OPEN:
+                await session.undeclare(one)
+        self._reads.clear()
 
 
 class PeerPublisher:
     """A publisher of a peer."""
 
-    def __init__(self, peer: Peer, uri: str) -> None:
+    def __init__(self, peer: Peer, uri: str, multicast: bool, reliable: bool) -> None:
         """Made by `Peer.publisher`."""
         self._peer = peer
         self._uri = uri
+        self._multicast = multicast
+        self._reliable = reliable
 
     @property
     def matched(self) -> bool:
@@ -231,4 +362,7 @@ class PeerPublisher:
 
     def put(self, payload: bytes) -> bool:
         """Publish a sample to those who listen; False: nobody does."""
-        return self._peer._loop.run(self._peer._put(self._uri, payload), 30)
+        peer = self._peer
+        if self._multicast:
+            return peer._loop.run(peer._put_to_all(self._uri, payload, self._reliable), 30)
+        return peer._loop.run(peer._put(self._uri, payload), 30)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from zenlake.errors import DecodeError
 from zenlake.expr import Type
-from zenlake.wire.cursor import Reader
+from zenlake.xrce.batches import Batch
 from zenlake.xrce.codec import (
     BatchedData,
     Close,
@@ -24,10 +24,9 @@ from zenlake.xrce.codec import (
     Scout,
     StreamData,
     WriteData,
-    read_message,
 )
 from zenlake.xrce.framing import Deframer, frame
-from zenlake.xrce.markers import XrceMessage, conduit_of, space_of
+from zenlake.xrce.markers import XrceMessage, conduit_of, read_messages, space_of
 from zenlake.xrce.member import Member
 from zenlake.xrce.names import parse_name
 from zenlake.xrce.options import BAD_PARAMETER, GENERIC, NO_ROOM, Habits, Options
@@ -98,6 +97,18 @@ class Broker(Routing):
                 self._malformed(port, str(error))
         self._dirty[port] = None
 
+    def heard(self, pid: bytes, messages: list[XrceMessage], now: float) -> bool:
+        """Messages of a session came another way than over its link; False: there is no such."""
+        port = self._ports.get(pid)
+        if port is None or port.member is None:
+            return False
+        self.now = now
+        member = port.member
+        for message in member.session.take(messages, now):
+            self._message(port, member, message, now)
+        self._after(port, member)
+        return True
+
     def _malformed(self, port: Port, why: str) -> None:
         self.counters.malformed += 1
         if port.member is not None:
@@ -109,10 +120,7 @@ class Broker(Routing):
 
     def _packet(self, port: Port, packet: bytes, now: float) -> None:
         try:
-            r = Reader(packet)
-            messages: list[XrceMessage] = []
-            while r.pos < r.end:
-                messages.append(read_message(r))
+            messages = read_messages(packet)
         except DecodeError as error:
             self._malformed(port, str(error))
             return
@@ -140,7 +148,7 @@ class Broker(Routing):
                     self._say(port, Hello(mask=self.options.mask, locators=self.options.locators))
             elif isinstance(message, Open):
                 return messages[i + 1 :] if self._open(port, message, now) else []
-            elif isinstance(message, KeepAlive | Close):
+            elif isinstance(message, (KeepAlive, Close)):
                 member = self.members.get(message.pid)
                 if member is None or port.stream:
                     self.counters.strangers += 1
@@ -185,6 +193,8 @@ class Broker(Routing):
                 lease=0 if port.stream else options.lease,
                 mtu=port.mtu,
                 lossless=port.stream,
+                conduits=options.conduits,
+                shared=options.shared,
                 queue=options.queue,
                 room=options.room,
             ),
@@ -301,6 +311,11 @@ class Broker(Routing):
         if port is not None:
             self._dirty[port] = None
 
+    def touch_all(self) -> None:
+        """Every session may have something to send, or a new deadline."""
+        for port in self._ports.values():
+            self._dirty[port] = None
+
     def close(self, now: float) -> None:
         """Say goodbye to everybody."""
         self.now = now
@@ -313,6 +328,8 @@ class Broker(Routing):
     def _message(self, port: Port, member: Member, message: XrceMessage, now: float) -> None:
         if isinstance(message, StreamData):
             self._sample(member, message, message.id, message.prid, message.payload)
+        elif isinstance(message, Batch):
+            self._batch(member, message)
         elif isinstance(message, WriteData):
             self._write_data(member, message)
         elif isinstance(message, Declare):
@@ -349,6 +366,29 @@ class Broker(Routing):
             member, space, known.name.path, payload, message.reliable, conduit, durability,
             message.sn, known.type,
         )  # fmt: skip
+
+    def _batch(self, member: Member, batch: Batch) -> None:
+        tables = member.spaces.get(0)
+        known = tables.resources.get(batch.id) if tables is not None else None
+        if known is None or not known.name.trivial:
+            self.route_batch(member, None, batch, 0, None)
+            return
+        if known.name.meta:
+            self.counters.meta_writes += 1
+            return
+        path = known.name.path
+        durability = known.durability
+        if tables is not None and not durability:
+            publication = tables.publishers.get(batch.id)
+            durability = publication.durability if publication is not None else 0
+        self.route_batch(member, path, batch, durability, known.type)
+        if durability or self.outside.wide:
+            for payload in batch.payloads():
+                if durability:
+                    self.values.put(path, durability, payload)
+                self.outside.published(
+                    path, payload, batch.reliable, 0, durability, member.session.peer, batch.sn
+                )
 
     def _write_data(self, member: Member, message: WriteData) -> None:
         try:

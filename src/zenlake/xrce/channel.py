@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.errors import RemoteError
+from zenlake.xrce.batches import Batch
 from zenlake.xrce.codec import (
     AckNack,
     BatchedData,
@@ -25,12 +26,14 @@ from zenlake.xrce.codec import (
     WriteData,
 )
 
-Numbered = Declare | StreamData | BatchedData | WriteData | Pull
+Numbered = Declare | StreamData | BatchedData | Batch | WriteData | Pull
 
 #: Bits of a mask that are sent; a gap beyond them is told by the next AckNack.
 MASK_BITS: Final = 63
 #: Messages that a window holds unless told otherwise.
 WINDOW: Final = 256
+#: Bytes that are under way at most: what a socket of the other side keeps while it is busy.
+WINDOW_BYTES: Final = 65536
 
 
 class Lost(RemoteError):
@@ -103,6 +106,10 @@ class ReliableSender:
         self.synch_at = -1e9
         self.resent = 0
         self._kept: dict[int, Sent] = {}
+        self._kept_bytes = 0
+        #: The last message for which an acknowledgement was asked for, and bytes sent since.
+        self._asked = self._mask
+        self._unasked = 0
 
     @property
     def pending(self) -> int:
@@ -111,7 +118,27 @@ class ReliableSender:
 
     def full(self) -> bool:
         """Whether the next message has to wait."""
-        return len(self._kept) >= self.window
+        return len(self._kept) >= self.window or self._kept_bytes >= WINDOW_BYTES
+
+    def to_ask(self, sn: int, size: int, last: bool) -> bool:
+        """Whether a packet that leaves asks for an acknowledgement, lest the next ones wait.
+
+        One in each quarter of the window does, and the `last` one before it is full. `sn`: of the
+        last message in the packet; `size`: its bytes.
+        """
+        self._unasked += size
+        if self._unasked * 4 >= WINDOW_BYTES:
+            return True
+        since = (sn - self._asked) & self._mask
+        if self.window <= since * 4 <= self._mask * 2:
+            return True
+        return last and self.full()
+
+    def asks(self, now: float, sn: int) -> None:
+        """An acknowledgement is asked for, with a message or, after one, by itself."""
+        self.synch_at = now
+        self._asked = sn
+        self._unasked = 0
 
     def number(self) -> int:
         """The number of the next message."""
@@ -125,6 +152,7 @@ class ReliableSender:
         """Keep a message that was given the latest number."""
         if self.keep:
             self._kept[message.sn] = message
+            self._kept_bytes += len(message.data)
 
     def synch(self, ask: bool = True) -> Synch:
         """Where the channel stands."""
@@ -139,7 +167,9 @@ class ReliableSender:
         if done > len(self._kept):
             return None if self.keep else []
         for _ in range(done):
-            self._kept.pop(self.base, None)
+            gone = self._kept.pop(self.base, None)
+            if gone is not None:
+                self._kept_bytes -= len(gone.data)
             self.base = (self.base + 1) & self._mask
         again: list[Sent] = []
         if told.mask is None:

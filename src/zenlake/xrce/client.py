@@ -7,11 +7,13 @@ comes later, as do samples: `commits` and each subscription's `on_sample` tell.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import Final
 
 from zenlake.errors import LocalError
 from zenlake.wire.cursor import Writer
+from zenlake.xrce.batches import Batch, body_of, room_for
 from zenlake.xrce.codec import (
     BatchedData,
     Binding,
@@ -43,45 +45,70 @@ from zenlake.xrce.tables import PARAMETERS, PULL, PUSH, TYPE, Declaration
 
 #: Gets the name of the resource a sample belongs to (empty if it has none), and the payload.
 OnSample = Callable[[str, bytes], None]
+#: Gets that name and the payloads of several samples of it.
+OnSamples = Callable[[str, list[bytes]], None]
+
+
+#: Transactions without a result, as many as have different numbers; and answers to scouting.
+COMMITS_MAX: Final = 256
+HELLOS_MAX: Final = 64
 
 
 class DeclarationRefused(LocalError):
     """The other side refused a declaration."""
 
 
-@dataclass(slots=True, eq=False)
 class Written:
     """A publisher of this client."""
 
-    id: int
-    name: str
-    reliable: bool
-    conduit: int = 0
-    #: Whether somebody listens; nothing is sent before.
-    matched: bool = False
+    __slots__ = ("conduit", "id", "matched", "name", "reliable")
+
+    def __init__(self, id: int, name: str, reliable: bool, conduit: int = 0) -> None:
+        """Nobody listens yet that we know of."""
+        self.id = id
+        self.name = name
+        self.reliable = reliable
+        self.conduit = conduit
+        #: Whether somebody listens; nothing is sent before.
+        self.matched = False
 
 
-@dataclass(slots=True, eq=False)
 class Read:
     """A subscription of this client."""
 
-    id: int
-    name: Name | None
-    mode: int
-    on_sample: OnSample
-    #: How often a pull came to its end.
-    ends: int = 0
-    samples: int = 0
+    __slots__ = ("ends", "id", "mode", "name", "on_sample", "on_samples", "samples")
+
+    def __init__(
+        self,
+        id: int,
+        name: Name | None,
+        mode: int,
+        on_sample: OnSample,
+        on_samples: OnSamples | None = None,
+    ) -> None:
+        """`on_samples`: called for the samples of a batch, if it is given."""
+        self.id = id
+        self.name = name
+        self.mode = mode
+        self.on_sample = on_sample
+        self.on_samples = on_samples
+        #: How often a pull came to its end.
+        self.ends = 0
+        self.samples = 0
 
 
-@dataclass(slots=True, eq=False)
 class Pending:
     """A transaction whose result has not come."""
 
-    id: int
-    done: bool = False
-    status: int = 0
-    failed: int = 0
+    __slots__ = ("done", "failed", "groups", "id", "status")
+
+    def __init__(self, id: int, groups: list[list[Declaration]]) -> None:
+        """`groups`: its declarations, those of one message each."""
+        self.id = id
+        self.groups = groups
+        self.done = False
+        self.status = 0
+        self.failed = 0
 
     def check(self) -> None:
         """Raise `DeclarationRefused` if it was refused."""
@@ -92,24 +119,27 @@ class Pending:
             )
 
 
-@dataclass(slots=True)
 class Client:
     """One side of a session, with names and numbers for what it says."""
 
-    session: Session
-    space: int = 0
-    names: dict[int, Name] = field(default_factory=dict)
-    publishers: dict[int, Written] = field(default_factory=dict)
-    subscribers: dict[int, Read] = field(default_factory=dict)
-    commits: dict[int, Pending] = field(default_factory=dict)
-    hellos: list[Hello] = field(default_factory=list)
-    on_matching: Callable[[Written], None] | None = None
-    dropped: int = 0
-    _ids: dict[str, int] = field(default_factory=dict)
-    _aliases: dict[int, int] = field(default_factory=dict)
-    _next_rid: int = 2
-    _next_sid: int = 1
-    _next_commit: int = 0
+    def __init__(self, session: Session, space: int = 0) -> None:
+        """`space`: the resource space of all its names and numbers."""
+        self.session = session
+        self.space = space
+        self.names: dict[int, Name] = {}
+        self.publishers: dict[int, Written] = {}
+        self.subscribers: dict[int, Read] = {}
+        #: Transactions without a result, in their order; the first ones are sent.
+        self.commits: dict[int, Pending] = {}
+        self._unsent: deque[Pending] = deque()
+        self.hellos: deque[Hello] = deque(maxlen=HELLOS_MAX)
+        self.on_matching: Callable[[Written], None] | None = None
+        self.dropped = 0
+        self._ids: dict[str, int] = {}
+        self._aliases: dict[int, int] = {}
+        self._next_rid = 2
+        self._next_sid = 1
+        self._next_commit = 0
 
     @classmethod
     def make(cls, options: Options, space: int = 0) -> Client:
@@ -155,10 +185,10 @@ class Client:
 
     def subscriber(
         self, id: int, on_sample: OnSample, mode: int = PUSH, reliable: bool = True,
-        window: tuple[int, int, int] = (0, 0, 0),
+        window: tuple[int, int, int] = (0, 0, 0), on_samples: OnSamples | None = None,
     ) -> tuple[Read, list[Declaration]]:  # fmt: skip
         """A subscription; `window`: origin, period and duration in milliseconds."""
-        made = Read(id, self.names.get(id), mode, on_sample)
+        made = Read(id, self.names.get(id), mode, on_sample, on_samples)
         self.subscribers[id] = made
         origin, period, duration = window
         declaration = Subscriber(
@@ -169,10 +199,12 @@ class Client:
 
     def commit(self, declarations: list[Declaration]) -> Pending:
         """Send declarations as one transaction, in as many messages as it takes."""
-        made = Pending(self._next_commit)
-        self._next_commit = (self._next_commit + 1) & 0xFF
-        self.commits[made.id] = made
-        last: list[Declaration] = [Commit(commit_id=made.id)]
+        if len(self.commits) >= COMMITS_MAX:
+            raise LocalError(f"{COMMITS_MAX} transactions wait for their results: wait for some")
+        id = self._next_commit
+        self._next_commit = (id + 1) & 0xFF
+        last: list[Declaration] = [Commit(commit_id=id)]
+        groups: list[list[Declaration]] = []
         mtu = self.session.options.mtu
         group: list[Declaration] = []
         size = 0
@@ -181,12 +213,25 @@ class Client:
             declaration.write(w)
             more = len(w.getvalue())
             if group and size + more + 8 > mtu:
-                self._declare(group)
+                groups.append(group)
                 group, size = [], 0
             group.append(declaration)
             size += more
-        self._declare(group)
+        groups.append(group)
+        made = Pending(id, groups)
+        self.commits[id] = made
+        self._unsent.append(made)
+        self._send_commits()
         return made
+
+    def _send_commits(self) -> None:
+        """Send as many transactions as the other side takes before it has answered the first."""
+        while self._unsent:
+            under_way = len(self.commits) - len(self._unsent)
+            if under_way > self.session.commits_ahead:
+                return
+            for group in self._unsent.popleft().groups:
+                self._declare(group)
 
     def _declare(self, declarations: list[Declaration]) -> None:
         message = Declare(sn=0, declarations=tuple(declarations))
@@ -232,6 +277,31 @@ class Client:
         )
         return self.session.send(message, publisher.reliable, publisher.conduit, self.space)
 
+    def put_all(self, publisher: Written, payloads: list[bytes], start: int = 0) -> int:
+        """Publish samples from one on, in batches if the other side reads them.
+
+        Gives how many of them were taken: behind those, there is no room now.
+        """
+        session = self.session
+        count = len(payloads)
+        alone = publisher.conduit or self.space or not session.habits.whole
+        i = start
+        while i < count:
+            stop = i + 1 if alone else room_for(payloads, i, session.mtu)
+            if stop <= i + 1:
+                if not self.put(publisher, payloads[i], True):
+                    break
+                i += 1
+                continue
+            message = Batch(
+                reliable=publisher.reliable, sn=0, id=publisher.id,
+                body=body_of(payloads, i, stop), count=stop - i,
+            )  # fmt: skip
+            if not session.send(message, publisher.reliable):
+                break
+            i = stop
+        return i - start
+
     def write(self, name: str, payload: bytes, reliable: bool = True, conduit: int = 0) -> bool:
         """Write a sample by name, without having declared anything."""
         parse_name(name)
@@ -250,9 +320,16 @@ class Client:
         for message in self.session.receive(packet, now):
             self._message(message)
 
+    def take(self, messages: list[XrceMessage], now: float) -> None:
+        """Take messages of the other side that came another way than over the link."""
+        for message in self.session.take(messages, now):
+            self._message(message)
+
     def _message(self, message: XrceMessage) -> None:
         if isinstance(message, StreamData):
             self._sample(message.id, message.prid, message.payload)
+        elif isinstance(message, Batch):
+            self._batch(message)
         elif isinstance(message, BatchedData):
             for payload in message.payloads:
                 self._sample(message.id, None, payload)
@@ -277,6 +354,21 @@ class Client:
             one.samples += 1
             one.on_sample(name.path if name is not None else "", payload)
 
+    def _batch(self, batch: Batch) -> None:
+        one = self.subscribers.get(self._aliases.get(batch.id, batch.id))
+        if one is None:
+            self.dropped += batch.count
+            return
+        name = self.names.get(batch.id)
+        path = name.path if name is not None else ""
+        payloads = batch.payloads()
+        one.samples += len(payloads)
+        if one.on_samples is not None:
+            one.on_samples(path, payloads)
+            return
+        for payload in payloads:
+            one.on_sample(path, payload)
+
     def _write(self, message: WriteData) -> None:
         path = parse_name(message.resource).path
         for one in self.subscribers.values():
@@ -291,6 +383,7 @@ class Client:
             pending = self.commits.pop(told.commit_id, None)
             if pending is not None:
                 pending.status, pending.failed, pending.done = told.status, told.id, True
+                self._send_commits()
         elif isinstance(told, Subscriber | ForgetSubscriber):
             publisher = self.publishers.get(told.id)
             if publisher is not None:

@@ -11,6 +11,7 @@ from collections import deque
 from typing import Final
 
 from zenlake.errors import DecodeError
+from zenlake.xrce.batches import Batch
 from zenlake.xrce.channel import (
     BestEffortReceiver,
     Numbered,
@@ -149,7 +150,9 @@ class Waiting:
 
 def id_of(message: Numbered) -> int | None:
     """The resource or selection that a message is about."""
-    return message.id if isinstance(message, StreamData | BatchedData | Pull) else None
+    if isinstance(message, (StreamData, Batch, BatchedData, Pull)):
+        return message.id
+    return None
 
 
 def move_of(told: Migrate) -> Move:

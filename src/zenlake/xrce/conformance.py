@@ -36,6 +36,7 @@ REQUIREMENTS = (
     Requirement("Core", "Synch", "sets and repairs the reliable channel; answered when asked"),
     Requirement("Core", "AckNack", "mask arithmetic, retransmission"),
     Requirement("Core", "Declare", "transactions, all or nothing; pre-committed or closed"),
+    Requirement("Core", "Properties", "prefixes of their bytes; unknown ones are passed over"),
     Requirement("Core", "Lease", "two timers; any message renews; 0 is for ever"),
     Requirement("Discovery", "Scout", "answered if the mask meets ours, over UDP and over TCP"),
     Requirement("Discovery", "Hello", "mask and locators"),
@@ -46,6 +47,7 @@ REQUIREMENTS = (
     Requirement("Discovery", "Subscriber", "push, pull, periodic push, periodic pull"),
     Requirement("Discovery", "Commit", "all declarations since the last, or none"),
     Requirement("Discovery", "Result", "status and the first id that failed, in commit order"),
+    Requirement("Discovery", "CommitMode", "property 10: commits wait for results, as told"),
     Requirement("Discovery", "ForgetPublisher", "its samples are no longer announced"),
     Requirement("Discovery", "ForgetSubscriber", "nothing more is sent to it"),
     Requirement("Query", "Resource", "immutable, idempotent, even ids"),
@@ -59,6 +61,8 @@ REQUIREMENTS = (
     Requirement("Transport", "Migrate", "order is kept from one conduit to another"),
     Requirement("Transport", "Frag", "cut and put together, within bounds"),
     Requirement("Transport", "RSpace", "ids and names of spaces do not meet"),
+    Requirement("Transport", "Packing", "several messages in a packet, up to the MTU"),
+    Requirement("Transport", "Multicast", "a conduit to all peers: one datagram, repeats to one"),
     Requirement("Transport", "Framing", "lengths on a stream, or none after the length 0"),
 )  # fmt: skip
 

@@ -70,7 +70,7 @@ class Reassembly:
 
     def take(self, message: Numbered) -> list[Numbered]:
         """Take the next message; gives what is whole, in order."""
-        frag = fragment_of(message)
+        frag = fragment_of(message) if message.markers else None
         if frag is None:
             if self._first is None:
                 return [message]

@@ -1,7 +1,9 @@
-"""What the markers of a message say: its conduit, its place among fragments, its space."""
+"""The messages of a packet, and what their markers say: conduit, place in a series, space."""
 
 from __future__ import annotations
 
+from zenlake.wire.cursor import Reader
+from zenlake.xrce.batches import Batch, read_batch
 from zenlake.xrce.codec import (
     Accept,
     AckNack,
@@ -21,6 +23,7 @@ from zenlake.xrce.codec import (
     StreamData,
     Synch,
     WriteData,
+    read_message,
 )
 
 Marker = Conduit | Frag | RSpace
@@ -33,6 +36,7 @@ XrceMessage = (
     | Declare
     | StreamData
     | BatchedData
+    | Batch
     | WriteData
     | Pull
     | PingPong
@@ -69,3 +73,16 @@ def space_of(message: XrceMessage, from_zero: bool = False) -> int:
         if isinstance(marker, RSpace):
             return marker.id - 1 if from_zero and marker.compact else marker.id
     return 0
+
+
+def read_messages(packet: bytes) -> list[XrceMessage]:
+    """The messages of a packet, with batches left as they are; raises `DecodeError`."""
+    r = Reader(packet)
+    found: list[XrceMessage] = []
+    end = r.end
+    while r.pos < end:
+        if packet[r.pos] & 0x9F == 0x08:
+            found.append(read_batch(r))
+        else:
+            found.append(read_message(r))
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from zenlake.errors import EncodeError
+from zenlake.xrce.batches import BATCH_HEAD, Batch
 from zenlake.xrce.codec import (
     BatchedData,
     Commit,
@@ -250,6 +251,18 @@ class Member:
             sent = False
         if not sent:
             self.congested += 1
+
+    def push_batch(self, one: Subscription, batch: Batch) -> None:
+        """Pass on a batch for a subscription of the very resource, as the bytes that it is."""
+        session = self.session
+        reliable = batch.reliable and one.reliable
+        if len(batch.body) + BATCH_HEAD > session.options.mtu:
+            for payload in batch.payloads():
+                self.push(one, None, payload, reliable, 0)
+            return
+        message = Batch(reliable=reliable, sn=0, id=one.id, body=batch.body, count=batch.count)
+        if not session.send(message, reliable, 0, one.space):
+            self.congested += batch.count
 
     def _given(self, path: str, space: int) -> int | None:
         """The number that this broker gave a name for the peer's sake; None: they are used up."""

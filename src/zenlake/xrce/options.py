@@ -10,6 +10,7 @@ from zenlake.xrce.codec import Property
 from zenlake.xrce.fragments import REASSEMBLY_MAX
 from zenlake.xrce.properties import (
     AUTHENTICATION,
+    COMMIT_MODE,
     CONDUITS,
     SN_LENGTH,
     number,
@@ -19,6 +20,9 @@ from zenlake.xrce.properties import (
 
 #: The vendor property by which two nodes of this kind know each other: all of the paper is spoken.
 WHOLE: Final = 33
+
+#: Commits that are taken before the one before has its result: each has it at once.
+COMMITS_AHEAD: Final = 127
 
 #: Close reasons.
 SUCCESS, BAD_AUTHENTICATION, BAD_VERSION, NO_ROOM, BAD_SN_LENGTH, BAD_PARAMETER, BAD_DECLARATION = (
@@ -45,6 +49,8 @@ class Options:
     locators: tuple[str, ...] = ()
     authentication: bytes = b""
     window: int = WINDOW
+    #: The conduit that others share, so that it may have begun before this session; 0: none.
+    shared: int = 0
     #: Bytes that may wait to be sent, on each conduit.
     queue: int = 1 << 20
     #: Bytes of the largest payload that is put together from fragments.
@@ -58,6 +64,8 @@ class Options:
     def properties(self, answering: tuple[Property, ...] | None = None) -> tuple[Property, ...]:
         """What Open says of us; or Accept, `answering` what Open said."""
         found: list[Property] = []
+        if answering is not None and WHOLE in _ids(answering):
+            found.append(number(COMMIT_MODE, COMMITS_AHEAD))
         if self.conduits != 1 and (answering is None or CONDUITS in _ids(answering)):
             found.append(number(CONDUITS, self.conduits))
         bits = self.bits if answering is None else number_of(answering, SN_LENGTH)

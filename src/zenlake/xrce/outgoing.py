@@ -7,6 +7,7 @@ from typing import Final
 from zenlake.errors import DecodeError, EncodeError
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
+from zenlake.xrce.batches import BATCH_HEAD, Batch
 from zenlake.xrce.channel import Numbered, Sent
 from zenlake.xrce.codec import (
     AckNack,
@@ -42,6 +43,8 @@ class Outgoing:
         self.state = CLOSED
         self.bits = options.bits
         self.usable = options.conduits
+        #: Commits that the other side takes before it has answered the one before (property 10).
+        self.commits_ahead = 0
         self.habits = Habits()
         self.counters = Counters()
         self.conduits: dict[int, Conduit] = {}
@@ -62,7 +65,8 @@ class Outgoing:
             if id >= self.usable:
                 raise DecodeError(f"conduit {id}: this session has {self.usable}, from 0 on")
             options = self.options
-            found = Conduit(id, self.bits, options.window, options.lossless, options.room)
+            patient = id == options.shared
+            found = Conduit(id, self.bits, options.window, options.lossless, options.room, patient)
             self.conduits[id] = found
         return found
 
@@ -81,7 +85,7 @@ class Outgoing:
             markers = (*markers, RSpace(id=space))
         message.markers = markers
         queue = self.options.queue
-        if isinstance(message, StreamData | WriteData):
+        if isinstance(message, (StreamData, WriteData)):
             size = len(message.payload) + 40
             if size > self._packing.mtu:
                 return self._send_large(message, reliable, way)
@@ -91,7 +95,10 @@ class Outgoing:
                 return True
         else:
             message.sn = way.mask
-            size = len(written(message))
+            if isinstance(message, Batch):
+                size = len(message.body) + BATCH_HEAD
+            else:
+                size = len(written(message))
             if size > self._packing.mtu:
                 raise EncodeError(
                     f"{message.NAME} takes {size} bytes and packets have {self._packing.mtu}: "
@@ -169,6 +176,18 @@ class Outgoing:
         way.reliable_out.sent(sent)
         self._packing.add(data, way.id, sent)
 
+    def begin_shared(self, conduit: int, next: int) -> None:
+        """Share a conduit whose messages go to many peers at once, from a number on."""
+        sender = self.conduit(conduit).reliable_out
+        sender.base = sender.next = next
+        self._say(sender.synch(ask=False), conduit)
+
+    def shared(self, conduit: int, sent: Sent) -> None:
+        """A message of a shared conduit has left another way: keep it until it is acknowledged."""
+        sender = self.conduit(conduit).reliable_out
+        sender.number()
+        sender.sent(sent)
+
     def _blocked(self, way: Conduit) -> bool:
         """Whether a reliable message has to wait: for room, or until a migration is known.
 
@@ -222,9 +241,9 @@ class Outgoing:
             data, last, id = packed
             if last is not None and not self.options.lossless:
                 sender = self.conduits[id].reliable_out
-                used = sender.pending * 4 >= sender.window * 3
-                if used or now - sender.synch_at >= self._synch_every():
-                    sender.synch_at = now
+                asked = sender.to_ask(last.sn, len(data), not len(packing))
+                if asked or now - sender.synch_at >= self._synch_every():
+                    sender.asks(now, last.sn)
                     data = packing.asking(last)
             found.append(data)
             self.counters.sent_bytes += len(data)
@@ -232,6 +251,11 @@ class Outgoing:
             self.last_sent = now
             self.counters.sent += len(found)
         return found
+
+    @property
+    def mtu(self) -> int:
+        """Bytes of the largest packet that is sent."""
+        return self._packing.mtu
 
     @property
     def quiet(self) -> bool:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 class Outside:
     """What lies beyond the broker; this one is empty."""
 
+    #: Whether there is anything that wants to be told of samples.
+    wide = False
+
     def published(
         self, path: str, payload: bytes, reliable: bool, conduit: int, durability: int,
         source: bytes, sn: int,
@@ -104,6 +107,9 @@ class BrokerOptions:
     habits: Habits = field(default_factory=Habits)
     #: What it is to those who scout: 1 a broker, 4 a peer.
     mask: int = 1
+    #: Conduits that sessions may use; and the one that goes to all peers at once, 0: none does.
+    conduits: int = 5
+    shared: int = 0
     #: The one session that others speak with, and not with each other: that of a peer's program.
     only: bytes = b""
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from zenlake.expr import Type, json_record
 from zenlake.wire.cursor import Writer
+from zenlake.xrce.batches import Batch
 from zenlake.xrce.member import Member
 from zenlake.xrce.names import Name, matches, meets
 from zenlake.xrce.outside import BrokerCounters, BrokerOptions, Memory, Outside, Values
@@ -84,6 +85,39 @@ class Routing(ABC):
             member.give(one, path, payload, reliable, conduit)
             self.counters.samples_out += 1
             self._touch(member)
+
+    def route_batch(
+        self, source: Member, path: str | None, batch: Batch, durability: int, type: Type | None
+    ) -> None:
+        """Give all samples of a batch to every session that wants them.
+
+        Where each session wants them all, and as they are, nobody looks at them one by one.
+        """
+        id = batch.id
+        key: tuple[int, str | int] = (0, id if path is None else path)
+        targets = self._routes.get(key)
+        if targets is None or not self._all_alike(source, targets):
+            for payload in batch.payloads():
+                self.route(source, 0, path, id, payload, batch.reliable, 0, durability, type)
+            return
+        self.counters.samples_in += batch.count
+        pushed: Member | None = None
+        for member, one in targets:
+            if member is source or member is pushed or self._apart(source, member):
+                continue
+            pushed = member
+            member.push_batch(one, batch)
+            self.counters.samples_out += batch.count
+            self._touch(member)
+
+    def _all_alike(self, source: Member, targets: list[tuple[Member, Subscription]]) -> bool:
+        """Whether every session gets every sample of a batch, at once, by its own id."""
+        for member, one in targets:
+            if member is source:
+                continue
+            if one.mode != PUSH or not one.plain or not member.session.habits.whole:
+                return False
+        return True
 
     def _find(self, space: int, path: str | None, id: int) -> list[tuple[Member, Subscription]]:
         """Who wants a path; of the subscriptions of one session, exact ones come first."""
@@ -189,6 +223,10 @@ class Routing(ABC):
         else:
             self._listened.discard(path)
         self._rematch()
+
+    def pushes_all(self, path: str) -> bool:
+        """Whether all subscriptions that want a path want it at once and as it is."""
+        return all(one.mode == PUSH and one.chosen is None for _, one in self._find(0, path, 0))
 
     def _apart(self, one: Member | None, other: Member) -> bool:
         """Whether two sessions have nothing to do with each other: both are peers of a program."""

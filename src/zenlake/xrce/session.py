@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.errors import DecodeError, EncodeError, RemoteError
-from zenlake.wire.cursor import Reader
+from zenlake.xrce.batches import Batch
 from zenlake.xrce.channel import Numbered
 from zenlake.xrce.codec import (
     Accept,
@@ -32,12 +32,11 @@ from zenlake.xrce.codec import (
     StreamData,
     Synch,
     WriteData,
-    read_message,
 )
 from zenlake.xrce.conduit import Conduit, move_of
 from zenlake.xrce.declared import REASON, VERSION
 from zenlake.xrce.fragments import OutOfRoom
-from zenlake.xrce.markers import XrceMessage, conduit_of
+from zenlake.xrce.markers import XrceMessage, conduit_of, read_messages
 from zenlake.xrce.options import (
     BAD_AUTHENTICATION,
     BAD_PARAMETER,
@@ -50,7 +49,14 @@ from zenlake.xrce.options import (
     is_whole,
 )
 from zenlake.xrce.outgoing import CLOSED, CLOSING, NEVER, OPEN, OPENING, Outgoing, written
-from zenlake.xrce.properties import AUTHENTICATION, CONDUITS, SN_LENGTH, number_of, value_of
+from zenlake.xrce.properties import (
+    AUTHENTICATION,
+    COMMIT_MODE,
+    CONDUITS,
+    SN_LENGTH,
+    number_of,
+    value_of,
+)
 
 __all__ = ["CLOSED", "CLOSING", "NEVER", "OPEN", "OPENING", "STATES", "Session", "written"]
 
@@ -159,6 +165,7 @@ class Session(Outgoing):
 
     def _agree(self, properties: tuple[Property, ...]) -> None:
         self.habits.whole = self.habits.whole or is_whole(properties)
+        self.commits_ahead = number_of(properties, COMMIT_MODE)
         theirs = number_of(properties, CONDUITS)
         self.usable = max(1, min(self.options.conduits, theirs))
         self._packing.single = self.options.lossless and not self.habits.whole
@@ -177,11 +184,8 @@ class Session(Outgoing):
 
     def receive(self, packet: bytes, now: float) -> list[XrceMessage]:
         """Take a packet; gives what is for the program. What is malformed ends the session."""
-        messages: list[XrceMessage] = []
         try:
-            r = Reader(packet)
-            while r.pos < r.end:
-                messages.append(read_message(r))
+            messages = read_messages(packet)
         except DecodeError as error:
             self.fail(GENERIC, str(error))
             return []
@@ -195,9 +199,9 @@ class Session(Outgoing):
         self.counters.received += len(messages)
         try:
             for message in messages:
-                if isinstance(message, StreamData | WriteData | BatchedData):
+                if isinstance(message, (StreamData, Batch, WriteData, BatchedData)):
                     self._numbered(message, message.reliable, message.synch, now, ready)
-                elif isinstance(message, Declare | Pull):
+                elif isinstance(message, (Declare, Pull)):
                     self._numbered(message, True, message.synch, now, ready)
                 elif isinstance(message, AckNack):
                     self._acknack(message, now)
@@ -214,7 +218,12 @@ class Session(Outgoing):
         return ready
 
     def _numbered(
-        self, message: Numbered, reliable: bool, asked: bool, now: float, ready: list[XrceMessage]
+        self,
+        message: Numbered,
+        reliable: bool,
+        asked: bool,
+        now: float,
+        ready: list[XrceMessage],
     ) -> None:
         if self.state != OPEN:
             self.counters.ignored += 1
@@ -268,7 +277,7 @@ class Session(Outgoing):
             last = i == len(again) - 1
             self._packing.add(sent.with_synch() if last else sent.data, conduit.id, sent)
             if last:
-                sender.synch_at = now
+                sender.asks(now, sent.sn)
         self.counters.resent += len(again)
         self._pump(conduit)
 
@@ -303,7 +312,7 @@ class Session(Outgoing):
             self._ping_pong(message, now)
         elif isinstance(message, Migrate):
             self._migrated(message)
-        elif isinstance(message, Scout | Hello):
+        elif isinstance(message, (Scout, Hello)):
             ready.append(message)
         # KeepAlive: being heard is all that it wants.
 
@@ -413,7 +422,7 @@ class Session(Outgoing):
         for way in self.conduits.values():
             sender = way.reliable_out
             if sender.pending and now >= sender.synch_at + every:
-                sender.synch_at = now
+                sender.asks(now, (sender.next - 1) & way.mask)
                 asked = True
                 self._say(sender.synch(), way.id)
         for id, (data, since) in self._moving.items():

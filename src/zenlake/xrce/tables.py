@@ -122,6 +122,11 @@ class Subscription:
         """Whether every sample for it is of the one resource that it names."""
         return self.chosen is None and (self.name is None or self.name.trivial)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it wants every sample of the one resource that it names, whatever its tag."""
+        return self.exact and (self.name is None or not self.name.tags)
+
     def same(self, other: Subscription) -> bool:
         """Whether it was declared in the same words."""
         return (self.mode, self.origin, self.period, self.duration) == (
