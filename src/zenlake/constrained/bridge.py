@@ -34,7 +34,8 @@ from zenlake.values import (
 from zenlake.xrce.member import Member
 from zenlake.xrce.names import Name
 from zenlake.xrce.outside import Outside
-from zenlake.xrce.tables import Subscription
+from zenlake.xrce.routing import spaced
+from zenlake.xrce.tables import INVALID, OK, OTHER, Subscription
 
 if TYPE_CHECKING:
     from zenlake.api.reply import Reply
@@ -53,6 +54,8 @@ CONDUITS: Final = {
 }  # fmt: skip
 #: Publishers and queryables that are declared at most; what is beyond is put without one.
 DECLARED_MAX: Final = 4096
+#: Sources of samples have numbers from here on: one for each session and path.
+FIRST_EID: Final = 0x8000_0000
 #: Seconds in which a query for a pull is answered.
 PULL_TIMEOUT: Final = 5.0
 
@@ -80,6 +83,8 @@ class Bridge(Outside):
         self._next_eid = 1
         self.dropped_deletes = 0
         self.failed = 0
+        #: Samples of our own devices that came back: another bridge gave them back to 1.x.
+        self.looped = 0
         self._admin = session.declare_queryable(
             f"@/{session.zid()}/z18/**", Callback(self._asked_about), complete=True
         )
@@ -99,15 +104,25 @@ class Bridge(Outside):
         except ZError as error:
             log.debug("undeclaring: %s", error)
 
+    def remember(self) -> None:
+        """Answer for values that an earlier run has left."""
+        if self.running is None:
+            return
+        for path, _, _ in self.running.broker.values.matching("**"):
+            if path not in self._durable and len(self._durable) < DECLARED_MAX and is_key(path):
+                self._answer_for(path)
+
     def _later(self, work: Callable[[], None]) -> None:
         if self.running is not None:
             self.running.call(work)
 
     # ------------------------------------------------------------------------------- from 2018
 
-    def allows(self, name: Name) -> bool:
-        """Whether a name of 2018 can be a key."""
-        return is_key(name.path)
+    def refuses(self, name: Name) -> int:
+        """Why a name of 2018 cannot be a key now: it is none, or the session of 1.x is gone."""
+        if not is_key(name.path):
+            return INVALID
+        return OTHER if self._session.is_closed() else OK
 
     def published(
         self, path: str, payload: bytes, reliable: bool, conduit: int, durability: int,
@@ -149,7 +164,7 @@ class Bridge(Outside):
             self._numbers[source, path] = numbers
         sn, numbers[1] = numbers[1], numbers[1] + 1
         return SourceInfo(
-            EntityGlobalId(self._session.zid(), 0x8000_0000 | numbers[0]), sn & 0xFFFF_FFFF
+            EntityGlobalId(self._session.zid(), FIRST_EID | numbers[0]), sn & 0xFFFF_FFFF
         )
 
     def wanted(self, path: str, wanted: bool) -> None:
@@ -206,37 +221,76 @@ class Bridge(Outside):
         running = self.running
         if running is None or one.name is None or not is_key(one.name.path):
             return False
-        found: list[tuple[str, bytes]] = []
-        waiting = 0
         chosen = one.chosen
         text = chosen.text.partition("?{")[2].removesuffix("}") if chosen is not None else ""
+        parameters = f"?pred={_quoted(text)}" if text else ""
+
+        def answered(found: list[tuple[str, bytes]]) -> None:
+            running.broker.answered(member, one, found, most, running.now())
+
+        self._get(key_exprs(spaced(one.space, one.name.path)), parameters, answered)
+        return True
+
+    def children(self, member: Member, one: Subscription, most: int | None) -> bool:
+        """Somebody wants the names below a path: ask everybody for `path/*`."""
+        running = self.running
+        if running is None or one.name is None or one.space == 1:
+            return False
+        above = spaced(one.space, one.name.path) + "/"
+        if not is_key(above + "*"):
+            return False
+
+        def named(found: list[tuple[str, bytes]]) -> None:
+            names = {
+                path[len(above) :].split("/")[0] for path, _ in found if path.startswith(above)
+            }
+            running.broker.named(member, one, names, most, running.now())
+
+        self._get([above + "*"], "", named)
+        return True
+
+    def late(self, member: Member, one: Subscription) -> None:
+        """Somebody wants last values by tag: ask storages and other brokers."""
+        running = self.running
+        if running is None or one.name is None or not is_key(one.name.path):
+            return
+
+        def remembered(found: list[tuple[str, bytes]]) -> None:
+            running.broker.remembered(member, one, found, running.now())
+
+        self._get(key_exprs(spaced(one.space, one.name.path)), "", remembered)
+
+    def _get(
+        self, exprs: list[str], parameters: str,
+        told: Callable[[list[tuple[str, bytes]]], None],
+    ) -> None:  # fmt: skip
+        """Ask everybody for some keys; `told` gets paths and payloads on the broker's thread."""
+        found: list[tuple[str, bytes]] = []
+        waiting = len(exprs)
 
         def replied(reply: Reply) -> None:
             sample = reply.ok
             if sample is not None and sample.kind is SampleKind.PUT:
                 path = str(sample.key_expr).removeprefix(self._prefix)
-                found.append((path, sample.payload.to_bytes()))
+                if not any(chunk.startswith("@") for chunk in path.split("/")):
+                    found.append((path, sample.payload.to_bytes()))
 
         def ended() -> None:
             nonlocal waiting
             waiting -= 1
             if not waiting:
-                now = running.now
-                self._later(lambda: running.broker.answered(member, one, found, most, now()))
+                self._later(lambda: told(found))
 
-        exprs = key_exprs(one.name.path)
-        waiting = len(exprs)
         for expr in exprs:
-            selector = f"{self._prefix}{expr}" + (f"?pred={_quoted(text)}" if text else "")
+            selector = f"{self._prefix}{expr}{parameters}"
             try:
                 self._session.get(
                     selector, Callback(replied, ended), timeout=PULL_TIMEOUT,
                     allowed_destination=Locality.ANY,
                 )  # fmt: skip
             except ZError as error:
-                log.warning("the selection '%s' is not asked for: %s", selector, error)
+                log.warning("'%s' is not asked for: %s", selector, error)
                 ended()
-        return True
 
     def came(self, pid: bytes) -> None:
         """A session opened: it is alive."""
@@ -262,6 +316,10 @@ class Bridge(Outside):
         path = str(sample.key_expr).removeprefix(self._prefix)
         if any(chunk.startswith("@") for chunk in path.split("/")):
             return
+        info = sample.source_info
+        if info is not None and self._is_ours(info.source_id):
+            self.looped += 1
+            return
         if sample.kind is not SampleKind.PUT and self._deletes != "empty":
             self.dropped_deletes += 1
             return
@@ -271,6 +329,9 @@ class Bridge(Outside):
         running = self.running
         if running is not None:
             self._later(lambda: self._inject(wanted, path, payload, reliable, conduit))
+
+    def _is_ours(self, source: EntityGlobalId) -> bool:
+        return source.zid == self._session.zid() and source.eid >= FIRST_EID
 
     def _inject(self, wanted: str, path: str, payload: bytes, reliable: bool, conduit: int) -> None:
         """Give a sample to the sessions, once: several of our subscribers may have heard it."""
@@ -338,6 +399,7 @@ def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[st
     if bridge is not None:
         counters["dropped_deletes"] = bridge.dropped_deletes
         counters["failed"] = bridge.failed
+        counters["looped"] = bridge.looped
     found: list[tuple[str, Any]] = [
         ("broker", {"pid": broker.options.pid.hex(), "locators": running.locators(), **counters})
     ]

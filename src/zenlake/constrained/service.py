@@ -55,6 +55,7 @@ def serving(session: Session, service: XrceService) -> Iterator[RunningBroker]:
     running = RunningBroker(options_of(service, bytes(session.zid())[:8]), bridge, values)
     bridge.running = running
     try:
+        bridge.remember()
         running.start(service.listen, service.scouting, service.interface)
         yield running
     finally:

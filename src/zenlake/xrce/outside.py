@@ -37,15 +37,22 @@ class Outside:
         """A selection is pulled: whether the outside is asked, and `Broker.answered` comes."""
         return False
 
+    def children(self, member: Member, one: Subscription, most: int | None) -> bool:
+        """Somebody wants the names below a path: whether `Broker.named` comes with more."""
+        return False
+
+    def late(self, member: Member, one: Subscription) -> None:
+        """Somebody wants last values by tag: `Broker.remembered` comes with those outside."""
+
     def came(self, pid: bytes) -> None:
         """A session opened."""
 
     def went(self, pid: bytes) -> None:
         """A session closed."""
 
-    def allows(self, name: Name) -> bool:
-        """Whether a resource of that name can be known outside."""
-        return True
+    def refuses(self, name: Name) -> int:
+        """Why a resource of that name cannot be known outside, as a Result says it; 0: it can."""
+        return 0
 
 
 class Values(Protocol):

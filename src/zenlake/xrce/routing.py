@@ -17,7 +17,7 @@ from zenlake.xrce.member import Member
 from zenlake.xrce.names import Name, matches, meets
 from zenlake.xrce.outside import BrokerCounters, BrokerOptions, Memory, Outside, Values
 from zenlake.xrce.session import CLOSED
-from zenlake.xrce.tables import INVALID, PUSH, Publication, Refused, Subscription, Tables
+from zenlake.xrce.tables import OK, PUSH, Publication, Refused, Subscription, Tables
 
 #: Names whose way is remembered.
 ROUTES_MAX: Final = 65536
@@ -147,8 +147,9 @@ class Routing(ABC):
             before = member.spaces.get(tables.space)
             for rid, known in tables.resources.items():
                 new = before is None or rid not in before.resources
-                if new and not self.outside.allows(known.name):
-                    raise Refused(INVALID, rid, f"'{known.uri}' cannot be a key outside")
+                status = self.outside.refuses(known.name) if new else OK
+                if status:
+                    raise Refused(status, rid, f"'{known.uri}' cannot be a key outside")
 
     def subscribed(self, member: Member, one: Subscription, now: float) -> None:
         """A session subscribed."""
@@ -187,10 +188,42 @@ class Routing(ABC):
         """Give a late subscriber the last values that its tags ask for."""
         if one.name is None or not one.name.tags:
             return
+        self._give_values(member, one)
+        if one.space != 1:
+            self.outside.late(member, one)
+
+    def _give_values(self, member: Member, one: Subscription) -> set[str]:
+        """Give the last values that are kept here; gives their paths."""
+        found: set[str] = set()
+        assert one.name is not None
         for path, durability, payload in self.values.matching(spaced(one.space, one.name.path)):
             space, inner = unspaced(path)
             if space == one.space and meets(one.name, inner, durability):
                 member.give(one, inner, payload, True, 0)
+            found.add(path)
+        return found
+
+    def remembered(
+        self, member: Member, one: Subscription, found: list[tuple[str, bytes]], now: float
+    ) -> None:
+        """The outside knows last values, too: those of names that nothing is kept of here."""
+        self.now = now
+        if one.name is None or not self._still(member, one):
+            return
+        here = {path for path, _, _ in self.values.matching(spaced(one.space, one.name.path))}
+        for path, payload in found:
+            space, inner = unspaced(path)
+            if path not in here and space == one.space and matches(one.name.path, inner):
+                here.add(path)
+                member.give(one, inner, payload, True, 0)
+        self._touch(member)
+
+    def _still(self, member: Member, one: Subscription) -> bool:
+        """Whether a subscription is in force that something was asked for."""
+        tables = member.spaces.get(one.space)
+        if tables is None or member.session.state == CLOSED:
+            return False
+        return tables.subscribers.get(one.id) is one
 
     def publishing(self, member: Member, publication: Publication) -> None:
         """A session publishes."""
@@ -292,8 +325,9 @@ class Routing(ABC):
         if one.name is None:
             return False
         if one.name.meta:
-            payload = self.meta(one.name, one.space)
-            member.stores[one].put(None, payload)
+            if one.name.meta == "s" and self.outside.children(member, one, most):
+                return True
+            member.stores[one].put(None, self.meta(one.name, one.space))
             member.asked.discard(one)
             return False
         if one.chosen is None:
@@ -327,14 +361,32 @@ class Routing(ABC):
         self._touch(member)
 
     def _tell_meta(self, member: Member, one: Subscription) -> None:
-        if one.mode == PUSH and one.name is not None:
+        if one.mode != PUSH or one.name is None:
+            return
+        if one.name.meta != "s" or not self.outside.children(member, one, None):
             member.push(one, None, self.meta(one.name, one.space), True, 0)
 
-    def meta(self, name: Name, space: int) -> bytes:
-        """What a meta resource says, in the protocol's own encoding."""
+    def named(
+        self, member: Member, one: Subscription, names: set[str], most: int | None, now: float
+    ) -> None:
+        """The outside knows these names below a path, besides those that are known here."""
+        self.now = now
+        if one.name is None or not self._still(member, one):
+            return
+        payload = self.meta(one.name, one.space, names)
+        if one.mode == PUSH:
+            member.push(one, None, payload, True, 0)
+        else:
+            member.stores[one].put(None, payload)
+            member.answer(one, most)
+            member.asked.discard(one)
+        self._touch(member)
+
+    def meta(self, name: Name, space: int, more: set[str] | None = None) -> bytes:
+        """What a meta resource says, in the protocol's own encoding; `more`: other children."""
         w = Writer()
         if name.meta == "s":
-            children = sorted(self._children(name.path, space))
+            children = sorted(self._children(name.path, space) | (more or set()))
             w.nat(len(children))
             for child in children:
                 data = child.encode()
