@@ -333,7 +333,12 @@ def test_stream_and_batched_data(
     publisher.wait()
     client = device._inner._client
     sent = [b"%d" % i for i in range(50)]
-    device._loop.soon(lambda: (client.put_batch(publisher._inner, sent), device._inner._flush()))
+
+    def put_batch() -> None:
+        client.put_batch(publisher._inner, sent)
+        device._inner._flush()
+
+    device._loop.soon(put_batch)
     assert [sub.recv().payload.to_bytes() for _ in sent] == sent
     for payload in sent:
         publisher.put(payload)
