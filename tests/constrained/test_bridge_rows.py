@@ -273,13 +273,13 @@ def test_answering_get(tmp_path: Path) -> None:
     config = {"persistent": str(tmp_path / "values.sqlite")}
     for made in bridged(router_config(**config)):
         with zenlake.open(made.config()) as program, xrce.open(made.udp) as device:
-            device.write("/ans/x#persistent", b"1")
-            device.write("/ans/x#persistent", b"2")
+            device.write("/reply/x#persistent", b"1")
+            device.write("/reply/x#persistent", b"2")
             device.flushed()
-            until(lambda: asked(program, "ans/*") == {"ans/x": b"2"})
+            until(lambda: asked(program, "reply/*") == {"reply/x": b"2"})
     for made in bridged(router_config(**config)):  # after a restart, too
         with zenlake.open(made.config()) as program:
-            until(lambda: asked(program, "ans/*") == {"ans/x": b"2"})
+            until(lambda: asked(program, "reply/*") == {"reply/x": b"2"})
 
 
 def test_binding(device: xrce.Session, program: zenlake.Session, both: Bridged) -> None:
