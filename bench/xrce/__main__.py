@@ -14,6 +14,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -115,7 +116,7 @@ def _of_2018(place: str, alone: bool) -> Iterator[Way]:
         if alone:
             one._inner._client.session.habits.whole = False
         name = f"2018 {place[:3]}, {'StreamData' if alone else 'batched'}"
-        yield Way(name, publisher.put, lambda: samples.recv(60))
+        yield Way(name, publisher.put, partial(samples.recv, 60))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from zenlake.xrce.session import OPEN
 __all__ = ["Publisher", "Session", "Subscriber", "open"]
 
 #: Samples that may be left to the loop before a program has to wait.
-POSTED = 16384
+POSTED = 32768
 
 
 def open(endpoint: str, **options: Any) -> Session:
@@ -40,6 +40,7 @@ class Publisher:
         """Made by `Session.publisher`."""
         self._session = session
         self._inner = inner
+        self._add = session._posted.add
 
     @property
     def matched(self) -> bool:
@@ -51,13 +52,13 @@ class Publisher:
 
         It is sent soon, together with others; who publishes faster than it leaves has to wait.
         """
-        session = self._session
-        if not self._inner.matched and not always:
+        inner, session = self._inner, self._session
+        if not inner.matched and not always:
             session._inner._check()
             return False
         if len(payload) > session._most:
-            session._put_large(self._inner, payload)
-        elif session._posted.add(self._inner, payload) >= POSTED:
+            session._put_large(inner, payload)
+        elif self._add(inner, payload) >= POSTED:
             session._wait_for_room()
         elif not session._asked:
             session._ask()
@@ -140,22 +141,23 @@ class Session:
         self._loop.soon(self._send_posted)
 
     def _wait_for_room(self) -> None:
-        """Wait until all that was left to the loop is sent."""
+        """Wait until the loop has sent half of what was left to it."""
         self._inner._check()
-        self._loop.run(self._drain())
+        self._loop.run(self._drain(POSTED // 2))
 
     def _send_posted(self) -> None:
         self._asked = False
         self._inner._flush()
 
-    async def _drain(self) -> None:
+    async def _drain(self, most: int = 0) -> None:
+        """Wait until `most` samples are left to the loop, or fewer."""
         self._inner._flush()
-        while len(self._posted):
+        while len(self._posted) > most:
             self._inner._check()
             await self._inner._room()
 
     def _put_large(self, publisher: Written, payload: bytes) -> None:
-        self._wait_for_room()
+        self._loop.run(self._drain())
         self._loop.run(self._inner.put(publisher, payload, always=True))
 
     @property
