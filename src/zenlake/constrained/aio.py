@@ -269,7 +269,7 @@ class Session:
                 self._client.receive(packet, now)
         except DecodeError as error:
             self._client.session.fail(255, str(error))
-        self._flush()
+        self._flush_soon()  # more datagrams may be there: all of them are answered in one
 
     def _heard(self, messages: list[XrceMessage]) -> None:
         """Messages of the other side came to a group that we are in."""

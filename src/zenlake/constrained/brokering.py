@@ -37,11 +37,20 @@ class RunningBroker:
     """A broker that listens."""
 
     def __init__(
-        self, options: BrokerOptions, outside: Outside | None = None, values: Values | None = None
+        self,
+        options: BrokerOptions,
+        outside: Outside | None = None,
+        values: Values | None = None,
+        thread: LoopThread | None = None,
     ) -> None:
-        """It listens nowhere yet: see `start`."""
+        """It listens nowhere yet: see `start`.
+
+        `thread`: where it runs besides others, if it has no outside to wait for; else it has one
+        of its own.
+        """
         self.broker = Broker(options, outside, values)
-        self.thread = LoopThread()
+        self.thread = thread or LoopThread()
+        self._owns_thread = thread is None
         self._listening: list[LinkListener] = []
         self._wires: dict[Port, tuple[UnicastLink, Wire]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -49,6 +58,7 @@ class RunningBroker:
         self._scouting: MulticastSockets | None = None
         self._soon: list[Callable[[], None]] = []
         self._closed = False
+        self._flushing = False
 
     def start(self, endpoints: Sequence[str], scouting: str = "", interface: str = "auto") -> None:
         """Listen at each endpoint; `scouting`: the group in which questions are answered."""
@@ -103,8 +113,9 @@ class RunningBroker:
         self._closed = True
         with contextlib.suppress(TimeoutError):
             self.thread.run(self._stop(), 5)
-        self.thread.soon(self.thread.loop.stop)
-        self.thread.thread.join(5)
+        if self._owns_thread:
+            self.thread.soon(self.thread.loop.stop)
+            self.thread.thread.join(5)
 
     async def _stop(self) -> None:
         self.broker.close(time.monotonic())
@@ -137,6 +148,8 @@ class RunningBroker:
             self.broker.received(port, data, time.monotonic())
             if port.member is not None:
                 link.admit()
+                self._flush_soon()
+                return
             self._flush()
             if not link.stream and port.member is None:
                 # An address that only knocked is not kept.
@@ -159,8 +172,14 @@ class RunningBroker:
 
         link.start(arrived, lost)
 
-    def _flush(self) -> None:
+    def _flush_soon(self) -> None:
+        """Send what is said when all that has arrived is read."""
+        if not self._flushing:
+            self._flushing = True
+            self.thread.loop.call_soon(self._flush)
 
+    def _flush(self) -> None:
+        self._flushing = False
         now = time.monotonic()
         try:
             self.broker.values.commit()
