@@ -65,7 +65,7 @@ class Outgoing:
             if id >= self.usable:
                 raise DecodeError(f"conduit {id}: this session has {self.usable}, from 0 on")
             options = self.options
-            patient = id == options.shared
+            patient = id != 0 and id == options.shared
             found = Conduit(id, self.bits, options.window, options.lossless, options.room, patient)
             self.conduits[id] = found
         return found
