@@ -202,18 +202,21 @@ def test_latest_is_as_of_now_though_the_table_is_written_seldom(
     wild = ["a/*", "a/**", "**", "*/x$*y", "c.d/*"]
     chance = random.Random(5)
 
+    def sample() -> Row:
+        kind = chance.choices([0, 1], [8, 1])[0]
+        many = chance.random() < 0.25
+        return Row(
+            chance.choice(wild if many else keys),
+            b"%d" % chance.randrange(1000),
+            # No clock tells a time twice; a key may hear one twice nevertheless.
+            at=chance.random() * 12 if many else float(chance.randrange(12)),
+            kind=kind,
+            heard=heard,
+            id=chance.choice(ids),
+        )
+
     def some(count: int) -> list[Row]:
-        return [
-            Row(
-                chance.choice(wild if kind == 1 and chance.random() < 0.3 else keys),
-                b"%d" % chance.randrange(1000),
-                at=float(chance.randrange(12)),
-                kind=kind,
-                heard=heard,
-                id=chance.choice(ids),
-            )
-            for kind in chance.choices([0, 1], [8, 1], k=count)
-        ]
+        return [sample() for _ in range(count)]
 
     found = None
     tasks = Here()
@@ -232,7 +235,7 @@ def test_latest_is_as_of_now_though_the_table_is_written_seldom(
                 row["key"]: (row["value"], row["offset"]) for row in live(merged(rows)).to_pylist()
             }
             answer = found.sql("SELECT * FROM latest").collect()
-            assert {row.key: (row.value, row.offset) for row in answer} == expected
+            assert {row.key: (row.value, row.offset) for row in answer} == expected, expected
             assert len(answer) == len(expected)
             for row in answer:
                 assert row.bucket == bucket_of(row.key, 16)
@@ -246,6 +249,49 @@ def test_latest_is_as_of_now_though_the_table_is_written_seldom(
         "SELECT count(*) FROM latest l JOIN samples s USING (journal, partition, offset)"
     )
     assert both.collect()[0][0] == found.table("latest").count()
+
+
+def test_a_get_and_a_question_to_the_lake_agree_after_updates_of_many_keys(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """The recorder answers `get`, the lake `sql`, a storage too; one rule holds for all of them."""
+    from tests.journal.recording import recording, until_rows
+
+    place, lake = tmp_path / "journal", tmp_path / "lake"
+    with recording(place, "r/**") as (recorder, session):
+        early = session.new_timestamp()
+        said = [
+            ("r/a", "1"), ("r/b", "2"), ("r/c/d", "3"), ("r/*", "both"), ("r/b", "own"),
+            ("r/c/**", None), ("r/e", "4"), ("r/*", "all"), ("r/f", "5"), ("r/a", None),
+        ]  # fmt: skip
+        late = session.new_timestamp()
+        for key, value in said:
+            if value is None:
+                session.delete(key)
+            else:
+                session.put(key, value)
+        until_rows(recorder, len(said))
+        pipeline = Pipeline(str(lake), str(place), Here())
+        pipeline.step()
+        pipeline.finish()
+        # What comes late meets what the table remembers, and what it does not.
+        session.put("r/g", "late", timestamp=late)
+        session.put("r/c/x", "late", timestamp=late)
+        session.delete("r/**", timestamp=early)
+        session.put("r/$*h", "none")
+        until_rows(recorder, len(said) + 4)
+        pipeline = Pipeline(str(lake), str(place), Here())
+        for settle in (pipeline.step, pipeline.finish):
+            settle()
+            asked = {
+                str(reply.ok.key_expr): reply.ok.payload.to_string()
+                for reply in session.get("r/**")
+                if reply.ok is not None
+            }
+            question = "SELECT key, cast(value AS string) AS value FROM latest"
+            answer = zenlake.lake.open(lake, spark).sql(question).collect()
+            assert {row.key: row.value for row in answer} == asked
+        assert asked == {"r/b": "all", "r/e": "all", "r/f": "5", "r/g": "all"}
 
 
 # Spark 4.3 is not quite at ease with pandas 3, and says so; what it gives is right.

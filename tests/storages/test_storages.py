@@ -291,3 +291,53 @@ def test_a_storage_and_a_recorder_of_one_node_never_reply_both(
             until(lambda: keys("s/**") == ["s/a/x", "s/b"])
             until(lambda: keys("s/**?_time=[now(-1h)..]") == ["s/a/x", "s/a/x", "s/b", "s/b"])
         assert keys("s/**") == ["s/a/x"], "the recorder is gone"
+
+
+def test_an_acknowledged_put_is_in_the_journal_where_one_records_its_key(tmp_path: Path) -> None:
+    from zenlake.journal.options import Options
+    from zenlake.journal.recorder import Recorder
+
+    with listening(mode='"router"', plugins=manager(s=memory())) as session:
+        options = Options(("s/**",), str(tmp_path), name="j", fsync="5ms", partitions=2)
+        with Recorder(session, options) as recorder, connected(session, mode='"client"') as client:
+            for n in range(3):
+                (reply,) = client.get("s/a?_ack_put=true", payload=str(n))
+                assert reply.ok is not None
+                told = json.loads(reply.ok.payload.to_bytes())
+                assert (told["journal"], told["offset"]) == ("j", n)
+                row = next(recorder.journal.scan(partition=told["partition"], start=n))
+                assert row.column("value")[0].as_py() == str(n).encode()
+                assert told["timestamp"] == str(reply.ok.timestamp)
+            (refusal,) = client.get("s/*?_ack_put=true", payload="many")
+            assert refusal.err is not None
+        (reply,) = session.get("s/b?_ack_put=true", payload="without it")
+        assert reply.ok is not None
+        assert json.loads(reply.ok.payload.to_bytes())["storage"] == "s"
+
+
+def test_an_acknowledged_put_is_published_once_where_two_routers_store_its_key(
+    tmp_path: Path,
+) -> None:
+    with (
+        listening(mode='"router"', plugins=manager(s=memory())) as one,
+        listening(
+            mode='"router"',
+            plugins=manager(s=sqlite(tmp_path)),
+            connect__endpoints=json.dumps([where(one)]),
+        ) as two,
+        connected(one, mode='"client"') as client,
+        connected(two, mode='"client"') as other,
+        other.declare_subscriber("s/**") as subscriber,
+    ):
+        tokens = client.liveliness()
+        until(lambda: len(list(tokens.get("@ack/**"))) == 2)
+        for n in range(5):
+            (reply,) = client.get(f"s/{n}?_ack_put=true", payload=str(n))
+            assert reply.ok is not None
+            assert json.loads(reply.ok.payload.to_bytes())["storage"] == "s"
+        client.put("s/end", "")
+        heard = []
+        while not heard or heard[-1] != "s/end":
+            heard.append(str(subscriber.recv().key_expr))
+        assert heard == ["s/0", "s/1", "s/2", "s/3", "s/4", "s/end"]
+        until(lambda: len(values(client, "s/**")) == 6)

@@ -34,7 +34,8 @@ from zenlake.journal.ledger.heal import Healer, Patient
 from zenlake.journal.ledger.inbox import Inbox
 from zenlake.journal.options import Options, checked_name, distinct
 from zenlake.journal.reading.reader import Journal
-from zenlake.journal.schema import HEALED
+from zenlake.journal.schema import HEALED, HLC_BIAS
+from zenlake.journal.serving.acknowledge import Expected, Place
 from zenlake.journal.serving.remember import RememberedValues
 from zenlake.journal.serving.serve import Documents, JournalReplies
 from zenlake.journal.writing.writer import JournalWriter
@@ -67,6 +68,9 @@ CLOSE_SECONDS: Final = 5.0
 
 WITHDRAW_AFTER: Final = 1.0
 """How long the disk may take nothing before others are asked for the keys, in seconds."""
+
+ACK_TIME: Final = 5.0
+"""How long an acknowledged put waits to be heard, and again for the disk, in seconds."""
 
 SETTLE_TIME: Final = 1.0
 """How long a query about the past waits for the disk, in seconds."""
@@ -124,6 +128,8 @@ class Recorder:
         self._memory = RememberedValues(
             self.journal, LocalFiles(options.path), self._writer, self._entered, self._end
         )
+        #: Acknowledged puts that wait for their rows.
+        self._expected = Expected()
         self._news = threading.Event()
         self.rows = 0
         self.bytes = 0
@@ -165,6 +171,7 @@ class Recorder:
             Documents(self.watermark, self.report, self.stats),
             self._matching if options.answer else None,
             self._settle,
+            self._acknowledge,
             self._exprs,
             time=options.answer and options.answer_time,
             complete=options.complete,
@@ -279,6 +286,7 @@ class Recorder:
             self.rows += batch.num_rows
             self.bytes += _payload_bytes(batch)
             self._memory.enter(batch, partition, first)
+        self._expected.entered(batch, partition, first)
         if opened and self._healer is not None:
             self._healer.opened(opened)
 
@@ -396,6 +404,18 @@ class Recorder:
         self._take_all()
         with contextlib.suppress(ZError):
             self._writer.flush(SETTLE_TIME)
+
+    def _acknowledge(self, key: str, stamp: Timestamp, publish: Callable[[], None]) -> Place:
+        """Publish a put, and tell where its row lies when that is durable."""
+        hlc = (stamp.seconds << 32 | stamp.fraction) - HLC_BIAS
+        with self._expected.expect(key, hlc, stamp.id_bytes) as put:
+            publish()
+            self._take_all()
+            partition, offset = self._expected.wait(put, ACK_TIME)
+        self._writer.flush(ACK_TIME)
+        if self._writer.watermark.offsets[partition] <= offset:
+            raise LocalError(f"the journal '{self.name}' could not keep '{key}': is the disk full?")
+        return partition, offset
 
     # -------------------------------------------------------------------------------- telling
 

@@ -23,14 +23,14 @@ from zenlake.lake import latest
 from zenlake.lake.files import DataFile, read_noted, read_table, write_file
 from zenlake.lake.place import Place
 
-__all__ = ["DELETED", "Bucket", "Merge", "Newest", "Scratch", "Sorted", "tombstones"]
+__all__ = ["MEMORY", "Bucket", "Merge", "Newest", "Scratch", "Sorted", "memory_of"]
 
 MOST_ROWS: Final = 500_000
 MOST_BYTES: Final = 128 * 1024 * 1024
 """What a task holds in memory before it keeps only the newest."""
 
-DELETED: Final = b"zenlake.deleted"
-"""Where the footer of a bucket keeps its tombstones: no commit can part the two."""
+MEMORY: Final = b"zenlake.deleted"
+"""Where the footer of a bucket keeps its memory: no commit can part the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Newest:
         if self.merge is None:
             return Sorted(scratch=_write_scratch(place, parts))
         wild = parts.pop(-1, None)
-        # A deletion with wildcards must be remembered where no key is yet, too.
+        # An update with wildcards must be remembered where no key is yet, too.
         touched = set(parts) if wild is None else set(range(self.buckets))
         done = []
         for bucket in sorted(touched):
@@ -143,11 +143,11 @@ class Merge:
         return Sorted(tuple(done))
 
 
-def tombstones(place: Place, path: str) -> pa.Table | None:
-    """The deletions that the footer of a bucket remembers, in the columns of `latest.DEAD`."""
+def memory_of(place: Place, path: str) -> pa.Table | None:
+    """What the footer of a bucket remembers besides its rows, as `latest.memory` gave it."""
     _, notes = read_noted(place, path, [])
-    gone = notes.get(DELETED)
-    return None if gone is None else pa.ipc.open_stream(gone).read_all()
+    aside = notes.get(MEMORY)
+    return None if aside is None else pa.ipc.open_stream(aside).read_all()
 
 
 class _State:
@@ -176,7 +176,7 @@ def _write_scratch(place: Place, parts: Mapping[int, pa.Table]) -> Scratch:
     path = f"{folder}/state.arrow"
     with (
         place.filesystem.open_output_stream(place.path(path)) as out,
-        pa.ipc.new_file(out, latest.MERGED) as writer,
+        pa.ipc.new_file(out, latest.STATE) as writer,
     ):
         for part in parts.values():
             writer.write_batch(part.combine_chunks().to_batches()[0])
@@ -189,23 +189,21 @@ def _merge_bucket(
     states = list(states)
     if had is not None:
         before, notes = read_noted(place, had)
-        states.append(before.select(latest.MERGED.names))
-        gone = notes.get(DELETED)
-        if gone:
-            states.append(latest.as_state(pa.ipc.open_stream(gone).read_all()))
+        aside = notes.get(MEMORY)
+        memory = None if aside is None else pa.ipc.open_stream(aside).read_all()
+        states.append(latest.as_state(before.select(latest.MERGED.names), memory))
     state = latest.merged(states)
     since = int((time.time() - remember) * 1_000_000)
-    gone = latest.remembered(latest.dead(state), since)
-    kept = latest.live(state)
+    memory = latest.remembered(latest.memory(state), since)
     sink = io.BytesIO()
     with pa.ipc.new_stream(
-        sink, latest.DEAD, options=pa.ipc.IpcWriteOptions(compression="zstd")
+        sink, latest.MEMORY, options=pa.ipc.IpcWriteOptions(compression="zstd")
     ) as writer:
-        writer.write_table(gone)
+        writer.write_table(memory)
     return write_file(
         place,
-        kept.sort_by("key"),
+        latest.live(state).sort_by("key"),
         {"bucket": str(bucket)},
         uuid.uuid4().hex,
-        metadata={DELETED: sink.getvalue()} if gone.num_rows else None,
+        metadata={MEMORY: sink.getvalue()} if memory.num_rows else None,
     )

@@ -2,8 +2,9 @@
 
 The table is written seldom. How far it is stands in the note of its newest commit; everything in
 `samples` behind that is the tail, and a reader merges it in the way `lake/latest` does, in SQL:
-the newest row of each key, unless that is a deletion, or a deletion with wildcards came after it.
-Merging is a function of the set of rows, so a tail that is too long only costs time.
+the newest row of each key, unless that is a deletion, or a deletion with wildcards came after it;
+with the value of the newest put with wildcards that came after it, if there is one. Merging is a
+function of the set of rows, so a tail that is too long only costs time.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from zenlake.lake.delta import Table
 from zenlake.lake.files import DataFile
-from zenlake.lake.latest import DEAD
-from zenlake.lake.newest import tombstones
+from zenlake.lake.latest import BASE, MERGED
+from zenlake.lake.newest import memory_of
 from zenlake.lake.rows import LATEST
 
 if TYPE_CHECKING:
@@ -77,6 +81,8 @@ def fresh(
 
     `base` are the files of the table, `heard` those of the tail, as they are in `samples`.
     """
+    from pyspark.sql.functions import expr
+
     buckets = int(latest.described.split()[0])
     names = [name for name in LATEST.names if name != "bucket"]
     since = " ".join(
@@ -85,49 +91,106 @@ def fresh(
         for app, end in marks.items()
     )
     tail = heard.where(f"CASE {since} ELSE true END") if since else heard
-    rows = base.select(names).unionByName(tail.select(names))
-    dead = _dead(spark, latest)
-    if dead is not None:
-        rows = rows.unionByName(dead, allowMissingColumns=True)
+    rows = base.selectExpr(*names, "true AS shown").unionByName(
+        tail.selectExpr(*names, "false AS shown")
+    )
+    notes: dict[str, tuple[int, str]] = {}
+    if (aside := _memory(latest)) is not None:
+        is_base = pc.equal(aside["kind"], BASE)
+        for row in aside.filter(is_base).select(["key", "hlc", "stamp_id"]).to_pylist():
+            notes[row["key"]] = (row["hlc"], row["stamp_id"])
+        rest = aside.filter(pc.invert(is_base))
+        if rest.num_rows:
+            told = [(*(row[name] for name in names), False) for row in rest.to_pylist()]
+            rows = rows.unionByName(spark.createDataFrame(told, rows.schema))
     wild = "contains(key, '*')"
-    killers = rows.where(f"kind = 'delete' AND {wild}").selectExpr(
-        f"{PATTERN} AS pattern", "hlc AS killed", f"{MOMENT} AS killer"
-    )
-    newest = (
-        rows.where(f"NOT {wild}")
-        .selectExpr("*", f"{MOMENT} AS moment")
-        .selectExpr(
-            "*",
-            "row_number() OVER (PARTITION BY key ORDER BY hlc DESC, moment DESC, offset DESC) "
-            "AS place",
-        )
-        .where("place = 1 AND kind = 'put'")
-    )
-    from pyspark.sql.functions import expr
-
-    alive = newest.join(
-        killers,
+    updates = rows.where(wild).selectExpr("*", f"{MOMENT} AS moment", f"{PATTERN} AS pattern")
+    alive = _newest(spark, rows.where(f"NOT {wild}"), notes).join(
+        updates.where("kind = 'delete'").selectExpr("pattern", "hlc AS killed", "moment AS killer"),
         expr(
             "concat('/', key) RLIKE pattern "
-            "AND (hlc < killed OR (hlc = killed AND moment < killer))"
+            "AND (own_hlc < killed OR (own_hlc = killed AND own_moment < killer))"
         ),
         "left_anti",
     )
-    bucket = f"cast((crc32(cast(key AS binary)) DIV 256) % {buckets} AS int) AS bucket"
-    return alive.selectExpr(*names, bucket)
-
-
-def _dead(spark: SparkSession, latest: Table) -> DataFrame | None:
-    """What the files of the table remember of deletions."""
-    found = [tombstones(latest.place, file.path) for file in latest.files()]
-    rows = [
-        (row["key"], row["hlc"], row["stamp_id"], row["offset"], "delete")
-        for part in found
-        if part is not None
-        for row in part.select([n for n in DEAD.names if n != "received"]).to_pylist()
-    ]
-    if not rows:
-        return None
-    return spark.createDataFrame(
-        rows, "key string, hlc bigint, stamp_id string, offset bigint, kind string"
+    given = updates.where("kind = 'put'").selectExpr(
+        "pattern", "moment AS given_moment", *(f"{name} AS given_{name}" for name in names)
     )
+    newest = (
+        alive.join(
+            given,
+            expr(
+                "concat('/', key) RLIKE pattern "
+                "AND (hlc < given_hlc OR (hlc = given_hlc AND moment < given_moment))"
+            ),
+            "left",
+        )
+        .selectExpr(
+            "*",
+            "row_number() OVER (PARTITION BY key ORDER BY given_hlc DESC, given_moment DESC, "
+            "given_offset DESC) AS gift",
+        )
+        .where("gift = 1")
+    )
+    bucket = f"cast((crc32(cast(key AS binary)) DIV 256) % {buckets} AS int) AS bucket"
+    columns = [
+        name if name == "key" else f"if(given_hlc IS NULL, {name}, given_{name}) AS {name}"
+        for name in names
+    ]
+    return newest.selectExpr(*columns, bucket)
+
+
+def _newest(
+    spark: SparkSession, rows: DataFrame, notes: Mapping[str, tuple[int, str]]
+) -> DataFrame:
+    """The row of each key that has a value from updates of its own, and when it was itself put."""
+    from pyspark.sql.functions import broadcast
+
+    named = rows.selectExpr("*", f"{MOMENT} AS moment")
+    order = "hlc DESC, moment DESC, offset DESC"
+    if not notes:
+        return named.selectExpr(
+            "*",
+            "hlc AS own_hlc",
+            "moment AS own_moment",
+            f"row_number() OVER (PARTITION BY key ORDER BY {order}) AS place",
+        ).where("place = 1 AND kind = 'put'")
+    based = spark.createDataFrame(
+        [(key, hlc, id) for key, (hlc, id) in notes.items()],
+        "noted string, base_hlc bigint, stamp_id string",
+    ).selectExpr("noted", "base_hlc", f"{MOMENT} AS base_moment")
+    # What is in the table has its value from a put with wildcards; what was heard is its own.
+    own = named.join(broadcast(based), named["key"] == based["noted"], "left").selectExpr(
+        *named.columns,
+        "if(noted IS NOT NULL AND shown, base_hlc, hlc) AS own_hlc",
+        "if(noted IS NOT NULL AND shown, base_moment, moment) AS own_moment",
+    )
+    by_own = "PARTITION BY key ORDER BY own_hlc DESC, own_moment DESC, offset DESC"
+    return own.selectExpr(
+        *named.columns,
+        f"first_value(own_hlc) OVER ({by_own}) AS own_hlc",
+        f"first_value(own_moment) OVER ({by_own}) AS own_moment",
+        f"first_value(kind) OVER ({by_own}) AS own_kind",
+        f"row_number() OVER (PARTITION BY key ORDER BY {order}) AS place",
+    ).where("place = 1 AND kind = 'put' AND own_kind = 'put'")
+
+
+def _memory(latest: Table) -> pa.Table | None:
+    """What the files of the table remember besides their rows."""
+    found = [memory_of(latest.place, file.path) for file in latest.files()]
+    parts = []
+    for part in found:
+        if part is not None:
+            kinds = (
+                part
+                if "kind" in part.column_names
+                else part.append_column("kind", pa.array(["delete"] * part.num_rows, pa.string()))
+            )
+            parts.append(kinds)
+    if not parts:
+        return None
+    whole = pa.concat_tables(parts, promote_options="default")
+    for field in MERGED:
+        if field.name not in whole.column_names:
+            whole = whole.append_column(field.name, pa.nulls(whole.num_rows, field.type))
+    return whole

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from zenlake.clock import Timestamp
 from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
+from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
 from zenlake.keys import ResolvedRange, includes, is_wild
 from zenlake.storage import Entry
 from zenlake.values import Encoding
@@ -51,6 +52,9 @@ class Answers:
         past = HISTORY if storage.settings.history == "all" else NEWEST
         self._claims = session._runtime.claims
         self._claim = self._claims.claim(storage.key_expr, HISTORY, past)
+        # One that is read only comes after all others: it can only say no.
+        rank = LAST if storage.read_only else VOLATILE if storage.volatile else DURABLE
+        self._duty = AckDuty(session, storage.key_expr, rank, complete=storage.settings.complete)
         self._queryable = session.declare_queryable(
             storage.key_expr, self._asked, complete=storage.settings.complete
         )
@@ -58,6 +62,7 @@ class Answers:
     def close(self) -> None:
         """Answer no more."""
         self._claims.release(self._claim)
+        self._duty.close()
         if not self._session.is_closed():
             self._queryable.undeclare()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -66,7 +71,8 @@ class Answers:
         self._storage.counts.queries += 1
         try:
             if query.parameters.flag(ACK_PUT):
-                self._later(query, self._acknowledge)
+                if self._duty.is_here(str(query.key_expr)):
+                    self._later(query, self._acknowledge)
             elif self._storage.in_memory:
                 self._answer(query)
             else:

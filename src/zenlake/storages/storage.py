@@ -165,6 +165,11 @@ class Storage:
         """Whether all values lie in memory, so that answers wait for nothing."""
         return self._volume is None
 
+    @property
+    def volatile(self) -> bool:
+        """Whether it forgets with its process."""
+        return self._volume is None or self._volume.CAPABILITY.persistence == "volatile"
+
     def __len__(self) -> int:
         """How many keys have a value."""
         with self._lock:

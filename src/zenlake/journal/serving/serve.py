@@ -32,6 +32,8 @@ import pyarrow as pa
 from zenlake.clock.zid import ZenohId
 from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
+from zenlake.ext import ack_duty
+from zenlake.ext.ack_duty import AckDuty
 from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
 from zenlake.journal.schema import DELETE
 from zenlake.journal.serving.latest import COLUMNS
@@ -51,8 +53,10 @@ if TYPE_CHECKING:
     from zenlake.api.queryable import Queryable
     from zenlake.api.session import Session
     from zenlake.api.subscribe import Subscriber
+    from zenlake.clock import Timestamp
     from zenlake.journal.disk.watermark import Watermark
     from zenlake.journal.reading.reader import Journal
+    from zenlake.journal.serving.acknowledge import Place
     from zenlake.journal.serving.latest import LatestValue
     from zenlake.node.sample import Sample
 
@@ -98,6 +102,7 @@ class JournalReplies:
         documents: Documents,
         matching: Matching | None,
         settle: Callable[[], None],
+        acknowledge: Callable[[str, Timestamp, Callable[[], None]], Place],
         exprs: list[str],
         *,
         time: bool,
@@ -105,13 +110,15 @@ class JournalReplies:
     ) -> None:
         """`matching` gives latest values; without it keys are not answered.
 
-        `settle` makes durable what was heard before a query about the past.
+        `settle` makes durable what was heard before a query about the past. `acknowledge`
+        publishes a put, and tells where its row lies when that is durable.
         """
         self._session = session
         self._journal = journal
         self._documents = documents
         self._matching = matching
         self._settle = settle
+        self._acknowledged = acknowledge
         self._time = time
         self._root = root_of(journal.name)
         self._exprs = exprs
@@ -136,6 +143,7 @@ class JournalReplies:
                 session.declare_queryable(f"{root}/*", lambda query: self._shown(query, root))
             )
         self._complete = complete
+        self._duties: list[AckDuty] = []
         self.answer_keys()
         self._watermark = session.declare_publisher(f"{self._root}/watermark", encoding=JSON)
 
@@ -149,6 +157,10 @@ class JournalReplies:
         # Without replies there is nothing to claim.
         if self._matching is None or self._keys or self._closed:
             return
+        self._duties = [
+            AckDuty(self._session, expr, ack_duty.JOURNAL, complete=self._complete)
+            for expr in self._exprs
+        ]
         self._keys = [
             self._session.declare_queryable(
                 expr,
@@ -163,7 +175,9 @@ class JournalReplies:
         """Reply for no keys: others are asked. The journal still tells of itself."""
         keys, self._keys = self._keys, []
         self._claim()
-        if not self._session.is_closed():
+        if keys and not self._session.is_closed():
+            for duty in self._duties:
+                duty.close()
             for queryable in keys:
                 queryable.undeclare()
 
@@ -272,6 +286,10 @@ class JournalReplies:
         """Somebody wants to know about a key that is recorded."""
         try:
             parameters = query.parameters
+            if parameters.flag("_ack_put"):
+                if self._duties[number].is_here(str(query.key_expr)):
+                    self._later(query, self._acknowledge)
+                return
             if self._lake and parameters.asks_lake():
                 return
             if parameters.time_range() is None:
@@ -348,6 +366,27 @@ class JournalReplies:
                 attachment=value.attachment,
                 timestamp=timestamp_of(hlc, id),
             )
+
+    def _acknowledge(self, query: Query) -> None:
+        """Put the payload of a query under its key, and reply when the journal has it."""
+        key, payload = str(query.key_expr), query.payload
+        if is_wild(key):
+            raise SelectorError(f"'{key}' has wildcards: an acknowledged put is for one key")
+        stamp = self._session.new_timestamp()
+
+        def publish() -> None:
+            self._session.put(
+                key,
+                b"" if payload is None else payload,
+                encoding=query.encoding,
+                attachment=query.attachment,
+                timestamp=stamp,
+            )
+
+        partition, offset = self._acknowledged(key, stamp, publish)
+        told = {"journal": self._journal.name, "partition": partition, "offset": offset}
+        told["timestamp"] = str(stamp)
+        query.reply(key, json.dumps(told), encoding=JSON, timestamp=stamp)
 
     def _past(self, query: Query, number: int) -> None:
         """All samples in a range of time, in the order of their offsets."""
