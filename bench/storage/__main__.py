@@ -43,6 +43,7 @@ class Router:
         self.started: float = hello["started"]
 
     def ask(self, line: str) -> Any:
+        """What it answers to a line."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
@@ -53,6 +54,7 @@ class Router:
         return json.loads(self._process.stdout.readline())
 
     def end(self) -> None:
+        """Let it end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(120)
@@ -118,46 +120,54 @@ def alternating(a: Callable[[], float], b: Callable[[], float]) -> tuple[float, 
 
 
 def speed() -> dict[str, float]:
-    found = {}
-    with tempfile.TemporaryDirectory() as folder, router(Path(folder), MEMORY) as made:
-        with client(made.where) as session:
-            puts(made, session, "stored", 5000)
-            stored, plain = alternating(
-                lambda: puts(made, session, "stored", 20_000),
-                lambda: puts(made, session, "plain", 20_000),
-            )
-            found.update(
-                [
-                    ratio(
-                        "puts into a memory storage / a plain subscriber",
-                        stored / plain,
-                        ">= 0.8",
-                        f"{stored:,.0f}/s, {plain:,.0f}/s",
-                    )
-                ]
-            )
-            session.put("stored/k", PAYLOAD)
-            gets(session, "stored/k", 50, 1)
-            a, b = alternating(
-                lambda: gets(session, "stored/k", 300, 1), lambda: gets(session, "one/k", 300, 1)
-            )
-            more = f"{a * 1e6:.0f} µs, {b * 1e6:.0f} µs"
-            found.update([ratio("get of one key / a plain queryable", a / b, "<= 1.3", more)])
-            made.ask("fill memory stored/many 10000")
-            a, b = alternating(
-                lambda: gets(session, "stored/many/**", 2, 10_000),
-                lambda: gets(session, "many/**", 2, 10_000),
-            )
-            more = f"{10_000 / a:,.0f}/s, {10_000 / b:,.0f}/s"
-            found.update(
-                [ratio("replies of a get of 10 000 keys / a plain queryable", b / a, ">= 0.7", more)]
-            )
+    found: dict[str, float] = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        router(Path(folder), MEMORY) as made,
+        client(made.where) as session,
+    ):
+        puts(made, session, "stored", 5000)
+        stored, plain = alternating(
+            lambda: puts(made, session, "stored", 20_000),
+            lambda: puts(made, session, "plain", 20_000),
+        )
+        found.update(
+            [
+                ratio(
+                    "puts into a memory storage / a plain subscriber",
+                    stored / plain,
+                    ">= 0.8",
+                    f"{stored:,.0f}/s, {plain:,.0f}/s",
+                )
+            ]
+        )
+        session.put("stored/k", PAYLOAD)
+        while not list(session.get("stored/k")):
+            pass
+        gets(session, "stored/k", 50, 1)
+        a, b = alternating(
+            lambda: gets(session, "stored/k", 300, 1), lambda: gets(session, "one/k", 300, 1)
+        )
+        more = f"{a * 1e6:.0f} µs, {b * 1e6:.0f} µs"
+        found.update([ratio("get of one key / a plain queryable", a / b, "<= 1.3", more)])
+        made.ask("fill memory stored/many 10000")
+        a, b = alternating(
+            lambda: gets(session, "stored/many/**", 2, 10_000),
+            lambda: gets(session, "many/**", 2, 10_000),
+        )
+        more = f"{10_000 / a:,.0f}/s, {10_000 / b:,.0f}/s"
+        found.update(
+            [ratio("replies of a get of 10 000 keys / a plain queryable", b / a, ">= 0.7", more)]
+        )
     found.update([sqlite_beside_raw()])
     return found
 
 
 def sqlite_beside_raw(count: int = 50_000) -> tuple[str, float]:
-    rows = [(f"stored/{n % 1000}/{n}/c", n, b"\x01", n, b"\x01", 0, 0, None, None, PAYLOAD) for n in range(count)]
+    rows = [
+        (f"stored/{n % 1000}/{n}/c", n, b"\x01", n, b"\x01", 0, 0, None, None, PAYLOAD)
+        for n in range(count)
+    ]
 
     def raw() -> float:
         with tempfile.TemporaryDirectory() as folder:
@@ -201,33 +211,32 @@ def million(keys: int = 1_000_000) -> dict[str, float]:
         for kind in ("memory", "sqlite"):
             volume: Any = kind if kind == "memory" else {"id": kind, "dir": folder, "fsync": False}
             storages = {kind: {"key_expr": "stored/**", "volume": volume}}
-            with router(Path(folder), storages) as made:
-                with client(made.where) as session:
-                    empty = made.ask("memory")["rss"]
-                    made.ask(f"fill {kind} stored 1000")
-                    gets(session, "stored/1/1/c", 50, 1)
-                    few = gets(session, "stored/1/1/c", 300, 1)
-                    took = made.ask(f"fill {kind} stored {keys}")
-                    full = made.ask("memory")["rss"]
-                    many = gets(session, "stored/1/1/c", 300, 1)
-                    found |= dict(
-                        [
-                            ratio(
-                                f"{kind}: get of one of 10⁶ keys / of 10³",
-                                many / few,
-                                "~ 1",
-                                f"{few * 1e6:.0f} µs, {many * 1e6:.0f} µs",
-                            )
-                        ]
-                    )
-                    each = (full - empty) / keys
-                    print(f"{kind}: {took:.1f} s for {keys:,} keys, {each:.0f} bytes a key")
-                    found[f"{kind} bytes a key"] = each
-                    some = keys // 1000
-                    begin = time.perf_counter()
-                    gets(session, "stored/7/*/c", 1, some)
-                    print(f"{kind}: a/*/c, {some} keys: {time.perf_counter() - begin:.3f} s")
-                    found |= everything(made, session, kind, keys)
+            with router(Path(folder), storages) as made, client(made.where) as session:
+                empty = made.ask("memory")["rss"]
+                made.ask(f"fill {kind} stored 1000")
+                gets(session, "stored/1/1/c", 50, 1)
+                few = gets(session, "stored/1/1/c", 300, 1)
+                took = made.ask(f"fill {kind} stored {keys}")
+                full = made.ask("memory")["rss"]
+                many = gets(session, "stored/1/1/c", 300, 1)
+                found |= dict(
+                    [
+                        ratio(
+                            f"{kind}: get of one of 10⁶ keys / of 10³",
+                            many / few,
+                            "~ 1",
+                            f"{few * 1e6:.0f} µs, {many * 1e6:.0f} µs",
+                        )
+                    ]
+                )
+                each = (full - empty) / keys
+                print(f"{kind}: {took:.1f} s for {keys:,} keys, {each:.0f} bytes a key")
+                found[f"{kind} bytes a key"] = each
+                some = keys // 1000
+                begin = time.perf_counter()
+                gets(session, "stored/7/*/c", 1, some)
+                print(f"{kind}: a/*/c, {some} keys: {time.perf_counter() - begin:.3f} s")
+                found |= everything(made, session, kind, keys)
             if kind == "sqlite":
                 with router(Path(folder), storages) as made:
                     print(f"sqlite: start with {keys:,} keys: {made.started:.1f} s")
@@ -264,8 +273,15 @@ def everything(made: Router, session: zenlake.Session, kind: str, keys: int) -> 
     reader.kill()
     reader.wait()
     more = f"{alone * 1e6:.0f} µs, {beside * 1e6:.0f} µs, {held:.0f} MB held for it"
-    name, value = ratio(f"{kind}: get beside a reader that stopped / alone", beside / alone, "~ 1", more)
-    return {name: value, f"{kind} ** seconds": took, f"{kind} ** MB": grown, f"{kind} held MB": held}
+    name, value = ratio(
+        f"{kind}: get beside a reader that stopped / alone", beside / alone, "~ 1", more
+    )
+    return {
+        name: value,
+        f"{kind} ** seconds": took,
+        f"{kind} ** MB": grown,
+        f"{kind} held MB": held,
+    }
 
 
 STOPPED = """
@@ -285,7 +301,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def volumes(count: int = 20_000) -> dict[str, float]:
-    """Rows a second into each volume that this machine has, and milliseconds for one that is read."""
+    """Values a second into each volume of this machine, and the time to read one."""
     from tests.volumes.opened import OPTIONS, opened
     from zenlake.storage import Batch, Entry, Value
 

@@ -50,9 +50,7 @@ def main() -> None:
         config.insert_json5("scouting/multicast/enabled", "false")
         config.insert_json5("listen/endpoints", '["tcp/127.0.0.1:0"]')
         config.insert_json5("adminspace/enabled", "true")
-        config.insert_json5(
-            "plugins", json.dumps({"storage_manager": {"storages": configured}})
-        )
+        config.insert_json5("plugins", json.dumps({"storage_manager": {"storages": configured}}))
     begin = time.perf_counter()
     session = zenlake.open(config)
     started = time.perf_counter() - begin

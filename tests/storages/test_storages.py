@@ -336,7 +336,7 @@ def test_an_acknowledged_put_is_published_once_where_two_routers_store_its_key(
             assert reply.ok is not None
             assert json.loads(reply.ok.payload.to_bytes())["storage"] == "s"
         client.put("s/end", "")
-        heard = []
+        heard: list[str] = []
         while not heard or heard[-1] != "s/end":
             heard.append(str(subscriber.recv().key_expr))
         assert heard == ["s/0", "s/1", "s/2", "s/3", "s/4", "s/end"]

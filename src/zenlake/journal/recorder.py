@@ -171,8 +171,8 @@ class Recorder:
             Documents(self.watermark, self.report, self.stats),
             self._matching if options.answer else None,
             self._settle,
-            self._acknowledge,
             self._exprs,
+            acknowledge=self._acknowledge,
             time=options.answer and options.answer_time,
             complete=options.complete,
         )

@@ -1,7 +1,7 @@
 """The answers of a storage: values, history, and acknowledged puts.
 
-Values that lie in memory are answered at once; whatever may wait for a volume is answered by a
-few threads of its own.
+The value of one key that lies in memory is answered at once; whatever may wait for a volume, or
+for a reader of many values that is slow, is answered by a few threads of its own.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Answers:
             if query.parameters.flag(ACK_PUT):
                 if self._duty.is_here(str(query.key_expr)):
                     self._later(query, self._acknowledge)
-            elif self._storage.in_memory:
+            elif self._storage.in_memory and not is_wild(str(query.key_expr)):
                 self._answer(query)
             else:
                 self._later(query, self._answer)

@@ -22,6 +22,7 @@ from zenlake.clock import NTP64
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
+from zenlake.storage.intake import enter
 from zenlake.storages.answers import Answers
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
@@ -178,7 +179,18 @@ class Storage:
     # -------------------------------------------------------------------------------- samples
 
     def _heard(self, sample: Sample) -> None:
-        self.update(sample)
+        if sample.timestamp is None or self._replicating is not None or self._prefix is not None:
+            self.update(sample)
+            return
+        # What nearly every sample is; the lock itself is much cheaper than its condition.
+        with self._lock:
+            if sample.kind is SampleKind.PUT:
+                self.counts.puts += 1
+            else:
+                self.counts.deletes += 1
+            enter(self._contents, sample)
+            if self._idle or self._acknowledging:
+                self._tell()
 
     def update(self, sample: Sample) -> int:
         """Store a sample; gives the number of the update, or 0 if it was not stored."""
@@ -216,10 +228,12 @@ class Storage:
 
     def _tell(self) -> None:
         """Wake the writer if it sleeps, and acknowledged puts; the lock is held."""
-        if self._idle or self._acknowledging:
-            if self._idle:
+        # What lies in memory has nothing to write.
+        sleeping = self._idle and self._contents.dirty > 0
+        if sleeping or self._acknowledging:
+            if sleeping:
                 self._marks.append((self._contents.number - 1, time.monotonic()))
-            self._idle = False
+                self._idle = False
             self._changed.notify_all()
 
     def _lag(self) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.storage.oracle import Said, answers
 from zenlake.node.queries.gets import LATEST, MONOTONIC, NONE, Get, newer
 from zenlake.testing.recorders import ReplyRecorder
 from zenlake.wire.codec_zenoh import Del, Err, Put, Reply, Timestamp
@@ -125,3 +128,32 @@ def test_latest_gives_one_answer_a_key_and_no_newer_one_was_left_out(
         for other, time, _ in said:
             assert other != key or not newer(at(time), body.timestamp)
     assert len(answers.all) + get.superseded == len(said)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["k/a", "k/b"]), st.integers(1, 6), st.sampled_from([b"\x01", b"\x02"])
+        ),
+        min_size=1,
+        unique_by=lambda said: said[1:],
+    ),
+    st.randoms(),
+)
+def test_consolidation_agrees_with_what_storages_call_the_newest(
+    moments: list[tuple[str, int, bytes]], random: Random
+) -> None:
+    said = [Said(key, time, id, f"{time}{id.hex()}") for key, time, id in moments]
+    truth = {key: value.encode() for key, (_, _, value) in answers(said).items()}
+    random.shuffle(said)
+    for consolidation in (LATEST, MONOTONIC):
+        given = ReplyRecorder()
+        get = Get("k/**", consolidation, False, given, 0x0D, 10.0)
+        for one in said:
+            assert one.value is not None
+            stamp = Timestamp(seconds=one.time, fraction=0, id=one.id)
+            body = Put(payload=one.value.encode(), timestamp=stamp)
+            get.reply(one.key, Reply(body=body), None)
+        get.final()
+        get.final()
+        assert dict(given.values()) == truth, "the last one given of each key"

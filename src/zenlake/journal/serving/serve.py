@@ -102,9 +102,9 @@ class JournalReplies:
         documents: Documents,
         matching: Matching | None,
         settle: Callable[[], None],
-        acknowledge: Callable[[str, Timestamp, Callable[[], None]], Place],
         exprs: list[str],
         *,
+        acknowledge: Callable[[str, Timestamp, Callable[[], None]], Place] | None = None,
         time: bool,
         complete: bool,
     ) -> None:
@@ -383,6 +383,7 @@ class JournalReplies:
                 timestamp=stamp,
             )
 
+        assert self._acknowledged is not None
         partition, offset = self._acknowledged(key, stamp, publish)
         told = {"journal": self._journal.name, "partition": partition, "offset": offset}
         told["timestamp"] = str(stamp)
