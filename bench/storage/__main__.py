@@ -141,6 +141,13 @@ def speed() -> dict[str, float]:
                 )
             ]
         )
+        stored, plain = alternating(
+            lambda: puts(made, session, "stored", 20_000),
+            lambda: puts(made, session, "kept", 20_000),
+        )
+        name = "puts into a memory storage / a subscriber with a dict"
+        more = f"{stored:,.0f}/s, {plain:,.0f}/s"
+        found.update([ratio(name, stored / plain, "", more)])
         session.put("stored/k", PAYLOAD)
         while not list(session.get("stored/k")):
             pass

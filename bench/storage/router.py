@@ -54,12 +54,20 @@ def main() -> None:
     begin = time.perf_counter()
     session = zenlake.open(config)
     started = time.perf_counter() - begin
-    counts = {"plain": 0}
+    counts = {"plain": 0, "kept": 0}
+
+    kept: dict[str, bytes] = {}
 
     def heard(sample: Sample) -> None:
         counts["plain"] += 1
 
+    def keep(sample: Sample) -> None:
+        """What a program would write that keeps the last value of each key, and nothing else."""
+        kept[str(sample.key_expr)] = sample.payload.to_bytes()
+        counts["kept"] += 1
+
     subscriber = session.declare_subscriber("plain/**", heard)
+    keeper = session.declare_subscriber("kept/**", keep)
     many = [(f"many/{n}", PAYLOAD) for n in range(10_000)]
     stamp: Timestamp = session.new_timestamp()
 
@@ -81,14 +89,14 @@ def main() -> None:
         answer: object = None
         if word == "counts":
             found = stored(session, "memory").counts.puts if "memory" in configured else 0
-            answer = {"plain": counts["plain"], "stored": found}
+            answer = {**counts, "stored": found}
         elif word == "fill":
             answer = fill(stored(session, rest[0]), rest[1], int(rest[2]))
         elif word == "memory":
             process = psutil.Process()
             answer = {"rss": process.memory_info().rss, "keys": 0}
         print(json.dumps(answer), flush=True)
-    for entity in (subscriber, *queryables):
+    for entity in (subscriber, keeper, *queryables):
         entity.undeclare()
     session.close()
 

@@ -6,22 +6,27 @@ from zenlake.node.sample import Sample
 from zenlake.storage.contents import Contents
 from zenlake.storage.value import Value
 
-__all__ = ["enter"]
+__all__ = ["enter", "is_stamped"]
 
 
-def enter(contents: Contents, sample: Sample) -> int:
-    """Let contents hear of a sample that has a timestamp; gives the number of the update, or 0."""
-    timestamp = sample.timestamp
-    if timestamp is None:
-        raise ValueError(f"{sample!r} has no timestamp; give it one")
-    key = str(sample.key_expr)
-    time = timestamp.seconds << 32 | timestamp.fraction
+def is_stamped(sample: Sample) -> bool:
+    """Whether a sample has a timestamp."""
+    return len(sample._stamp_id) > 0
+
+
+def enter(contents: Contents, sample: Sample) -> bool:
+    """Let contents hear of a sample that has a timestamp; tells whether it is a put."""
+    # Its parts as they were read: nothing is made that is thrown away again.
+    key = str(sample._key_expr)
+    time = sample._seconds << 32 | sample._fraction
     if not sample._put:
-        return contents.delete(key, time, timestamp.id_bytes)
+        contents.delete(key, time, sample._stamp_id)
+        return False
     attachment = None
     if sample._push is not None:
         attached = sample.attachment
         if attached is not None:
             attachment = attached.to_bytes()
     value = Value(sample.content(), sample._encoding, sample._schema, attachment)
-    return contents.put(key, time, timestamp.id_bytes, value)
+    contents.put(key, time, sample._stamp_id, value)
+    return True

@@ -22,7 +22,7 @@ from zenlake.clock import NTP64
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
-from zenlake.storage.intake import enter
+from zenlake.storage.intake import enter, is_stamped
 from zenlake.storages.answers import Answers
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
@@ -109,6 +109,8 @@ class Storage:
         self._replicating: Replicating | None = None
         if settings.replication is not None:
             self._replicating = _replicating(session, name, settings, self._contents, self._changed)
+        #: Whether samples concern nothing but the contents.
+        self._plain = self._replicating is None and self._prefix is None
         # At once: what became too old while it was closed must not be answered.
         self._next_collection = time.monotonic()
         self._writer = threading.Thread(
@@ -179,18 +181,17 @@ class Storage:
     # -------------------------------------------------------------------------------- samples
 
     def _heard(self, sample: Sample) -> None:
-        if sample.timestamp is None or self._replicating is not None or self._prefix is not None:
+        if self._plain and is_stamped(sample):
+            # What nearly every sample is; the lock itself is much cheaper than its condition.
+            with self._lock:
+                if enter(self._contents, sample):
+                    self.counts.puts += 1
+                else:
+                    self.counts.deletes += 1
+                if self._acknowledging or (self._idle and self._volume is not None):
+                    self._tell()
+        else:
             self.update(sample)
-            return
-        # What nearly every sample is; the lock itself is much cheaper than its condition.
-        with self._lock:
-            if sample.kind is SampleKind.PUT:
-                self.counts.puts += 1
-            else:
-                self.counts.deletes += 1
-            enter(self._contents, sample)
-            if self._idle or self._acknowledging:
-                self._tell()
 
     def update(self, sample: Sample) -> int:
         """Store a sample; gives the number of the update, or 0 if it was not stored."""

@@ -173,7 +173,7 @@ class SqliteFile:
             " encoding = excluded.encoding, schema = excluded.schema,"
             " attachment = excluded.attachment, payload = CASE excluded.deleted WHEN 1 THEN NULL"
             " ELSE coalesce(excluded.payload, payload) END",
-            (_row(entry, payloads) for entry in batch.entries),
+            _rows(batch.entries, payloads),
         )
         connection.executemany(
             "DELETE FROM entries WHERE key = ?", ((key,) for key in batch.removed)
@@ -284,17 +284,17 @@ def _told(error: sqlite3.DatabaseError, path: Path) -> VolumeError:
 # ----------------------------------------------------------------------------------- as rows
 
 
-def _row(entry: Entry, payloads: bool) -> _Row:
-    value = entry.value
-    return (
-        entry.key,
-        entry.time - _SHIFT,
-        entry.id,
-        entry.base_time - _SHIFT,
-        entry.base_id,
-        int(value is None),
-        *_columns(value, payloads),
-    )
+def _rows(entries: Iterable[Entry], payloads: bool) -> Iterator[_Row]:
+    # Written out, because every value that is stored comes this way.
+    for key, time, id, base_time, base_id, value in entries:
+        at, base = time - _SHIFT, base_time - _SHIFT
+        if value is None:
+            yield (key, at, id, base, base_id, 1, 0, None, None, None)
+        else:
+            payload = value.payload if payloads else None
+            schema = value.schema or None
+            encoding, attachment = value.encoding_id, value.attachment
+            yield (key, at, id, base, base_id, 0, encoding, schema, attachment, payload)
 
 
 def _sample_row(entry: Entry) -> _Row:
