@@ -24,8 +24,8 @@ from zenlake.journal.ingest.rows import hlc_nanos
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.lake.delta import Table
-from zenlake.lake.latest import MERGED, as_state, live, merged
-from zenlake.lake.newest import tombstones
+from zenlake.lake.latest import BASE, MERGED, as_state, live, merged
+from zenlake.lake.newest import memory_of
 from zenlake.lake.place import Place
 from zenlake.lake.rows import sample_rows
 from zenlake.lake.tail import marks_of, tail_of
@@ -214,17 +214,25 @@ class History:
     def _from_latest(
         self, looked: Looked, place: Place, paths: list[str], marks: dict[str, int], expr: str
     ) -> Iterator[pa.Table]:
-        base = _scan(place, paths, _where(expr, None))
-        yield from (_chosen(pa.Table.from_batches([one]), expr, None) for one in base)
+        notes: list[pa.Table] = []
         for path in paths:
             with self._lock:
                 if path not in self._dead:
                     if len(self._dead) > 4096:
                         self._dead.clear()
-                    self._dead[path] = tombstones(place, path)
-                dead = self._dead[path]
-            if dead is not None:
-                yield as_state(dead)
+                    self._dead[path] = memory_of(place, path)
+                aside = self._dead[path]
+            if aside is None:
+                continue
+            if "kind" in aside.column_names:
+                is_base = pc.equal(aside["kind"], BASE)
+                notes.append(aside.filter(is_base))
+                aside = aside.filter(pc.invert(is_base))
+            yield as_state(MERGED.empty_table(), aside)
+        # When keys were themselves put whose values came from a put with wildcards.
+        bases = pa.concat_tables(notes) if notes else None
+        for batch in _scan(place, paths, _where(expr, None)):
+            yield as_state(_chosen(pa.Table.from_batches([batch]), expr, None), bases)
         since = tail_of(looked.files, marks)
         if since:
             yield from (
@@ -256,7 +264,7 @@ class History:
         held: list[pa.Table] = []
         count = 0
         for part in parts:
-            held.append(part.select(COLUMNS.names).cast(COLUMNS))
+            held.append(part)
             count += part.num_rows
             if count > _HELD:
                 held, count = [merged(held)], 0
