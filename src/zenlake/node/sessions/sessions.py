@@ -391,7 +391,8 @@ class Sessions(SessionOwner):
             if reason == LOGIN:
                 acceptor = None if unicast is None else unicast.acceptor
                 user = "" if acceptor is None else acceptor.auth.tried
-                node.brake.failed(host_of(neighbour.dst), user, now)
+                if user:  # a guess; who shows nothing at all guesses nothing
+                    node.brake.failed(host_of(neighbour.dst), user, now)
             node.rejections.add(reason, neighbour.dst, f"no session: {error}", now, user)
 
     # ------------------------------------------------------------------------- other nodes, groups
