@@ -21,6 +21,7 @@ from tests.links.watching import PATIENCE, Visitors, Watched, connected
 from zenlake.errors import LinkError, LocatorError
 from zenlake.links import check
 from zenlake.links.link import MAX_BATCH
+from zenlake.links.ws import IDLE_FRAMES
 from zenlake.values.locator import EndPoint
 
 
@@ -217,3 +218,31 @@ def test_without_its_package_it_is_refused_with_advice(monkeypatch: pytest.Monke
     for protocol, extra in (("ws", "ws"), ("wss", "ws"), ("quic", "quic")):
         with pytest.raises(LocatorError, match=rf"pip install 'zenlake\[{extra}\]'"):
             check(EndPoint.parse(f"{protocol}/a:1"), "connect")
+
+
+@pytest.mark.parametrize("idle", [Ping(), Pong(), BytesMessage(b"", message_finished=False)])
+def test_frames_that_carry_nothing_end_the_link(run: Run, idle: Event) -> None:
+    async def scene() -> None:
+        visitors, stranger, link = await met()
+        for _ in range(IDLE_FRAMES + 1):
+            stranger.say(idle)
+        await link.until(lambda: bool(link.lost))
+        assert "frames without a batch" in str(link.lost[0])
+        stranger.writer.close()
+        visitors.close()
+
+    run(scene())
+
+
+def test_a_batch_now_and_then_allows_for_any_number_of_pings(run: Run) -> None:
+    async def scene() -> None:
+        visitors, stranger, link = await met()
+        for turn in range(3):
+            for _ in range(IDLE_FRAMES):
+                stranger.say(Ping())
+            stranger.say(BytesMessage(b"batch %d" % turn))
+        await link.until(lambda: link.datagrams == [b"batch 0", b"batch 1", b"batch 2"])
+        stranger.writer.close()
+        visitors.close()
+
+    run(scene())

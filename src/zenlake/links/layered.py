@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import threading
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -24,6 +25,11 @@ __all__ = ["LayeredLink", "LayeredListener", "opened_in_time"]
 
 MAX_KNOCKING: Final = 128
 """How many connections to one place may be in the middle of their agreement."""
+KNOCKING_OF_ONE: Final = 32
+"""How many of them may come from one address."""
+
+MAX_REST: Final = 1 << 18
+"""How many bytes of its own protocol a layer keeps for a side that does not read."""
 
 AnyLayer = TypeVar("AnyLayer", bound="LayeredLink")
 
@@ -146,6 +152,8 @@ class LayeredLink(UnicastLink):
     def _write(self, data: bytes) -> None:
         """Hand bytes to the inner link, and keep what it does not take; the lock is held."""
         if self._rest:
+            if len(self._rest) > MAX_REST:
+                raise LinkError(f"{self.dst}: the other side takes nothing, and asks for more")
             self._rest += data
             return
         taken = self._inner.send(data)
@@ -248,24 +256,44 @@ class LayeredListener(LinkListener):
         self._on_link = on_link
         self._wrap = wrap
         self._refused = refused
-        self._knocking: set[asyncio.Task[None]] = set()
+        #: Those in the middle of their agreement, the oldest first, and where each comes from.
+        self._knocking: dict[asyncio.Task[None], str] = {}
+        #: How many were given up for others that came later.
+        self.displaced = 0
         self._closed = False
 
     def accepted(self, link: UnicastLink) -> None:
         """A neighbour connected to the inner listener."""
-        if self._closed or len(self._knocking) >= MAX_KNOCKING:
+        if self._closed:
             link.close()
             return
+        host = host_of(link.dst)
+        self._make_room(host)
         task = self._loop.create_task(self._let_in(link))
-        self._knocking.add(task)
-        task.add_done_callback(self._knocking.discard)
+        self._knocking[task] = host
+        task.add_done_callback(lambda done: self._knocking.pop(done, None))
+
+    def _make_room(self, host: str) -> None:
+        """Give up the oldest of one address for a newcomer, where that address has its share.
+
+        Whoever stalls is displaced by those who come after; whoever agrees in a moment is not.
+        """
+        crowd = host
+        if list(self._knocking.values()).count(host) < KNOCKING_OF_ONE:
+            if len(self._knocking) < MAX_KNOCKING:
+                return
+            crowd = Counter(self._knocking.values()).most_common(1)[0][0]
+        oldest = next(task for task, whose in self._knocking.items() if whose == crowd)
+        self.displaced += 1
+        del self._knocking[oldest]
+        oldest.cancel()
 
     def close(self) -> None:
         """Accept no more links, and close those that have not agreed yet."""
         self._closed = True
         if self.inner is not None:
             self.inner.close()
-        for task in self._knocking:
+        for task in list(self._knocking):
             task.cancel()
 
     async def _let_in(self, inner: UnicastLink) -> None:
@@ -282,6 +310,13 @@ class LayeredListener(LinkListener):
             link.close()
             return
         self._on_link(link)
+
+
+def host_of(locator: str) -> str:
+    """The host in a locator: each connection of one host has a port of its own."""
+    address = locator.partition("/")[2]
+    head, colon, port = address.rpartition(":")
+    return head if colon and port.isdigit() else address
 
 
 def _renamed(locator: str, protocol: str) -> str:

@@ -33,6 +33,8 @@ __all__ = ["WebSocketLink", "connect", "listen"]
 
 AGREEMENT: Final = 10.0
 """How many seconds a neighbour that connects may take to ask for a WebSocket."""
+IDLE_FRAMES: Final = 256
+"""How many pings and empty pieces may come without a batch: keep-alives are batches."""
 IN_ORDER: Final = (1000, 1001, 1005)
 """The codes of goodbyes without a fault."""
 
@@ -88,6 +90,8 @@ class WebSocketLink(LayeredLink):
         self._ws = WSConnection(kind)
         self._message = bytearray()
         self._early: list[bytes] = []
+        #: Frames since the last batch that carried nothing of one.
+        self._idle = 0
         super().__init__(inner, loop, protocol)
         if authority:
             with self._lock:
@@ -141,8 +145,11 @@ class WebSocketLink(LayeredLink):
             status = getattr(event, "status_code", "no")
             raise LinkError(f"{self.dst}: no WebSocket here: the other side answered {status}")
         elif isinstance(event, Ping):
+            self._idle_frame()
             with self._lock:
-                self._write(self._ws.send(event.response()))
+                # Whoever reads no pongs is owed none: only the latest ping needs an answer.
+                if self._flushed():
+                    self._write(self._ws.send(event.response()))
         elif isinstance(event, CloseConnection):
             with contextlib.suppress(LocalProtocolError), self._lock:
                 self._write(self._ws.send(event.response()))
@@ -153,9 +160,23 @@ class WebSocketLink(LayeredLink):
         elif isinstance(event, TextMessage):
             raise LinkError(f"{self.dst}: the other side sent text, which is no batch")
         else:
-            assert isinstance(event, Pong)  # unasked; harmless
+            assert isinstance(event, Pong)  # unasked; harmless, unless there is no end of them
+            self._idle_frame()
+
+    def _idle_frame(self) -> None:
+        """Count a frame that brings no batch nearer; raises if there are only such frames."""
+        self._idle += 1
+        if self._idle > IDLE_FRAMES:
+            raise LinkError(
+                f"{self.dst}: more than {IDLE_FRAMES} frames without a batch: pings, or pieces "
+                "with nothing in them"
+            )
 
     def _heard(self, event: BytesMessage) -> None:
+        if event.data:
+            self._idle = 0
+        else:
+            self._idle_frame()
         if not self._message and event.message_finished and len(event.data) <= MAX_BATCH:
             batch = bytes(event.data)
         else:
