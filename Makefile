@@ -84,6 +84,7 @@ wire: $(READY) ## write the generated files anew
 
 fuzz: $(READY) build/compiled ## search hostile bytes for longer, and both builds for a difference
 	$(BIN)/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
+	$(COMPILED) $(BIN)/python tools/fuzz_sessions.py --seconds $(FUZZ_SECONDS)
 	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) --timeout=0 tests/hostile $(ARGS)
 
 bench: $(READY) build/compiled ## both builds beside each other, in build/bench.json

@@ -29,6 +29,8 @@ from bench.storm.attacks import ATTACKS
 from bench.storm.hostile import ATTACKER
 
 ROOT = Path(__file__).resolve().parents[2]
+#: The build under test; another one may be named by the environment.
+BUILD = Path(os.environ.get("STORM_BUILD", ROOT / "build" / "compiled"))
 MOST_MEMORY = 5 << 30
 MOST_SECONDS = 60.0
 #: How long the honest clients are watched without an attack.
@@ -49,7 +51,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=self.errors,
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": f"{ROOT}/build/compiled:{ROOT}", "RUST_LOG": "warn"},
+            env=os.environ | {"PYTHONPATH": f"{BUILD}:{ROOT}", "RUST_LOG": "warn"},
         )
 
     def hear(self, seconds: float) -> dict[str, Any]:
