@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
 from zenlake.errors import LocalError, Timeout, ZError
-from zenlake.keys import intersects, is_wild
+from zenlake.keys import includes, intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
 from zenlake.storage.intake import enter, is_stamped
 from zenlake.storages.answers import Answers
@@ -368,7 +368,12 @@ class Storage:
         """
         with self._lock:
             # Only references: a million keys are some megabytes.
-            keys = self._contents.keys(expr)
+            if is_wild(expr) and includes(expr, self._expr):
+                # All of them, deleted ones too: looking for a million in the tree would hold
+                # everybody up, and what is deleted is passed over below.
+                keys = list(self._contents._newest._held)
+            else:
+                keys = self._contents.keys(expr)
         if self.settings.ttl is not None:
             start = max(start, _ntp64(time.time() - self.settings.ttl))
         given = 0
