@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node import advanced
-from zenlake.node.advanced import History, Missed, Sources
+from zenlake.node.advanced import HistoryRequest, Missed, Sources
 from zenlake.node.advanced_cache import Cache
 from zenlake.node.advanced_keys import SERIALS, SourceId, publisher_key
 from zenlake.node.sample import Sample, sample_of
@@ -124,7 +124,7 @@ def test_numbers_go_round() -> None:
 
 
 def test_history_comes_before_what_is_live() -> None:
-    sources = Sources(KEY, History(max_samples=3))
+    sources = Sources(KEY, HistoryRequest(max_samples=3))
     sources.begin()
     assert asked(sources) == ["demo/*/@adv/**?_max=3"]
     hear(sources, numbered(4, 5))
@@ -134,19 +134,19 @@ def test_history_comes_before_what_is_live() -> None:
 
 
 def test_history_is_asked_for_by_age_too() -> None:
-    assert History(2, 1.5).parameters() == ["_max=2", "_time=[now(-1500ms)..]"]
-    assert History().parameters() == []
+    assert HistoryRequest(2, 1.5).parameters() == ["_max=2", "_time=[now(-1500ms)..]"]
+    assert HistoryRequest().parameters() == []
 
 
 def test_samples_without_number_or_time_pass() -> None:
-    sources = Sources(KEY, History())
+    sources = Sources(KEY, HistoryRequest())
     sources.begin()
     hear(sources, [sample(put(None, None, b"plain"))])
     assert said(sources) == ["plain"]
 
 
 def test_stamped_samples_are_merged_with_their_history_by_time() -> None:
-    sources = Sources(KEY, History())
+    sources = Sources(KEY, HistoryRequest())
     sources.begin()
     hear(sources, stamped(30, 40))
     answer(sources, stamped(10, 20, 30))
@@ -156,7 +156,7 @@ def test_stamped_samples_are_merged_with_their_history_by_time() -> None:
 
 
 def test_answers_about_other_keys_are_not_for_us() -> None:
-    sources = Sources(KEY, History())
+    sources = Sources(KEY, HistoryRequest())
     sources.begin()
     answer(sources, [sample(put(1), "other/a")])
     assert said(sources) == []
@@ -181,7 +181,7 @@ def test_a_heartbeat_of_an_unknown_source_asks_for_all_it_remembers() -> None:
 
 
 def test_a_heartbeat_waits_for_the_first_question() -> None:
-    sources = Sources(KEY, History(), recovery=True)
+    sources = Sources(KEY, HistoryRequest(), recovery=True)
     sources.begin()
     sources.beat(NAME, 2, 0.0)
     assert asked(sources) == ["demo/*/@adv/**?"]
@@ -198,7 +198,7 @@ def test_heartbeats_of_nobody_are_ignored() -> None:
 
 
 def test_a_late_publisher_is_asked_for_its_past() -> None:
-    sources = Sources(KEY, History(max_samples=2))
+    sources = Sources(KEY, HistoryRequest(max_samples=2))
     sources.appeared(NAME, 0.0)
     assert asked(sources) == [f"{NAME}?_max=2"]
     hear(sources, numbered(6))
@@ -207,7 +207,7 @@ def test_a_late_publisher_is_asked_for_its_past() -> None:
 
 
 def test_a_publisher_that_comes_back_is_asked_for_what_was_lost() -> None:
-    sources = Sources(KEY, History(max_samples=2), recovery=True)
+    sources = Sources(KEY, HistoryRequest(max_samples=2), recovery=True)
     hear(sources, numbered(4))
     sources.disappeared(NAME, 0.0)
     sources.appeared(NAME, 0.0)
@@ -215,7 +215,7 @@ def test_a_publisher_that_comes_back_is_asked_for_what_was_lost() -> None:
 
 
 def test_a_late_publisher_of_times_is_merged_by_time() -> None:
-    sources = Sources(KEY, History())
+    sources = Sources(KEY, HistoryRequest())
     sources.appeared(publisher_key("demo/a", ZID, None), 0.0)
     hear(sources, stamped(9))
     answer(sources, stamped(7, 8))
@@ -238,7 +238,7 @@ def test_sources_are_asked_every_period() -> None:
 
 
 def test_a_silent_source_is_forgotten_and_a_living_one_is_not() -> None:
-    sources = Sources(KEY, History(), retention=10.0)
+    sources = Sources(KEY, HistoryRequest(), retention=10.0)
     hear(sources, [*numbered(5), *stamped(3)], now=0.0)
     sources.appeared(NAME, 1.0)
     answer(sources, [], now=1.0)
@@ -252,7 +252,7 @@ def test_a_silent_source_is_forgotten_and_a_living_one_is_not() -> None:
 
 
 def test_too_many_sources_push_out_the_one_silent_for_longest() -> None:
-    sources = Sources(KEY, History())
+    sources = Sources(KEY, HistoryRequest())
     for eid in range(advanced.SOURCES + 2):
         sources.appeared(publisher_key("demo/a", ZID, eid), float(eid))
     sources.appeared(publisher_key("demo/a", ZID, None), 1e6)
@@ -261,7 +261,7 @@ def test_too_many_sources_push_out_the_one_silent_for_longest() -> None:
 
 
 def test_questions_beyond_the_bound_wait_for_their_turn() -> None:
-    sources = Sources(KEY, History())
+    sources = Sources(KEY, HistoryRequest())
     for eid in range(advanced.CONCURRENT_QUERIES + 1):
         sources.appeared(publisher_key("demo/a", ZID, eid), 0.0)
     last = publisher_key("demo/a", ZID, advanced.CONCURRENT_QUERIES)

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from tests.keys.oracle import expressions
 from tests.routing.policies import access_control, applying, policy_of, rule, subject
-from zenlake.routing.policy import EGRESS, INGRESS, KINDS, Gate, Policy, PolicyVerdict, Subject
+from zenlake.routing.policy import (
+    EGRESS,
+    INGRESS,
+    KINDS,
+    Policy,
+    PolicyGate,
+    PolicyVerdict,
+    Subject,
+)
 from zenlake.routing.policy.gate import REMEMBERED
 from zenlake.testing.strategies import messages
 from zenlake.wire.codec_declare import (
@@ -33,7 +41,7 @@ def walled(default: str = "deny", *rules: dict[str, object], **others: object) -
     return policy_of(access_control=section, **others)
 
 
-def gate(policy: Policy, flow: int = INGRESS) -> Gate:
+def gate(policy: Policy, flow: int = INGRESS) -> PolicyGate:
     told = policy.for_neighbour(Subject())
     assert told is not None
     found = told.gate(flow)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.keys.oracle import expressions
 from tests.routing.policies import policy_of
 from zenlake.keys.matching import includes, intersects
-from zenlake.routing.policy import EGRESS, INGRESS, KINDS, Gate, Policy, Subject
+from zenlake.routing.policy import EGRESS, INGRESS, KINDS, Policy, PolicyGate, Subject
 
 PUT, DELETE, QUERY, REPLY = (KINDS.index(name) for name in ("put", "delete", "query", "reply"))
 DATA = ["put", "delete", "query", "reply"]
 
 
-def gate(policy: Policy, who: Subject | None = None, flow: int = INGRESS) -> Gate:
+def gate(policy: Policy, who: Subject | None = None, flow: int = INGRESS) -> PolicyGate:
     interceptors = policy.for_neighbour(who or Subject())
     assert interceptors is not None
     found = interceptors.gate(flow)
@@ -35,7 +35,7 @@ def low_pass(limit: int, *keys: str, **others: object) -> dict[str, object]:
 # --- downsampling --------------------------------------------------------------------------------
 
 
-def passed(one: Gate, *times: float, key: str = "a", kind: int = PUT) -> list[float]:
+def passed(one: PolicyGate, *times: float, key: str = "a", kind: int = PUT) -> list[float]:
     return [now for now in times if one.passes(kind, key, 0, now)]
 
 

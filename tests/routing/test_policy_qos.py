@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.routing.policies import policy_of
 from zenlake.clock import ZenohId
-from zenlake.routing.policy import EGRESS, INGRESS, Gate, Subject
+from zenlake.routing.policy import EGRESS, INGRESS, PolicyGate, Subject
 from zenlake.values.qos import CongestionControl, Priority, QoS
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Push, Request, Response
@@ -19,7 +19,7 @@ def item(overwrite: dict[str, object], **others: object) -> dict[str, object]:
     return {"messages": ["put"], "overwrite": overwrite} | others
 
 
-def gate(*items: dict[str, object], who: Subject | None = None) -> Gate:
+def gate(*items: dict[str, object], who: Subject | None = None) -> PolicyGate:
     told = policy_of(qos={"network": list(items)}).for_neighbour(who or Subject())
     assert told is not None
     assert told.ingress is not None
@@ -30,7 +30,7 @@ def put(payload: bytes = b"", qos: int = DEFAULT) -> Push:
     return Push(scope=0, suffix="a", qos=qos, body=Put(payload=payload))
 
 
-def after(one: Gate, message: Push | None = None, reliable: bool = True) -> QoS:
+def after(one: PolicyGate, message: Push | None = None, reliable: bool = True) -> QoS:
     return QoS.from_byte(one.qos(message or put(), "a", reliable))
 
 

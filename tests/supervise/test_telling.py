@@ -9,7 +9,7 @@ import pytest
 from zenlake.errors import DecodeError
 from zenlake.supervise.noticing import Notices
 from zenlake.supervise.screen import amount, line, screen, span
-from zenlake.supervise.status import Health, JournalStatus, LakeStatus, PartStatus, Room, Status
+from zenlake.supervise.status import Health, JournalReport, LakeReport, PartStatus, Room, Status
 from zenlake.supervise.telling import SUBJECTS, Telling
 
 NOW = 1_800_000_000.0
@@ -22,9 +22,9 @@ def status(**more: object) -> Status:
         PartStatus("recorder", "up", 300.0),
         PartStatus("lake", "up", 60.0, 12, restarts=1, reason="was killed by SIGKILL"),
     ]
-    found.lake = LakeStatus(state="running", behind=120, freshness=1.2)
+    found.lake = LakeReport(state="running", behind=120, freshness=1.2)
     found.disk = Room(250_000_000_000, 70_000_000_000, 3 * 86400.0)
-    found.journal = JournalStatus(
+    found.journal = JournalReport(
         rows=5, rows_per_s=1234.4, durable=12_345_678, budget=50_000_000_000
     )
     for name, value in more.items():
@@ -74,15 +74,15 @@ def test_an_operator_is_told_what_changed() -> None:
     assert words(notices, status()) == ""
     assert "set ahead by 3600 s" in words(notices, status(), 3600.0)
     assert "ahead of this machine's clock" in words(notices, status(), 3600.0, future_replaced=3)
-    found = words(notices, status(lake=LakeStatus(state="running", quarantine=8)), 3600.0)
+    found = words(notices, status(lake=LakeReport(state="running", quarantine=8)), 3600.0)
     assert "8 are in quarantine" in found
-    assert words(notices, status(lake=LakeStatus(state="running", quarantine=8)), 3600.0) == ""
-    full = words(notices, status(journal=JournalStatus(disk_full=True)), 3600.0)
+    assert words(notices, status(lake=LakeReport(state="running", quarantine=8)), 3600.0) == ""
+    full = words(notices, status(journal=JournalReport(disk_full=True)), 3600.0)
     assert "is full" in full
     assert "--retain-size" in full
     assert "has room again" in words(notices, status(), 3600.0)
     assert "full in 1 h 40 min" in words(notices, status(disk=Room(10, 5, 6000.0)), 3600.0)
-    retrying = LakeStatus(state="retrying", error="Read-only file system")
+    retrying = LakeReport(state="retrying", error="Read-only file system")
     assert "Read-only file system" in words(notices, status(lake=retrying), 3600.0)
 
 
@@ -97,7 +97,7 @@ def test_health_tells_a_start_from_a_failure() -> None:
     assert again.health is Health.UNWELL
     assert again.alive, "the bus carries without the lake"
     assert again.reasons == ["lake is starting: was killed by SIGKILL"]
-    full = status(journal=JournalStatus(disk_full=True))
+    full = status(journal=JournalReport(disk_full=True))
     assert full.health is Health.UNWELL
     assert not full.alive
 

@@ -56,7 +56,7 @@ from zenlake.links.link import UnicastLink
 from zenlake.links.options import shown
 from zenlake.links.registry import connect
 from zenlake.node.entities import Publication
-from zenlake.node.events import Event
+from zenlake.node.events import NodeEvent
 from zenlake.node.incidents import DENIED, REJECTED, Incident
 from zenlake.node.incidents import LOGIN as LOGIN_EVENT
 from zenlake.node.node import Node
@@ -302,7 +302,7 @@ class Runtime:
             )
         self._pump(link, neighbour)
 
-    def _dispatch(self, events: list[Event]) -> None:
+    def _dispatch(self, events: list[NodeEvent]) -> None:
         """Act on the node's events; the lock is held."""
         while events:
             for event in events:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Literal, final
 
 from zenlake.clock import ZenohId
-from zenlake.node.advanced import History, Missed
+from zenlake.node.advanced import HistoryRequest, Missed
 from zenlake.values import CongestionControl, EntityGlobalId, Priority
 
 __all__ = [
@@ -71,7 +71,7 @@ class HistoryConfig:
         themselves be detected.
         """
         self.detect_late_publishers: bool = bool(detect_late_publishers)
-        self.history: History = History(
+        self.history: HistoryRequest = HistoryRequest(
             None if max_samples is None else counted("max_samples", max_samples),
             None if max_age is None else lasting("max_age", max_age),
         )

@@ -43,7 +43,7 @@ RETENTION: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryRequest:
     """What of the past is wanted."""
 
     max_samples: int | None = None
@@ -104,14 +104,14 @@ class Sources:
     def __init__(
         self,
         key: str,
-        history: History | None = None,
+        history: HistoryRequest | None = None,
         recovery: bool = False,
         period: float | None = None,
         retention: float = RETENTION,
     ) -> None:
         """`recovery`: ask for what is missing; `period`: and every so many seconds in any case."""
         self.key: str = key
-        self.history: History | None = history
+        self.history: HistoryRequest | None = history
         self.recovery: bool = recovery
         self.period: float | None = period
         self.retention: float = retention

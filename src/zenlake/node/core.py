@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.node.brake import LoginBrake
-from zenlake.node.events import Event, Events
+from zenlake.node.events import EventQueue, NodeEvent
 from zenlake.node.incidents import Incidents
 from zenlake.node.rejections import Rejections
 from zenlake.node.settings import NodeSettings
@@ -80,7 +80,7 @@ class Core(Home):
         #: What neighbours and strangers sent that was not taken.
         self.rejections: Rejections = Rejections()
         #: What has happened that the edge has not been told of.
-        self.happened: Events = Events()
+        self.happened: EventQueue = EventQueue()
         #: Who guesses at passwords, and must wait.
         self.brake: LoginBrake = LoginBrake()
         #: What an operator should know of.
@@ -90,7 +90,7 @@ class Core(Home):
         self.deadline: float = FOREVER
         self.closing: bool = False
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[NodeEvent]:
         """What has happened since the last call; the edge takes it after each call of the node."""
         return self.happened.take()
 

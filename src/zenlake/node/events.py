@@ -16,24 +16,24 @@ samples, queries and replies go straight into their sinks, because there are so 
 from __future__ import annotations
 
 
-class Event:
+class NodeEvent:
     """Something that has happened in a node."""
 
 
-class Events:
+class EventQueue:
     """The events that have not been taken yet."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
         """None yet."""
-        self._waiting: list[Event] = []
+        self._waiting: list[NodeEvent] = []
 
-    def add(self, event: Event) -> None:
+    def add(self, event: NodeEvent) -> None:
         """Something has happened."""
         self._waiting.append(event)
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[NodeEvent]:
         """All events since the last call."""
         waiting = self._waiting
         if waiting:

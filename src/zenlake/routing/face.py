@@ -14,7 +14,7 @@ from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.deadlines import Timed
 from zenlake.routing.keyids import KeyIds, literal_prefix
-from zenlake.routing.policy.gate import Gate
+from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import PolicyVerdict
 from zenlake.routing.regions import LOCAL, PEER, is_brokered, is_south, kind_of
 from zenlake.transport.multilink import Purpose
@@ -179,7 +179,7 @@ class Face:
         #: What each link of its session is for, if there are several.
         self.outboxes: list[tuple[Purpose, Outbox]] = []
         #: What the policy says about what it may be sent; None: nothing.
-        self.egress: Gate | None = None
+        self.egress: PolicyGate | None = None
         self.keys: KeyIds = KeyIds(KEY_BYTES)
         #: By kind: what it declared (its id → key).
         self.declared: list[dict[int, str]] = [{}, {}, {}]

@@ -31,7 +31,7 @@ from zenlake.supervise.openmetrics import END
 from zenlake.supervise.parts import Order, Part, RestartPolicy, State
 from zenlake.supervise.presence import Presence
 from zenlake.supervise.readers import write_readers
-from zenlake.supervise.status import JournalStatus, LakeStatus, PartStatus, Room, Status
+from zenlake.supervise.status import JournalReport, LakeReport, PartStatus, Room, Status
 from zenlake.supervise.telling import Line, Telling
 
 __all__ = ["Household", "NotStarted", "Plan"]
@@ -428,8 +428,8 @@ class Household:
         mine = str(self.plan.data / "journal")
         return [one for one in self._report.get("journals", ()) if one["dir"] == mine]
 
-    def _journal(self, now: float) -> JournalStatus:
-        found = JournalStatus(budget=self.plan.budget, retain_age=self.plan.retain_age)
+    def _journal(self, now: float) -> JournalReport:
+        found = JournalReport(budget=self.plan.budget, retain_age=self.plan.retain_age)
         for one in self._own_journal():
             if "rows" in one:
                 self._rows.take(now, int(one["rows"]))
@@ -448,18 +448,18 @@ class Household:
                 found.failure = str(one["reason"]) or "it is being opened"
         return found
 
-    def _lake(self, durable: int) -> LakeStatus:
+    def _lake(self, durable: int) -> LakeReport:
         """What the lake wrote of itself; how far behind it is grows while it is away."""
         seen = None if self._observer is None else self._observer.lake
         part = self._parts[LAKE]
         if seen is None:
-            return LakeStatus(state="starting", behind=durable)
+            return LakeReport(state="starting", behind=durable)
         behind = seen.lag
         if durable and len(seen.committed) == 1:
             behind = max(0, durable - sum(*seen.committed.values()))
         state = seen.state if part.state is State.UP else str(part.state)
         age = max(0.0, time.time() - seen.written)
-        return LakeStatus(
+        return LakeReport(
             state=state,
             rows=seen.rows,
             behind=behind,

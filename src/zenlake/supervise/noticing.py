@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from zenlake.supervise.parts import State
 from zenlake.supervise.screen import forecast
-from zenlake.supervise.status import SOON, LakeStatus, Status
+from zenlake.supervise.status import SOON, LakeReport, Status
 from zenlake.supervise.telling import Line, Telling
 
 __all__ = ["Notices"]
@@ -91,7 +91,7 @@ class Notices:
                 "--retain-age, `retain` in lake.json5), or make room",
             )
 
-    def _look_at_lake(self, lake: LakeStatus) -> None:
+    def _look_at_lake(self, lake: LakeReport) -> None:
         if self._grown("quarantine", lake.quarantine):
             self._tell(
                 "quarantine",

@@ -14,7 +14,7 @@ from typing import Any, Final
 from zenlake.errors import DecodeError
 from zenlake.supervise.parts import State
 
-__all__ = ["Health", "JournalStatus", "LakeStatus", "PartStatus", "Room", "Status"]
+__all__ = ["Health", "JournalReport", "LakeReport", "PartStatus", "Room", "Status"]
 
 SOON: Final = 86400.0
 """A disk that is full in less than this many seconds is told."""
@@ -50,7 +50,7 @@ class PartStatus:
 
 
 @dataclass(slots=True)
-class JournalStatus:
+class JournalReport:
     """What the recorder did since the router started, and what the journal holds."""
 
     rows: int = 0
@@ -74,7 +74,7 @@ class JournalStatus:
 
 
 @dataclass(slots=True)
-class LakeStatus:
+class LakeReport:
     """How far the lake is."""
 
     state: str = ""
@@ -125,8 +125,8 @@ class Status:
     sessions: int = 0
     #: What the router dropped, by reason.
     drops: dict[str, int] = field(default_factory=dict)
-    journal: JournalStatus = field(default_factory=JournalStatus)
-    lake: LakeStatus | None = None
+    journal: JournalReport = field(default_factory=JournalReport)
+    lake: LakeReport | None = None
     disk: Room = field(default_factory=Room)
     #: The last lines that were told, oldest first.
     told: list[str] = field(default_factory=list)
@@ -196,10 +196,10 @@ class Status:
             page = json.loads(text)
             found = _known(cls, page)
             found["parts"] = [PartStatus(**_known(PartStatus, one)) for one in page["parts"]]
-            found["journal"] = JournalStatus(**_known(JournalStatus, page["journal"]))
+            found["journal"] = JournalReport(**_known(JournalReport, page["journal"]))
             found["disk"] = Room(**_known(Room, page["disk"]))
             lake = page.get("lake")
-            found["lake"] = None if lake is None else LakeStatus(**_known(LakeStatus, lake))
+            found["lake"] = None if lake is None else LakeReport(**_known(LakeReport, lake))
             return cls(**found)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DecodeError(f"that is no status of `zenlake up`: {error!r}") from error

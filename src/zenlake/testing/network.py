@@ -29,7 +29,7 @@ from random import Random
 from typing import Any
 
 from zenlake.errors import LinkError
-from zenlake.node.events import Event
+from zenlake.node.events import NodeEvent
 from zenlake.node.node import Node
 from zenlake.node.programs.matching import MatchingChanged
 from zenlake.node.settings import MODES, NodeSettings
@@ -67,7 +67,7 @@ class Host:
         self.ends: list[WireEnd] = []
         self.scheduled = float("inf")
         #: All events of the node so far.
-        self.events: list[Event] = []
+        self.events: list[NodeEvent] = []
 
     @property
     def endpoint(self) -> str:

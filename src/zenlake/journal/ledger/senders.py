@@ -22,7 +22,7 @@ from zenlake.journal.ledger.account import Flags, Integers
 from zenlake.journal.schema import HEALED
 from zenlake.journal.uniform import only_value
 
-__all__ = ["COLUMNS", "Stretch", "Unnumbered", "senders_in"]
+__all__ = ["COLUMNS", "SourceStretch", "Unnumbered", "senders_in"]
 
 #: The columns that sources are found in.
 COLUMNS: Final = [
@@ -47,7 +47,7 @@ Array = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SourceStretch:
     """The rows of one source in a batch, in their order."""
 
     source: str
@@ -63,7 +63,7 @@ Unnumbered = dict[str, int]
 """How many rows without a number came under each key."""
 
 
-def senders_in(batch: Array) -> tuple[Iterator[Stretch], Unnumbered]:
+def senders_in(batch: Array) -> tuple[Iterator[SourceStretch], Unnumbered]:
     """The rows that have a number, by source; and those that have none, counted by key."""
     zenoh, ros = _zenoh_rows(batch), _ros_rows(batch)
     return _numbered(batch, zenoh, ros), _unnumbered(batch, zenoh, ros)
@@ -71,7 +71,7 @@ def senders_in(batch: Array) -> tuple[Iterator[Stretch], Unnumbered]:
 
 def _numbered(
     batch: Array, zenoh: Integers | slice | None, ros: Integers | None
-) -> Iterator[Stretch]:
+) -> Iterator[SourceStretch]:
     if zenoh is not None:
         yield from _zenoh(batch, zenoh)
     if ros is not None:
@@ -110,7 +110,7 @@ def _zenoh_rows(batch: Array) -> Integers | slice | None:
     return rows if len(rows) else None
 
 
-def _zenoh(batch: Array, rows: Integers | slice) -> Iterator[Stretch]:
+def _zenoh(batch: Array, rows: Integers | slice) -> Iterator[SourceStretch]:
     if not isinstance(rows, slice):
         batch = batch.take(pa.array(rows))
     rest = _Rest(batch)
@@ -171,7 +171,7 @@ def _attachments(column: Array, rows: Integers) -> np.ndarray[Any, np.dtype[np.u
     return lines
 
 
-def _ros(batch: Array, rows: Integers) -> Iterator[Stretch]:
+def _ros(batch: Array, rows: Integers) -> Iterator[SourceStretch]:
     lines = _attachments(batch.column("attachment"), rows)
     rest = _Rest(batch.take(pa.array(rows)))
     number = np.ascontiguousarray(lines[:, :8]).view("<i8")[:, 0].astype(np.int64)
@@ -205,10 +205,10 @@ class _Rest:
         number: Integers,
         own_clock: Flags | None,
         at: Integers | slice,
-    ) -> Stretch:
+    ) -> SourceStretch:
         """The rows of one sender."""
         first = 0 if isinstance(at, slice) else int(at[0])
-        return Stretch(
+        return SourceStretch(
             source,
             self._keys[first].as_py(),
             bits,

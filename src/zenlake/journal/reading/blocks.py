@@ -17,7 +17,7 @@ from zenlake.journal.disk.frame import HEADER, Block, Torn, walk, whole
 from zenlake.journal.disk.messages import CODED, keys_of, preamble
 from zenlake.journal.disk.segment import Segment, read_index
 from zenlake.journal.disk.writeahead import segment_schema
-from zenlake.journal.reading.filter import Filter, KeyChoice
+from zenlake.journal.reading.filter import KeyChoice, RowFilter
 from zenlake.journal.schema import SCHEMA
 
 __all__ = ["Damaged", "SealedFile", "TailFile"]
@@ -50,7 +50,7 @@ def _summed(mark: object, blocks: int) -> bytearray:
 
 
 def _wanted(
-    blocks: list[Block], start: int, end: int, chosen: Filter
+    blocks: list[Block], start: int, end: int, chosen: RowFilter
 ) -> Iterator[tuple[int, Block]]:
     """The blocks that may have wanted rows, with their places in the file."""
     for number, block in enumerate(blocks):
@@ -67,7 +67,7 @@ def _give(
     block: Block,
     start: int,
     end: int,
-    chosen: Filter,
+    chosen: RowFilter,
     choice: KeyChoice,
     hide: bool,
 ) -> pa.RecordBatch | None:
@@ -101,7 +101,7 @@ class SealedFile:
         return Segment.of(self.blocks, keys, path=self.path, size=self._file.size(), sealed=True)
 
     def read(
-        self, start: int, end: int, chosen: Filter, choice: KeyChoice, hide: bool
+        self, start: int, end: int, chosen: RowFilter, choice: KeyChoice, hide: bool
     ) -> Iterator[pa.RecordBatch]:
         """The wanted rows between two offsets.
 
@@ -113,7 +113,7 @@ class SealedFile:
                 yield batch
 
     def _read(
-        self, start: int, end: int, chosen: Filter, choice: KeyChoice, hide: bool
+        self, start: int, end: int, chosen: RowFilter, choice: KeyChoice, hide: bool
     ) -> Iterator[tuple[pa.RecordBatch | None, int]]:
         """The wanted rows block by block, if there are any in it, and the offset after each."""
         wanted = list(_wanted(self.blocks, start, end, chosen))
@@ -129,7 +129,7 @@ class SealedFile:
         self,
         start: int,
         end: int,
-        chosen: Filter,
+        chosen: RowFilter,
         choice: KeyChoice,
         hide: bool,
         listed: frozenset[str] | None,
@@ -224,7 +224,7 @@ class SealedFile:
         )
         return batch.filter(pa.array(sure)) if sure.any() else None
 
-    def _checks(self, chosen: Filter) -> bool:
+    def _checks(self, chosen: RowFilter) -> bool:
         """Whether checksums are compared: as was asked, else where that is not too much to read."""
         if chosen.check is not None:
             return chosen.check
@@ -400,7 +400,7 @@ class TailFile:
         )
 
     def read(
-        self, start: int, end: int, chosen: Filter, choice: KeyChoice, hide: bool
+        self, start: int, end: int, chosen: RowFilter, choice: KeyChoice, hide: bool
     ) -> Iterator[pa.RecordBatch]:
         """The wanted rows between two offsets, of what `advance` has walked."""
         wanted = list(_wanted(self.blocks, start, end, chosen))

@@ -14,7 +14,7 @@ from zenlake.journal.disk.segment import Segment
 from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, INSTANT, SCHEMA
 from zenlake.keys import IntoKeyExpr, KeyExpr
 
-__all__ = ["Filter", "KeyChoice"]
+__all__ = ["KeyChoice", "RowFilter"]
 
 
 class KeyChoice:
@@ -45,7 +45,7 @@ class KeyChoice:
         return self._wanted
 
 
-class Filter:
+class RowFilter:
     """What a scan asks for. The time is half open; None is no bound."""
 
     def __init__(

@@ -25,7 +25,7 @@ from zenlake.journal.disk.remote import RemoteFiles, is_uri, parted
 from zenlake.journal.disk.segment import Segment
 from zenlake.journal.disk.watermark import WATERMARK, Watermark
 from zenlake.journal.reading.blocks import Damaged, SealedFile, TailFile
-from zenlake.journal.reading.filter import Filter, KeyChoice
+from zenlake.journal.reading.filter import KeyChoice, RowFilter
 from zenlake.journal.reading.readable import Keys, Offsets, Range, Readable
 from zenlake.journal.reading.times import Times, micros_of
 
@@ -145,7 +145,7 @@ class Journal(Readable):
         Raises `JournalGap` when `start` is no longer kept, and `JournalCorrupt` when rows are
         damaged.
         """
-        chosen = Filter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
+        chosen = RowFilter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
         return self._scan(self._ranges(start, end, partition), chosen)
 
     def follow(
@@ -164,7 +164,7 @@ class Journal(Readable):
 
         Looks at the watermark every `poll` seconds when there is nothing to give.
         """
-        chosen = Filter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
+        chosen = RowFilter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
         return self._following(
             self._places(start, partition),
             lambda ranges: self._scan(ranges, chosen),
@@ -175,7 +175,7 @@ class Journal(Readable):
         self, partition: int, start: int, end: int, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """Rows that are in the files, acknowledged or not; for who recovers them."""
-        return self._scan([(partition, start, end)], Filter(None, None, columns))
+        return self._scan([(partition, start, end)], RowFilter(None, None, columns))
 
     def salvage(
         self,
@@ -192,7 +192,7 @@ class Journal(Readable):
 
         `damaged` hears for each block or segment that is left out what is wrong with it.
         """
-        chosen = Filter(keys, None, columns, None, heartbeats)
+        chosen = RowFilter(keys, None, columns, None, heartbeats)
         choice = KeyChoice(chosen.keys or ())
         until = min(end, self.watermark().offsets[self._checked(partition)])
         due = start
@@ -242,7 +242,7 @@ class Journal(Readable):
     def _kept(self, partitions: Iterable[int]) -> dict[int, int]:
         return {number: self._manifest(number).earliest for number in partitions}
 
-    def _scan(self, ranges: list[Range], chosen: Filter) -> Iterator[pa.RecordBatch]:
+    def _scan(self, ranges: list[Range], chosen: RowFilter) -> Iterator[pa.RecordBatch]:
         choice = KeyChoice(chosen.keys or ())
         for number, first, end in ranges:
             due = first

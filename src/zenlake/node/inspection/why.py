@@ -21,7 +21,7 @@ from zenlake.node.sessions.counts import counts_of
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.face import Face
 from zenlake.routing.policy import KINDS
-from zenlake.routing.policy.gate import Gate
+from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.regions import ROLE_NAMES, region_name
 
@@ -86,7 +86,7 @@ def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
     return neighbour_page
 
 
-def _account(gate: Gate, kind: str, key: str) -> Plain:
+def _account(gate: PolicyGate, kind: str, key: str) -> Plain:
     """What a gate does with messages of a kind on a key, and by which rule."""
     account = gate.explain(KINDS.index(kind), key)
     access = account.access

@@ -5,12 +5,12 @@ from __future__ import annotations
 from zenlake.keys.matching import includes, intersects
 from zenlake.node.core import Core
 from zenlake.node.entities import REMOTE, SESSION_LOCAL, LocalQuerier, Publication, StatusSink
-from zenlake.node.events import Event
+from zenlake.node.events import NodeEvent
 from zenlake.node.programs.declared import ProgramEntities
 from zenlake.routing.resources import QUERYABLE
 
 
-class MatchingChanged(Event):
+class MatchingChanged(NodeEvent):
     """The matching status of a publisher or querier has changed."""
 
     def __init__(self, entity: Publication | LocalQuerier, matching: bool) -> None:

@@ -10,7 +10,7 @@ from zenlake.node.entities import Publication, PublicationRoutes, Remote
 from zenlake.node.programs.declared import ProgramEntities
 from zenlake.node.routes.forward import FrameSink, Inbound, Relay
 from zenlake.routing.face import Face
-from zenlake.routing.policy.gate import Gate
+from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import PUT
 from zenlake.routing.pubsub import destinations
 from zenlake.routing.regions import CLIENT
@@ -76,7 +76,7 @@ class Routes(PublicationRoutes):
             tables.version += 1  # all publications find their route, and their tally, anew
         publication.version = version
 
-    def find(self, face: Face | None, ingress: Gate | None, inbound: Inbound) -> None:
+    def find(self, face: Face | None, ingress: PolicyGate | None, inbound: Inbound) -> None:
         """Find out anew where the samples go that a neighbour sends under a key.
 
         `ingress`: what the policy says about what comes from it.

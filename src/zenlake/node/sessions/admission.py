@@ -8,7 +8,7 @@ from typing import Final
 from zenlake.clock.zid import ZenohId
 from zenlake.node.core import Core
 from zenlake.routing.face import CONTROL_QOS, Face
-from zenlake.routing.policy.gate import Gate
+from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import KINDS, PolicyVerdict
 from zenlake.routing.policy.subject import Subject
 from zenlake.transport.handshake import Terms
@@ -66,7 +66,9 @@ def reporter(node: Core, face: Face | None, flow: str) -> Callable[[str, int, st
     return stopped
 
 
-def admitted(node: Core, face: Face | None, gate: Gate, message: Message, reliable: bool) -> bool:
+def admitted(
+    node: Core, face: Face | None, gate: PolicyGate, message: Message, reliable: bool
+) -> bool:
     """Whether a message may come in; if not, a neighbour that waits for its end is given one."""
     if face is None:
         return True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from zenlake.linkstate import KnownNode
-from zenlake.node.events import Event
+from zenlake.node.events import NodeEvent
 from zenlake.node.sessions.neighbour import Neighbour
 
 
-class SessionOpened(Event):
+class SessionOpened(NodeEvent):
     """A session is open, one more link has joined it, or a member has joined a multicast group."""
 
     def __init__(self, neighbour: Neighbour) -> None:
@@ -19,7 +19,7 @@ class SessionOpened(Event):
         return f"SessionOpened({self.neighbour.dst!r})"
 
 
-class SessionClosed(Event):
+class SessionClosed(NodeEvent):
     """A session is over, or has lost a link, or a member has left a multicast group."""
 
     def __init__(self, neighbour: Neighbour, error: Exception | None) -> None:
@@ -32,7 +32,7 @@ class SessionClosed(Event):
         return f"SessionClosed({self.neighbour.dst!r}, {self.error!r})"
 
 
-class LinkFinished(Event):
+class LinkFinished(NodeEvent):
     """Nothing more will be sent over a link but what waits in its outbox: it can be closed."""
 
     def __init__(self, neighbour: Neighbour) -> None:
@@ -44,7 +44,7 @@ class LinkFinished(Event):
         return f"LinkFinished({self.neighbour.dst!r})"
 
 
-class NodesDiscovered(Event):
+class NodesDiscovered(NodeEvent):
     """A neighbour told of nodes that were not known before, by gossip or link states."""
 
     def __init__(self, neighbour: Neighbour, nodes: list[KnownNode]) -> None:

@@ -22,7 +22,7 @@ from zenlake.node.sessions.admission import (
 )
 from zenlake.routing.face import Face
 from zenlake.routing.keyids import UNDECLARED, key_flaw
-from zenlake.routing.policy.gate import Gate, Interceptors, PolicyCounters
+from zenlake.routing.policy.gate import Interceptors, PolicyCounters, PolicyGate
 from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.queries import RECEIVE, ROUTE
 from zenlake.routing.regions import ROUTER
@@ -122,7 +122,7 @@ class Neighbour(Listener):
         self.link_identity: Callable[[], LinkIdentity] | None = None
         #: What the policy does to what is said in both directions; None: nothing.
         self.interceptors: Interceptors | None = None
-        self.ingress: Gate | None = None
+        self.ingress: PolicyGate | None = None
         #: What it has stopped and changed so far.
         self.stopped_in: PolicyCounters = PolicyCounters()
         self.stopped_out: PolicyCounters = PolicyCounters()
@@ -188,7 +188,7 @@ class Neighbour(Listener):
         self.interceptors = interceptors
         self._forget_names()  # they know the QoS that the old one gave, and what passes freely
         self.ingress = None
-        egress: Gate | None = None
+        egress: PolicyGate | None = None
         if interceptors is not None:
             self.ingress = interceptors.ingress
             egress = interceptors.egress

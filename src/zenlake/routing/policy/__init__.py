@@ -35,7 +35,7 @@ neighbours: they belong where its programs' keys and options enter and leave the
 from __future__ import annotations
 
 from zenlake.routing.policy.access import Access, AccessRules, Explanation, Ground
-from zenlake.routing.policy.gate import Gate, Interceptors, PolicyAccount, PolicyCounters
+from zenlake.routing.policy.gate import Interceptors, PolicyAccount, PolicyCounters, PolicyGate
 from zenlake.routing.policy.messages import (
     EGRESS,
     FLOWS,
@@ -59,13 +59,13 @@ __all__ = [
     "Access",
     "AccessRules",
     "Explanation",
-    "Gate",
     "Ground",
     "Interceptors",
     "Namespace",
     "Policy",
     "PolicyAccount",
     "PolicyCounters",
+    "PolicyGate",
     "PolicyVerdict",
     "PublicationOverwrites",
     "Subject",

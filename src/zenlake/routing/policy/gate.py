@@ -32,7 +32,7 @@ from zenlake.routing.policy.qos_overwrite import Overwrite
 from zenlake.wire.codec_network import Push, Request, Response
 from zenlake.wire.message import Message
 
-__all__ = ["Gate", "Interceptors", "PolicyAccount", "PolicyCounters"]
+__all__ = ["Interceptors", "PolicyAccount", "PolicyCounters", "PolicyGate"]
 
 REMEMBERED: Final = 2 << 20
 """What the keys with remembered rulings may cost a neighbour in one flow, in bytes or so."""
@@ -107,7 +107,7 @@ class PolicyAccount:
 
 
 @final
-class Gate:
+class PolicyGate:
     """What is done to the messages of one neighbour in one flow."""
 
     __slots__ = (
@@ -297,12 +297,12 @@ class Interceptors:
 
     __slots__ = ("egress", "ingress")
 
-    def __init__(self, ingress: Gate | None, egress: Gate | None) -> None:
+    def __init__(self, ingress: PolicyGate | None, egress: PolicyGate | None) -> None:
         """`ingress`: for what it sends to us; `egress`: for what we send to it."""
-        self.ingress: Gate | None = ingress
-        self.egress: Gate | None = egress
+        self.ingress: PolicyGate | None = ingress
+        self.egress: PolicyGate | None = egress
 
-    def gate(self, flow: int) -> Gate | None:
+    def gate(self, flow: int) -> PolicyGate | None:
         """The gate of a flow."""
         return self.egress if flow == EGRESS else self.ingress
 

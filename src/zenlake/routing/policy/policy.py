@@ -8,7 +8,7 @@ from zenlake.config.model import Settings
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, NetworkQos
 from zenlake.routing.policy.access import Access, AccessRules
 from zenlake.routing.policy.downsampling import downsamplers
-from zenlake.routing.policy.gate import Gate, Interceptors
+from zenlake.routing.policy.gate import Interceptors, PolicyGate
 from zenlake.routing.policy.low_pass import LowPass
 from zenlake.routing.policy.messages import EGRESS, INGRESS
 from zenlake.routing.policy.namespace import Namespace
@@ -77,8 +77,8 @@ class Policy:
         egress = self._gate(who, access, EGRESS)
         return None if ingress is None and egress is None else Interceptors(ingress, egress)
 
-    def _gate(self, who: Subject, access: Access | None, flow: int) -> Gate | None:
-        gate = Gate(
+    def _gate(self, who: Subject, access: Access | None, flow: int) -> PolicyGate | None:
+        gate = PolicyGate(
             flow,
             access if access is not None and access.may_refuse(flow) else None,
             LowPass(self._low_pass, who, flow),
