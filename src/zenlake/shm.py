@@ -98,14 +98,14 @@ class MemoryLayout:
             obj = (obj._size, obj._alignment)
         if isinstance(obj, tuple):
             obj, alignment = obj
-        found = AllocAlignment.ALIGN_1_BYTE if alignment is None else alignment
-        if obj < 1 or obj % found.get_alignment_value():
+        chosen = AllocAlignment.ALIGN_1_BYTE if alignment is None else alignment
+        if obj < 1 or obj % chosen.get_alignment_value():
             raise LocalError(
                 f"incorrect layout arguments: {obj} bytes are no multiple of "
-                f"{found.get_alignment_value()}; round up with align_size({obj})"
+                f"{chosen.get_alignment_value()}; round up with align_size({obj})"
             )
         self._size: int = obj
-        self._alignment: AllocAlignment = found
+        self._alignment: AllocAlignment = chosen
 
     @property
     def size(self) -> int:

@@ -158,7 +158,7 @@ def _events(node: Node, above: str, asked: str) -> Iterator[Document]:
 
 def _why(node: Node, above: str, asked: str) -> Iterator[Document]:
     """What the node knows of a key: the end of the expression, whatever is before it."""
-    before, found, key = asked.partition("/why/")
-    if not found or not intersects(f"{before}/why", f"{above}/why"):
+    before, slash, key = asked.partition("/why/")
+    if not slash or not intersects(f"{before}/why", f"{above}/why"):
         return
     yield json_document(f"{above}/why/{key}", why(node, key))

@@ -150,9 +150,9 @@ class AdminSpace:
             with runtime.locked() as node:
                 uptime = node.now - runtime.started
                 facts = Facts(version(), runtime.config, uptime, dict(self.refused), counted)
-                found = list(_bounded(documents(node, query.key, query.body.parameters, facts)))
-            if len(found) > RECORDS:
-                found.pop()
+                replies = list(_bounded(documents(node, query.key, query.body.parameters, facts)))
+            if len(replies) > RECORDS:
+                replies.pop()
                 self.refuse("records")
                 log.warning(
                     "admin space: '%s' has more than %d records: the rest is left out",
@@ -161,8 +161,8 @@ class AdminSpace:
                 )
             for service in list(runtime.services.values()):
                 for key, content in service.documents(self._above, query.key):
-                    found.append(json_document(key, content))
-            for document in found:
+                    replies.append(json_document(key, content))
+            for document in replies:
                 self._reply(query, document)
         finally:
             if not runtime.closed:
@@ -197,8 +197,8 @@ class AdminSpace:
             self.refuse(why)
 
 
-def _bounded(found: Iterable[Document]) -> Iterable[Document]:
-    for number, document in enumerate(found):
+def _bounded(replies: Iterable[Document]) -> Iterable[Document]:
+    for number, document in enumerate(replies):
         yield document
         if number >= RECORDS:
             return

@@ -48,10 +48,10 @@ class Filter:
                 raise SelectorError(
                     f"'{name}' means nothing to a subscriber; write '{keys}?{FILTER}=battery<20'"
                 )
-        found = parameters.interpreted(FILTER)
-        if not found:
+        filters = parameters.interpreted(FILTER)
+        if not filters:
             raise SelectorError(f"'{text}': write a filter, like '{keys}?{FILTER}=battery<20'")
-        return keys, cls(found)
+        return keys, cls(filters)
 
     def before(self, sink: SampleSink) -> FilteredQueue:
         """A sink that hands on to this one what passes."""
@@ -59,16 +59,16 @@ class Filter:
 
     def passes(self, sample: Sample) -> bool:
         """Whether it is true of a sample."""
-        found = json_value(sample.payload.to_bytes()) if self._payloads else None
+        document = json_value(sample.payload.to_bytes()) if self._payloads else None
         stamp = sample.timestamp
         now = time.time_ns() // 1000
         subject = Subject(
-            found if isinstance(found, dict) else None,
+            document if isinstance(document, dict) else None,
             str(sample.key_expr),
             now if stamp is None else stamp.get_time_as_ntp64().as_nanos() // 1000,
             sample.kind.name.lower(),
             str(sample.encoding),
-            None if isinstance(found, dict | list) else found,
+            None if isinstance(document, dict | list) else document,
             now,
         )
         return self._passes(subject) is True

@@ -317,10 +317,10 @@ class Section:
         if not isinstance(node.value, dict):
             return refuse(self, node, path, report)
         before = len(report.problems)
-        found: dict[str, Plain] = {}
+        members: dict[str, Plain] = {}
         for name, member in node.value.items():
             if name in self.keys:
-                found[name] = self.keys[name].read(member, (*path, name), report)
+                members[name] = self.keys[name].read(member, (*path, name), report)
             elif not report.full:
                 hint = self._meant(name, path, report.paths)
                 meant = f"; did you mean '{hint}'?" if hint else ""
@@ -331,9 +331,9 @@ class Section:
             if missing.required and name not in node.value:
                 report.add((*path, name), f"missing; write {missing.words}", node.at)
         plain = {
-            name: found[name] if name in found else key.written()
+            name: members[name] if name in members else key.written()
             for name, key in self.keys.items()
-            if name in found or not (key.hidden or key.required)
+            if name in members or not (key.hidden or key.required)
         }
         if len(report.problems) == before:
             rule = getattr(self.made_of, "holds", None)

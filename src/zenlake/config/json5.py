@@ -149,15 +149,15 @@ class _Reader:
     def members(self, nesting: int) -> dict[str, Located]:
         opened = self.at
         self.at += 1
-        found: dict[str, Located] = {}
+        members: dict[str, Located] = {}
         while True:
             self.skip_blank()
             if self.peek() == "}":
                 self.at += 1
-                return found
+                return members
             name_at = self.at
             name = self.name(opened)
-            if name in found:
+            if name in members:
                 raise Unreadable(f"{name!r} is written twice in one object", name_at)
             self.skip_blank()
             if self.peek() != ":":
@@ -165,19 +165,19 @@ class _Reader:
             self.at += 1
             member = self.value(nesting + 1)
             member.name_at = name_at
-            found[name] = member
+            members[name] = member
             self.separator("}", opened)
 
     def items(self, nesting: int) -> list[Located]:
         opened = self.at
         self.at += 1
-        found: list[Located] = []
+        items: list[Located] = []
         while True:
             self.skip_blank()
             if self.peek() == "]":
                 self.at += 1
-                return found
-            found.append(self.value(nesting + 1))
+                return items
+            items.append(self.value(nesting + 1))
             self.separator("]", opened)
 
     def separator(self, close: str, opened: int) -> None:

@@ -137,17 +137,17 @@ def look_up(tree: Tree, path: str) -> Plain:
     """What the tree holds at `path`."""
     where = segments(path)
     key, rest = _resolve(where)
-    found: Plain = tree
+    value: Plain = tree
     for name in where:
-        if isinstance(found, dict) and name in found:
-            found = found[name]
-        elif rest and key.by_mode and not isinstance(found, dict):
-            return found  # one value for every mode, hence for the one asked for
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif rest and key.by_mode and not isinstance(value, dict):
+            return value  # one value for every mode, hence for the one asked for
         elif isinstance(key.shape, FreeForm) and rest:
             raise InvalidConfig((Problem("/".join(where), "nothing is written there"),))
         else:
             return None if rest else key.written()
-    return found
+    return value
 
 
 def changed(tree: Tree) -> list[tuple[str, Key]]:

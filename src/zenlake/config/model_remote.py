@@ -73,6 +73,6 @@ class RemoteApi:
 
 def remote_api(plugins: Mapping[str, Plain], mode: Mode) -> RemoteApi | None:
     """What the member `plugins` of a configuration says of the remote API, if it does."""
-    found = built(plugins, "remote_api", RemoteApi, mode)
-    assert found is None or isinstance(found, RemoteApi)
-    return found
+    configured = built(plugins, "remote_api", RemoteApi, mode)
+    assert configured is None or isinstance(configured, RemoteApi)
+    return configured

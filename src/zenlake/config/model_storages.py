@@ -154,6 +154,6 @@ def storage_manager(plugins: Mapping[str, Plain], mode: Mode) -> StorageManager 
     if not isinstance(plain, dict):
         return None
     members = {name: member for name, member in plain.items() if not name.startswith("__")}
-    found = section_of(StorageManager).build(members, mode)
-    assert isinstance(found, StorageManager)
-    return found
+    configured = section_of(StorageManager).build(members, mode)
+    assert isinstance(configured, StorageManager)
+    return configured

@@ -115,9 +115,9 @@ class Rest:
 
 def rest(plugins: Mapping[str, Plain], mode: Mode) -> Rest | None:
     """What the member `plugins` of a configuration says of HTTP, if it does."""
-    found = built(plugins, "rest", Rest, mode)
-    assert found is None or isinstance(found, Rest)
-    return found
+    configured = built(plugins, "rest", Rest, mode)
+    assert configured is None or isinstance(configured, Rest)
+    return configured
 
 
 def built(plugins: Mapping[str, Plain], name: str, made: type, mode: Mode) -> object | None:

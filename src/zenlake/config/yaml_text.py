@@ -89,5 +89,5 @@ class _Converter:
             raise Unreadable("this number cannot be read", at) from None
         if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
             raise Unreadable("this number is not finite; JSON cannot repeat it", at)
-        found: Content = value
-        return found
+        content: Content = value
+        return content

@@ -110,17 +110,17 @@ class Session:
 
     async def resource(self, uri: str, rid: int = 0, type: str = "") -> int:
         """Declare a resource; gives its id. `type`: its IDL, for predicates on CDR."""
-        id, told = self._client.resource(uri, rid, type=type)
-        await self._commit(told)
+        id, declarations = self._client.resource(uri, rid, type=type)
+        await self._commit(declarations)
         return id
 
     async def publisher(
         self, uri: str | int, *, reliable: bool = True, conduit: int = 0
     ) -> Written:
         """Declare a publisher of a resource, by name or by an id that needs no name."""
-        id, told = (uri, []) if isinstance(uri, int) else self._client.resource(uri)
+        id, declarations = (uri, []) if isinstance(uri, int) else self._client.resource(uri)
         made, more = self._client.publisher(id, reliable, conduit)
-        await self._commit([*told, *more])
+        await self._commit([*declarations, *more])
         return made
 
     async def subscriber(
@@ -139,11 +139,11 @@ class Session:
 
         `on_samples` is called, if it is given, for samples that came together.
         """
-        id, told = (uri, []) if isinstance(uri, int) else self._client.resource(uri)
+        id, declarations = (uri, []) if isinstance(uri, int) else self._client.resource(uri)
         made, more = self._client.subscriber(
             id, on_sample, MODES[mode], reliable, (origin, period, duration), on_samples
         )
-        await self._commit([*told, *more])
+        await self._commit([*declarations, *more])
         return made
 
     async def selection(
@@ -155,9 +155,9 @@ class Session:
         parameters: tuple[str, ...] = (),
     ) -> Read:
         """Subscribe to a selection, such as `/house/*?{luminosity > 3}`."""
-        sid, told = self._client.selection(query, parameters)
+        sid, declarations = self._client.selection(query, parameters)
         made, more = self._client.subscriber(sid, on_sample, MODES[mode])
-        await self._commit([*told, *more])
+        await self._commit([*declarations, *more])
         return made
 
     async def put(self, publisher: Written, payload: bytes, *, always: bool = False) -> bool:

@@ -225,8 +225,8 @@ class Bridge(Outside):
         text = chosen.text.partition("?{")[2].removesuffix("}") if chosen is not None else ""
         parameters = f"?pred={_quoted(text)}" if text else ""
 
-        def answered(found: list[tuple[str, bytes]]) -> None:
-            running.broker.answered(member, one, found, most, running.now())
+        def answered(values: list[tuple[str, bytes]]) -> None:
+            running.broker.answered(member, one, values, most, running.now())
 
         self._get(key_exprs(spaced(one.space, one.name.path)), parameters, answered)
         return True
@@ -240,9 +240,9 @@ class Bridge(Outside):
         if not is_key(above + "*"):
             return False
 
-        def named(found: list[tuple[str, bytes]]) -> None:
+        def named(values: list[tuple[str, bytes]]) -> None:
             names = {
-                path[len(above) :].split("/")[0] for path, _ in found if path.startswith(above)
+                path[len(above) :].split("/")[0] for path, _ in values if path.startswith(above)
             }
             running.broker.named(member, one, names, most, running.now())
 
@@ -255,17 +255,17 @@ class Bridge(Outside):
         if running is None or one.name is None or not is_key(one.name.path):
             return
 
-        def remembered(found: list[tuple[str, bytes]]) -> None:
-            running.broker.remembered(member, one, found, running.now())
+        def remembered(values: list[tuple[str, bytes]]) -> None:
+            running.broker.remembered(member, one, values, running.now())
 
         self._get(key_exprs(spaced(one.space, one.name.path)), "", remembered)
 
     def _get(
         self, exprs: list[str], parameters: str,
-        told: Callable[[list[tuple[str, bytes]]], None],
+        done: Callable[[list[tuple[str, bytes]]], None],
     ) -> None:  # fmt: skip
         """Ask everybody for some keys; `told` gets paths and payloads on the broker's thread."""
-        found: list[tuple[str, bytes]] = []
+        values: list[tuple[str, bytes]] = []
         waiting = len(exprs)
 
         def replied(reply: Reply) -> None:
@@ -273,13 +273,13 @@ class Bridge(Outside):
             if sample is not None and sample.kind is SampleKind.PUT:
                 path = str(sample.key_expr).removeprefix(self._prefix)
                 if not any(chunk.startswith("@") for chunk in path.split("/")):
-                    found.append((path, sample.payload.to_bytes()))
+                    values.append((path, sample.payload.to_bytes()))
 
         def ended() -> None:
             nonlocal waiting
             waiting -= 1
             if not waiting:
-                self._later(lambda: told(found))
+                self._later(lambda: done(values))
 
         for expr in exprs:
             selector = f"{self._prefix}{expr}{parameters}"
@@ -400,7 +400,7 @@ def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[st
         counters["dropped_deletes"] = bridge.dropped_deletes
         counters["failed"] = bridge.failed
         counters["looped"] = bridge.looped
-    found: list[tuple[str, Any]] = [
+    rows: list[tuple[str, Any]] = [
         ("broker", {"pid": broker.options.pid.hex(), "locators": running.locators(), **counters})
     ]
     for pid, member in broker.members.items():
@@ -421,9 +421,9 @@ def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[st
             for resource in tables.resources.values():
                 if resource.properties and resource.name.trivial and is_key(resource.name.path):
                     properties = {str(item.id): item.value.hex() for item in resource.properties}
-                    found.append((f"property/{resource.name.path}", properties))
-        found.append((f"session/{pid.hex()}", known))
-    return found
+                    rows.append((f"property/{resource.name.path}", properties))
+        rows.append((f"session/{pid.hex()}", known))
+    return rows
 
 
 def _quoted(text: str) -> str:

@@ -187,10 +187,10 @@ class RunningBroker:
             log.error("values are not kept, and tried again: %s", error)
         for port in self.broker.flush(now):
             out, port.out = port.out, []
-            found = self._wires.get(port)
-            if found is None:
+            known = self._wires.get(port)
+            if known is None:
                 continue
-            _, wire = found
+            _, wire = known
             if out and not wire.send(out):
                 self.broker.lost(port)
                 port.closing = True

@@ -90,10 +90,10 @@ class Subscriber:
 
     def recv(self, timeout: float | None = None) -> tuple[str, bytes]:
         """The next sample: the name of its resource, and its payload."""
-        found = self._samples.take(timeout)
-        if found is None:
+        sample = self._samples.take(timeout)
+        if sample is None:
             raise Timeout(f"no sample came within {timeout:g} s")
-        return found
+        return sample
 
     def try_recv(self) -> tuple[str, bytes] | None:
         """The next sample, if one is there."""
@@ -109,10 +109,10 @@ class Subscriber:
         assert self._inner is not None
         assert self._session is not None
         self._session._loop.run(self._session._inner.pull(self._inner, most, timeout))
-        found: list[tuple[str, bytes]] = []
+        samples: list[tuple[str, bytes]] = []
         while (sample := self.try_recv()) is not None:
-            found.append(sample)
-        return found
+            samples.append(sample)
+        return samples
 
     def undeclare(self) -> None:
         """Subscribe no longer."""

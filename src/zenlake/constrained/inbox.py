@@ -66,9 +66,9 @@ class Inbox:
             self._takers += 1
             try:
                 while True:
-                    found = self.take_now()
-                    if found is not None:
-                        return found
+                    item = self.take_now()
+                    if item is not None:
+                        return item
                     left = None if timeout is None else end - time.monotonic()
                     if left is not None and left <= 0:
                         return None

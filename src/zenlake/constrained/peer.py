@@ -175,10 +175,14 @@ class Peer:
             self._to_all(datagram)
             return
         try:
-            found = [m for m in read_packet(datagram) if isinstance(m, Scout) and m.mask & PEER]
+            scouts = [m for m in read_packet(datagram) if isinstance(m, Scout) and m.mask & PEER]
         except ZError:
             return
-        if found and value_of(found[0].properties, PID) != self.pid and self._scouting is not None:
+        if (
+            scouts
+            and value_of(scouts[0].properties, PID) != self.pid
+            and self._scouting is not None
+        ):
             self._scouting.send_to(self._hello(), address)
 
     def _to_all(self, datagram: bytes) -> None:
@@ -319,10 +323,10 @@ class PeerSubscriber(Subscriber):
     ) -> list[tuple[str, bytes]]:
         """Fetch what the others kept for us, or the `most` oldest of each of them."""
         self._peer._loop.run(self._pull(most, timeout))
-        found: list[tuple[str, bytes]] = []
+        samples: list[tuple[str, bytes]] = []
         while (sample := self.try_recv()) is not None:
-            found.append(sample)
-        return found
+            samples.append(sample)
+        return samples
 
     async def _pull(self, most: int | None, timeout: float) -> None:
         for session, one in list(self._reads.items()):

@@ -34,7 +34,7 @@ def scout(
 
 
 async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> list[Found]:
-    found: dict[tuple[str, tuple[str, ...]], Found] = {}
+    brokers: dict[tuple[str, tuple[str, ...]], Found] = {}
     loop = asyncio.get_running_loop()
     heard = asyncio.Event()
 
@@ -46,7 +46,7 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
         for message in messages:
             if isinstance(message, Hello):
                 one = Found(address, message.mask, message.locators)
-                found[address, message.locators] = one
+                brokers[address, message.locators] = one
                 heard.set()
 
     question = write(Scout(mask=BROKER | PEER))
@@ -67,7 +67,7 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
             pass
         finally:
             link.close()
-        return list(found.values())
+        return list(brokers.values())
     sockets = MulticastSockets(loop, group, interface, listen=False)
     sockets.open(
         lambda *_: None,
@@ -79,4 +79,4 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
             await asyncio.sleep(timeout / 3)
     finally:
         sockets.close()
-    return list(found.values())
+    return list(brokers.values())

@@ -34,10 +34,10 @@ def key_exprs(path: str) -> list[str]:
             choices.append(["*/**"])
         elif "**" in chunk:
             parts = [_chunk(part) for part in chunk.split("**")]
-            found = [parts[0]]
+            exprs = [parts[0]]
             for part in parts[1:]:
-                found = [one + joint + part for one in found for joint in ("$*", "$*/**/$*")][:MOST]
-            choices.append(found)
+                exprs = [one + joint + part for one in exprs for joint in ("$*", "$*/**/$*")][:MOST]
+            choices.append(exprs)
         else:
             choices.append([_chunk(chunk)])
     combined = itertools.islice(itertools.product(*choices), MOST)
@@ -72,9 +72,9 @@ def paths(key_expr: str) -> list[str]:
     choices = [
         [(), ("**",)] if chunk == "**" else [(chunk.replace("$*", "*"),)] for chunk in chunks
     ]
-    found: list[str] = []
+    paths: list[str] = []
     for words in itertools.islice(itertools.product(*choices), MOST):
         text = "/".join(word for part in words for word in part)
-        if text and text not in found:
-            found.append(text)
-    return found
+        if text and text not in paths:
+            paths.append(text)
+    return paths

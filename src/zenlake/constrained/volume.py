@@ -84,11 +84,11 @@ class VolumeValues:
         """The values at paths that match."""
         self.commit()
         keys = [at for at in self._paths if matches(path, at)]
-        found: list[tuple[str, int, bytes]] = []
+        values: list[tuple[str, int, bytes]] = []
         for entry in self._volume.read(keys):
             if entry is not None and entry.value is not None and entry.value.payload is not None:
-                found.append((entry.key, 2, entry.value.payload))
-        return found
+                values.append((entry.key, 2, entry.value.payload))
+        return values
 
     def close(self) -> None:
         """Write what was put, and let go of the volume."""

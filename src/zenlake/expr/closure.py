@@ -100,10 +100,10 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
 
             def member(s: Subject) -> bool | None:
                 value = of(s)
-                found: bool | None = False
+                verdict: bool | None = False
                 for one in among:
-                    found = _or(found, _COMPARE["="](value, one(s)))
-                return _not(found) if negated else found
+                    verdict = _or(verdict, _COMPARE["="](value, one(s)))
+                return _not(verdict) if negated else verdict
 
             return member
         case IsNull():
@@ -119,10 +119,10 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
             def all_of(s: Subject) -> bool | None:
                 known: bool | None = True
                 for part in parts:
-                    found = part(s)
-                    if found is False:
+                    verdict = part(s)
+                    if verdict is False:
                         return False
-                    if found is None:
+                    if verdict is None:
                         known = None
                 return known
 
@@ -133,10 +133,10 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
             def any_of(s: Subject) -> bool | None:
                 known: bool | None = False
                 for part in parts:
-                    found = part(s)
-                    if found:
+                    verdict = part(s)
+                    if verdict:
                         return True
-                    if found is None:
+                    if verdict is None:
                         known = None
                 return known
 

@@ -88,14 +88,14 @@ class _Parser:
         self._calculations = 0
         at = 0
         while at < len(text.rstrip()):
-            found = _TOKEN.match(text, at)
-            if found is None or found.lastgroup is None:
+            match = _TOKEN.match(text, at)
+            if match is None or match.lastgroup is None:
                 raise ExprError(f"'{text}': nothing of the language begins at character {at + 1}")
-            kind, word = found.lastgroup, found[found.lastgroup]
+            kind, word = match.lastgroup, match[match.lastgroup]
             if kind == "name" and word.upper() in _KEYWORDS:
                 kind, word = "keyword", word.upper()
-            self._tokens.append((kind, word, found.start(found.lastgroup)))
-            at = found.end()
+            self._tokens.append((kind, word, match.start(match.lastgroup)))
+            at = match.end()
         self._tokens.append(("end", "", len(text)))
 
     def whole(self) -> Node:
@@ -105,10 +105,10 @@ class _Parser:
         return node
 
     def term(self) -> Term:
-        found = self._term()
+        term = self._term()
         if self._tokens[self._place][0] != "end":
             raise self._error("an operator, or the end")
-        return found
+        return term
 
     def _next(self) -> tuple[str, str, int]:
         token = self._tokens[self._place]
@@ -123,8 +123,8 @@ class _Parser:
 
     def _error(self, wanted: str) -> ExprError:
         kind, word, at = self._tokens[self._place]
-        found = "the end" if kind == "end" else f"'{word}'"
-        return ExprError(f"'{self._text}': {found} at character {at + 1}, instead of {wanted}")
+        got = "the end" if kind == "end" else f"'{word}'"
+        return ExprError(f"'{self._text}': {got} at character {at + 1}, instead of {wanted}")
 
     def _or(self) -> Node:
         nodes = [self._and()]
@@ -250,12 +250,12 @@ class _Parser:
         if not isinstance(term, Literal) or not isinstance(term.value, str):
             return term
         try:
-            found = moment_of(term.value)
+            moment = moment_of(term.value)
         except SelectorError as error:
             raise ExprError(f"'{self._text}': {error}") from error
-        if isinstance(found, Fixed):
-            return Moment(found.ns // 1000, term.value)
-        return Function("now", (Literal(f"{found.offset_ns}ns"),))
+        if isinstance(moment, Fixed):
+            return Moment(moment.ns // 1000, term.value)
+        return Function("now", (Literal(f"{moment.offset_ns}ns"),))
 
     # --- terms ----------------------------------------------------------------------------------
 
@@ -352,8 +352,8 @@ class _Parser:
                 f"'{self._text}': {name}() takes {len(takes)} values, not {len(arguments)}"
             )
         for one, kinds in zip(arguments, takes, strict=True):
-            whole = isinstance(one, Literal) and isinstance(one.value, int)
-            if FUNCTIONS[name].literal and not whole:
+            is_int = isinstance(one, Literal) and isinstance(one.value, int)
+            if FUNCTIONS[name].literal and not is_int:
                 raise ExprError(f"'{self._text}': {name}() takes a whole number")
             if not set(one.kinds()) & set(kinds):
                 raise ExprError(f"'{self._text}': {name}() takes a {kinds[0]}, not {one.sql()}")
@@ -397,15 +397,17 @@ def offset_of(term: Function) -> int:
     """How far from now a call of `now` is, in microseconds."""
     if not term.arguments:
         return 0
-    (told,) = term.arguments
-    text = told.value if isinstance(told, Literal) and isinstance(told.value, str) else ""
+    (argument,) = term.arguments
+    text = (
+        argument.value if isinstance(argument, Literal) and isinstance(argument.value, str) else ""
+    )
     if text.endswith("ns") and text[:-2].lstrip("-").isdigit():
         return int(text[:-2]) // 1000
     try:
-        found = moment_of(f"now({text})")
+        moment = moment_of(f"now({text})")
     except SelectorError as error:
         raise ExprError(f"'{term.sql()}': {error}") from error
-    offset = found.offset_ns // 1000 if isinstance(found, Now) else 0
+    offset = moment.offset_ns // 1000 if isinstance(moment, Now) else 0
     if abs(offset) > LONGEST:
         raise ExprError(f"'{term.sql()}' is more than a thousand years away")
     return offset

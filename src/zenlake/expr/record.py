@@ -94,14 +94,14 @@ class TypeDeclarationError(LocalError, ValueError):
 
 
 def _member(line: str, text: str) -> Member:
-    found = _MEMBER.fullmatch(line)
-    if found is None:
+    match = _MEMBER.fullmatch(line)
+    if match is None:
         raise TypeDeclarationError(f"'{line.strip()}' is no member such as 'long luminosity'")
-    kind = re.sub(r"\s+", " ", found["type"].split("<")[0]).strip().split("::")[-1]
+    kind = re.sub(r"\s+", " ", match["type"].split("<")[0]).strip().split("::")[-1]
     if kind == "sequence":
-        inner = re.sub(r"\s+", " ", (found["inner"] or "").split(",")[0]).strip()
-        return Member(found["name"], inner.split("::")[-1], sequence=True)
-    return Member(found["name"], kind, int(found["count"] or 0))
+        inner = re.sub(r"\s+", " ", (match["inner"] or "").split(",")[0]).strip()
+        return Member(match["name"], inner.split("::")[-1], sequence=True)
+    return Member(match["name"], kind, int(match["count"] or 0))
 
 
 class _Cdr:
@@ -153,8 +153,8 @@ def json_record(payload: bytes) -> dict[str, Any] | None:
     """The fields of a payload that is a JSON object; None if it is none."""
     if payload.lstrip()[:1] != b"{":
         return None
-    found = json_value(payload)
-    return found if isinstance(found, dict) else None
+    value = json_value(payload)
+    return value if isinstance(value, dict) else None
 
 
 def json_value(payload: bytes) -> Any:
@@ -173,10 +173,10 @@ def _no_constant(word: str) -> Any:
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name stands twice in one object")
-    return found
+    return members
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_named_once)
@@ -184,15 +184,15 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hoo
 
 def field_of(record: Mapping[str, Any], name: str) -> Any:
     """A field by its name, whose dots and indices lead inwards; None if it is not there."""
-    found: Any = record
+    value: Any = record
     for part in name.split("."):
         word, bracket, index = part.partition("[")
-        if not isinstance(found, Mapping) or word not in found:
+        if not isinstance(value, Mapping) or word not in value:
             return None
-        found = found[word]
+        value = value[word]
         if bracket:
             place = int(index[:-1])
-            if not isinstance(found, list) or place >= len(found):
+            if not isinstance(value, list) or place >= len(value):
                 return None
-            found = found[place]
-    return found if isinstance(found, int | float | str | bool) else None
+            value = value[place]
+    return value if isinstance(value, int | float | str | bool) else None

@@ -131,7 +131,7 @@ def spark_term(term: Term, kind: str, names: Names) -> str:
 
 
 _TYPES: Final = {NUMBER: "DOUBLE", TEXT: "STRING", TRUTH: "BOOLEAN", INSTANT: "TIMESTAMP"}
-_FOUND: Final = {
+_KIND_TESTS: Final = {
     NUMBER: "RLIKE '^(BIGINT|DECIMAL|DOUBLE|FLOAT)'",
     TEXT: "= 'STRING'",
     TRUTH: "= 'BOOLEAN'",
@@ -139,9 +139,9 @@ _FOUND: Final = {
 
 
 def _field(path: str, kind: str, names: Names) -> str:
-    found = f"try_variant_get({names.payload}, '{path}', 'variant')"
+    member = f"try_variant_get({names.payload}, '{path}', 'variant')"
     value = f"try_variant_get({names.payload}, '{path}', '{_TYPES[kind].lower()}')"
-    return f"(CASE WHEN schema_of_variant({found}) {_FOUND[kind]} THEN {value} END)"
+    return f"(CASE WHEN schema_of_variant({member}) {_KIND_TESTS[kind]} THEN {value} END)"
 
 
 def _call(term: Function, kind: str, names: Names) -> str:

@@ -131,10 +131,10 @@ class AdvancedSubscriber(Hearing[H]):
         """
         self._check()
         key = publishers_of(self._entity.key)
-        found: Subscriber[Any] = self._session.liveliness().declare_subscriber(
+        subscriber: Subscriber[Any] = self._session.liveliness().declare_subscriber(
             key, handler, history=history
         )
-        return found
+        return subscriber
 
     def _withdraw(self, local: Local) -> None:
         if self._token is not None:

@@ -118,15 +118,15 @@ class KeyFormat:
                 f"'{key}' has not the shape '{self._text}'; its keys are those of "
                 f"'{self._key_expr}'"
             )
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         at = 0
         for part, after in zip(self._parts, spare[1:], strict=True):
             ends = _ends(part.pattern, chunks, 1 << at) & after
             end = ends.bit_length() - 1
             if part.name:
-                found[part.name] = "/".join(chunks[at:end])
+                values[part.name] = "/".join(chunks[at:end])
             at = end
-        return found
+        return values
 
     def matches(self, key: IntoKeyExpr) -> bool:
         """Whether `parse` would succeed on this key."""
@@ -178,19 +178,19 @@ def _ends(pattern: KeyExpr, chunks: list[str], places: int) -> int:
 
 
 def _covered(pattern: str, chunks: list[str]) -> int:
-    found = 0
+    covered = 0
     for k, chunk in enumerate(chunks):
         if chunk != "**" and chunk_includes(pattern, chunk):
-            found |= 1 << k
-    return found
+            covered |= 1 << k
+    return covered
 
 
 def _open(chunks: list[str]) -> int:
-    found = 0
+    states = 0
     for k, chunk in enumerate(chunks):
         if not is_verbatim(chunk):
-            found |= 1 << k
-    return found
+            states |= 1 << k
+    return states
 
 
 def _flood_back(places: int, chunks: list[str]) -> int:
@@ -213,23 +213,23 @@ def _read_parts(text: str) -> list[_Part]:
     parts: list[_Part] = []
     names: set[str] = set()
     at = 0
-    for found in _SPEC.finditer(text):
-        if found.start() > 0 and text[found.start() - 1] != "/":
+    for match in _SPEC.finditer(text):
+        if match.start() > 0 and text[match.start() - 1] != "/":
             raise KeyExprError(
-                f"'{text}': '{found[0]}' must fill whole chunks; write '/' before it"
+                f"'{text}': '{match[0]}' must fill whole chunks; write '/' before it"
             )
-        if found.end() < len(text) and text[found.end()] != "/":
-            raise KeyExprError(f"'{text}': '{found[0]}' must fill whole chunks; write '/' after it")
-        if at < found.start():
-            parts.append(_literal(text[at : found.start() - 1], text))
-        part = _named(found["plain"] or found["hashed"] or "", text)
+        if match.end() < len(text) and text[match.end()] != "/":
+            raise KeyExprError(f"'{text}': '{match[0]}' must fill whole chunks; write '/' after it")
+        if at < match.start():
+            parts.append(_literal(text[at : match.start() - 1], text))
+        part = _named(match["plain"] or match["hashed"] or "", text)
         if part.name in names:
             raise KeyExprError(
                 f"'{text}': two parts are named '{part.name}'; name each differently"
             )
         names.add(part.name)
         parts.append(part)
-        at = found.end() + 1
+        at = match.end() + 1
     if at <= len(text):
         parts.append(_literal(text[at:], text))
     return parts

@@ -262,18 +262,18 @@ def _lay_wide(a: list[str], b: list[str], covering: bool) -> bool:
 
 def _fits(c: str, literal: dict[str, int], patterns: dict[str, int], covering: bool) -> int:
     """The places where the chunk `c`, which is not a bare wildcard, may lie."""
-    found = literal.get(c, 0)
+    bits = literal.get(c, 0)
     if c.startswith("@"):
-        return found
+        return bits
     if SOME in c:
         for d, where in literal.items():
             if chunk_includes(c, d) if covering else chunk_intersects(c, d):
-                found |= where
+                bits |= where
     elif not covering:
         for d, where in patterns.items():
             if chunk_intersects(c, d):
-                found |= where
-    return found
+                bits |= where
+    return bits
 
 
 def _floats(a: list[str], i: int) -> bool:

@@ -134,13 +134,13 @@ class Parameters:
 
     def interpreted(self, key: str) -> str | None:
         """Return the only value of `key`, or None; raise `SelectorError` if there are several."""
-        found = [value for name, value in self if name == key]
-        if len(found) > 1:
+        values = [value for name, value in self if name == key]
+        if len(values) > 1:
             raise SelectorError(
-                f"'{self._text}': '{key}' occurs {len(found)} times; write it once "
-                f"(several values stand in one, like '{key}={'|'.join(found[:2])}')"
+                f"'{self._text}': '{key}' occurs {len(values)} times; write it once "
+                f"(several values stand in one, like '{key}={'|'.join(values[:2])}')"
             )
-        return found[0] if found else None
+        return values[0] if values else None
 
     def flag(self, key: str) -> bool:
         """Whether `key` is present with any value but `false`."""
@@ -173,12 +173,12 @@ IntoParameters = Parameters | Mapping[str, str] | str
 
 
 def _read(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for item in text.split(";"):
         if item:
             name, _, value = item.partition("=")
-            found.append((name, value))
-    return found
+            pairs.append((name, value))
+    return pairs
 
 
 def _write(pairs: list[tuple[str, str]]) -> str:

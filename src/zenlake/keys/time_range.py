@@ -217,12 +217,12 @@ def _parse_moment(text: str) -> Instant | Now:
         if offset.startswith("-"):
             return Now(-_parse_duration(offset[1:]))
         return Now(_parse_duration(offset.removeprefix("+")))
-    found = _INSTANT.fullmatch(text)
-    if found is None:
+    match = _INSTANT.fullmatch(text)
+    if match is None:
         raise SelectorError(
             f"'{text}' is no time; write 'now()', 'now(-1h)', or UTC like '2026-01-31T12:00:00.5Z'"
         )
-    day, clock, fraction = found.groups()
+    day, clock, fraction = match.groups()
     # A leap second is the first moment of the next minute, as in POSIX time.
     leap = clock.endswith(":60")
     if leap:
@@ -233,22 +233,22 @@ def _parse_moment(text: str) -> Instant | Now:
         raise SelectorError(
             f"'{text}' is not in the calendar ({error}); write UTC like '2026-01-31T12:00:00Z'"
         ) from None
-    whole = moment - _EPOCH
-    seconds = whole.days * 86_400 + whole.seconds + leap
+    elapsed = moment - _EPOCH
+    seconds = elapsed.days * 86_400 + elapsed.seconds + leap
     return Instant(seconds * SECOND + int(((fraction or "") + "000000000")[:9]))
 
 
 def _parse_duration(text: str) -> int:
     """Read `<number><unit>` as nanoseconds, exactly; no unit is seconds."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise SelectorError(
             f"'{text}' is no duration; write a positive number and one of "
             "u, ms, s, m, h, d, w, like '1.5h'"
         )
-    number, exponent, unit = found.groups()
-    whole, _, fraction = number.partition(".")
-    digits = int(whole + fraction)
+    number, exponent, unit = match.groups()
+    units, _, fraction = number.partition(".")
+    digits = int(units + fraction)
     power = int(exponent or 0) - len(fraction)
     if not digits or power < -LONGEST_TEXT - 32:
         return 0

@@ -152,14 +152,14 @@ class _Question:
 
     def related(self, chunk: str) -> int:
         """The places whose chunk, not `**`, relates to `chunk` in the way asked for."""
-        found = self.memo.get(chunk, -1)
-        if found < 0:
-            found = 0
+        relation = self.memo.get(chunk, -1)
+        if relation < 0:
+            relation = 0
             for k, asked in enumerate(self.chunks):
                 if asked != "**" and self._relates(asked, chunk):
-                    found |= 1 << k
-            self.memo[chunk] = found
-        return found
+                    relation |= 1 << k
+            self.memo[chunk] = relation
+        return relation
 
     def _relates(self, asked: str, chunk: str) -> bool:
         if self.relation == MEETING:
@@ -170,11 +170,11 @@ class _Question:
 
     def floating(self) -> int:
         """The places before a `*` that runs into a `**`: together they mean "at least so many"."""
-        found = 0
+        states = 0
         for k in range(len(self.chunks) - 2, -1, -1):
-            if self.chunks[k] == "*" and (found | self.many) >> (k + 1) & 1:
-                found |= 1 << k
-        return found
+            if self.chunks[k] == "*" and (states | self.many) >> (k + 1) & 1:
+                states |= 1 << k
+        return states
 
 
 @final
@@ -206,12 +206,12 @@ class KeyTree(Generic[V]):
 
     def entries(self) -> list[TreeEntry[V]]:
         """List every entry, in no particular order."""
-        found: list[TreeEntry[V]] = []
+        entries: list[TreeEntry[V]] = []
         stack = [self._root]
         while stack:
             node = stack.pop()
             if node.entry is not None:
-                found.append(node.entry)
+                entries.append(node.entry)
             if node.literal is not None:
                 stack.extend(node.literal.values())
             if node.some is not None:
@@ -220,7 +220,7 @@ class KeyTree(Generic[V]):
                 stack.append(node.one)
             if node.many is not None:
                 stack.append(node.many)
-        return found
+        return entries
 
     def insert(self, key: str, value: V) -> V | None:
         """Store `value` at `key`; return the value it replaces, or None."""
@@ -342,12 +342,12 @@ def _matching(root: _Node[V], chunks: list[str]) -> list[TreeEntry[V]]:
         if many:
             _enter_loops(below, loops)
         level = below
-    found: list[TreeEntry[V]] = []
+    entries: list[TreeEntry[V]] = []
     for node in level:
         entry = node.entry
         if entry is not None:
-            found.append(entry)
-    return found
+            entries.append(entry)
+    return entries
 
 
 def _enter_loops(level: list[_Node[V]], loops: list[_Node[V]]) -> None:
@@ -363,13 +363,13 @@ def _enter_loops(level: list[_Node[V]], loops: list[_Node[V]]) -> None:
 
 def _walk(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
     """The entries that the question meets, or that it covers."""
-    found: list[TreeEntry[V]] = []
+    entries: list[TreeEntry[V]] = []
     floating = asked.floating() if asked.relation == COVERING else 0
     stack: list[tuple[_Node[V], int]] = [(root, asked.settle(1))]
     while stack:
         node, places = stack.pop()
         if places & asked.end and node.entry is not None:
-            found.append(node.entry)
+            entries.append(node.entry)
         stay = places & asked.many
         if node.many is not None:
             if asked.relation == MEETING:
@@ -388,7 +388,7 @@ def _walk(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
                     stack.append((child, asked.settle(below)))
         if node.literal is not None:
             _walk_literals(node.literal, places, asked, stack)
-    return found
+    return entries
 
 
 def _walk_literals(
@@ -420,13 +420,13 @@ def _including(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
     Whether a run of `*` may step over a `**` asked depends on how the run ends, so along a run a
     second set of places is carried, for the case that a `**` follows.
     """
-    found: list[TreeEntry[V]] = []
+    entries: list[TreeEntry[V]] = []
     stack: list[tuple[_Node[V], int, int]] = [(root, 1, 1)]
     single = asked.open & ~asked.many
     while stack:
         node, places, floating = stack.pop()
         if places & asked.end and node.entry is not None:
-            found.append(node.entry)
+            entries.append(node.entry)
         if node.many is not None:
             below = asked.flood(floating)
             stack.append((node.many, below, below))
@@ -448,4 +448,4 @@ def _including(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
                     if named is not None:
                         below = (places & where) << 1
                         stack.append((named, below, below))
-    return found
+    return entries

@@ -278,12 +278,12 @@ class LayeredListener(LinkListener):
 
         Whoever stalls is displaced by those who come after; whoever agrees in a moment is not.
         """
-        crowd = host
+        busiest = host
         if list(self._knocking.values()).count(host) < KNOCKING_OF_ONE:
             if len(self._knocking) < MAX_KNOCKING:
                 return
-            crowd = Counter(self._knocking.values()).most_common(1)[0][0]
-        oldest = next(task for task, whose in self._knocking.items() if whose == crowd)
+            busiest = Counter(self._knocking.values()).most_common(1)[0][0]
+        oldest = next(task for task, whose in self._knocking.items() if whose == busiest)
         self.displaced += 1
         del self._knocking[oldest]
         oldest.cancel()

@@ -71,16 +71,16 @@ class LoginBrake:
         ]
 
     def _left(self, known: dict[str, _Failures], name: str, now: float) -> float:
-        found = known.get(name)
-        return 0.0 if found is None else max(0.0, found.until - now)
+        failures = known.get(name)
+        return 0.0 if failures is None else max(0.0, failures.until - now)
 
     def _note(self, known: dict[str, _Failures], name: str, now: float) -> _Failures:
-        found = known.pop(name, None)
-        if found is None or now - found.when > FORGET:
-            found = _Failures()
+        failures = known.pop(name, None)
+        if failures is None or now - failures.when > FORGET:
+            failures = _Failures()
         if len(known) >= REMEMBERED:
             del known[next(iter(known))]  # the one that failed longest ago
-        known[name] = found
-        found.count += 1
-        found.when = now
-        return found
+        known[name] = failures
+        failures.count += 1
+        failures.when = now
+        return failures

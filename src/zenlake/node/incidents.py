@@ -81,16 +81,16 @@ class Incidents:
         self.counts[kind] = self.counts.get(kind, 0) + 1
         reason, key = reason[:LONGEST], key[:LONGEST]
         at = (kind, peer, user, reason if kind != DENIED else f"{reason} {key}")
-        found = self._known.get(at)
-        if found is not None and now - found.last < PERIOD:
-            found.count += 1
-            found.last = now
+        incident = self._known.get(at)
+        if incident is not None and now - incident.last < PERIOD:
+            incident.count += 1
+            incident.last = now
             return
         self._known.pop(at, None)
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
-        found = Incident(kind, peer, user, key, reason, now, now)
-        self._known[at] = found
+        incident = Incident(kind, peer, user, key, reason, now, now)
+        self._known[at] = incident
         tell = self.tell
         if tell is None:
             return
@@ -98,7 +98,7 @@ class Incidents:
             self._since, self._lines = now, 0
         self._lines += 1
         if self._lines <= LINES:
-            tell(found)
+            tell(incident)
 
     def newest(self) -> list[Incident]:
         """The events that are kept, the newest first."""

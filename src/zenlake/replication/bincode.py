@@ -58,9 +58,9 @@ class Reader:
                 f"expected at {self._at}",
                 self._at,
             )
-        found = self._bytes[self._at : end]
+        taken = self._bytes[self._at : end]
         self._at = end
-        return found
+        return taken
 
     def u64(self) -> int:
         """A number of eight bytes."""

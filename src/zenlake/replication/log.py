@@ -193,7 +193,7 @@ class Log:
             if at == current:
                 continue
             mine = self.parts_of(at)
-            other = frozenset(part for part, found in parts.items() if mine.get(part) != found)
+            other = frozenset(part for part, theirs in parts.items() if mine.get(part) != theirs)
             if other:
                 hot[at] = other
         lines = (current, current - 1, current + 1)
@@ -223,14 +223,18 @@ class Log:
 
     def other_intervals(self, intervals: Mapping[int, int]) -> frozenset[int]:
         """Those intervals whose fingerprint is not the one of this log."""
-        return frozenset(at for at, found in intervals.items() if self._fingerprint(at) != found)
+        return frozenset(
+            at for at, fingerprint in intervals.items() if self._fingerprint(at) != fingerprint
+        )
 
     def other_parts(self, parts: Mapping[int, Mapping[int, int]]) -> dict[int, frozenset[int]]:
         """Those parts of intervals whose fingerprint is not the one of this log."""
         differ: dict[int, frozenset[int]] = {}
-        for at, found in parts.items():
+        for at, fingerprint in parts.items():
             mine = self.parts_of(at)
-            other = frozenset(part for part, value in found.items() if mine.get(part) != value)
+            other = frozenset(
+                part for part, value in fingerprint.items() if mine.get(part) != value
+            )
             if other:
                 differ[at] = other
         return differ

@@ -202,20 +202,22 @@ def encode_reply(reply: AlignmentReply) -> bytes:
             return u32(4) + encode_event(event) + more
 
 
-def _fingerprints(found: Fingerprints) -> bytes:
-    return u64(len(found)) + b"".join(u64(at) + u64(found[at]) for at in sorted(found))
+def _fingerprints(fingerprints: Fingerprints) -> bytes:
+    return u64(len(fingerprints)) + b"".join(
+        u64(at) + u64(fingerprints[at]) for at in sorted(fingerprints)
+    )
 
 
-def _nested_fingerprints(found: Mapping[int, Fingerprints]) -> bytes:
-    return u64(len(found)) + b"".join(u64(at) + _fingerprints(found[at]) for at in sorted(found))
+def _nested_fingerprints(nested: Mapping[int, Fingerprints]) -> bytes:
+    return u64(len(nested)) + b"".join(u64(at) + _fingerprints(nested[at]) for at in sorted(nested))
 
 
-def _numbers(found: frozenset[int]) -> bytes:
-    return u64(len(found)) + b"".join(map(u64, sorted(found)))
+def _numbers(numbers: frozenset[int]) -> bytes:
+    return u64(len(numbers)) + b"".join(map(u64, sorted(numbers)))
 
 
-def _nested_numbers(found: Mapping[int, frozenset[int]]) -> bytes:
-    return u64(len(found)) + b"".join(u64(at) + _numbers(found[at]) for at in sorted(found))
+def _nested_numbers(nested: Mapping[int, frozenset[int]]) -> bytes:
+    return u64(len(nested)) + b"".join(u64(at) + _numbers(nested[at]) for at in sorted(nested))
 
 
 # ------------------------------------------------------------------------------------- reading

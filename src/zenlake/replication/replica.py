@@ -302,7 +302,9 @@ class Replica:
                     yield from self.answer(SubIntervals(hot), now)
             case Intervals(intervals):
                 parts = {at: log.parts_of(at) for at in sorted(intervals)}
-                yield SubIntervalFingerprints({at: found for at, found in parts.items() if found})
+                yield SubIntervalFingerprints(
+                    {at: fingerprints for at, fingerprints in parts.items() if fingerprints}
+                )
             case SubIntervals(asked):
                 events = [e for at in sorted(asked) for e in log.events(at, sorted(asked[at]))]
                 for first in range(0, max(1, len(events)), MOST_EVENTS):

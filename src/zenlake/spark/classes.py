@@ -103,11 +103,11 @@ class ClassArchive:
     def _forget_old(self) -> None:
         """Keep the archives used last, and nothing torn by a Java that was killed writing it."""
         with suppress(OSError):
-            whole = sorted(
+            archives = sorted(
                 (path for path in self.folder.glob("classes-*.jsa") if _is_whole(path)),
                 key=lambda path: path.stat().st_mtime,
             )
-            for path in whole[: max(0, len(whole) - KEPT + 1)]:
+            for path in archives[: max(0, len(archives) - KEPT + 1)]:
                 path.unlink(missing_ok=True)
                 path.with_name(f"{path.stem}.base.jsa").unlink(missing_ok=True)
             for path in self.folder.glob("classes-*.new"):

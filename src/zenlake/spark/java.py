@@ -57,13 +57,13 @@ def feature_release(text: str) -> int | None:
 
     Takes what `java -version` prints and what a `release` file holds as well.
     """
-    found = re.search(r'(?:JAVA_VERSION=|version\s+)"?(\d+)(?:\.(\d+))?', text) or re.match(
+    match = re.search(r'(?:JAVA_VERSION=|version\s+)"?(\d+)(?:\.(\d+))?', text) or re.match(
         r'\s*"?(\d+)(?:\.(\d+))?', text
     )
-    if found is None:
+    if match is None:
         return None
-    first = int(found[1])
-    return int(found[2]) if first == 1 and found[2] else first
+    first = int(match[1])
+    return int(match[2]) if first == 1 and match[2] else first
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
@@ -133,11 +133,11 @@ def _homes(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 def _release(home: Path) -> int | None:
     """Ask the `release` file first: starting a Java only to learn its age takes half a second."""
     try:
-        told = feature_release((home / "release").read_text(encoding="utf-8", errors="replace"))
+        release = feature_release((home / "release").read_text(encoding="utf-8", errors="replace"))
     except OSError:
-        told = None
-    if told is not None:
-        return told
+        release = None
+    if release is not None:
+        return release
     try:
         asked = subprocess.run(
             [home / "bin" / "java", "-version"],

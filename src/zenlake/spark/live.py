@@ -60,9 +60,9 @@ class LiveReader(DataSourceReader):
             if errors and not samples:
                 raise RemoteError(f"get={self.selector!r} was answered by errors: {errors[0]!r}")
             now = time.time_ns() // 1000
-            found = batches_of(samples, 1, HEARD, now, lambda _: session.new_timestamp())
+            batches = batches_of(samples, 1, HEARD, now, lambda _: session.new_timestamp())
         maker = Maker(self.names)
-        for _, batch in found:
+        for _, batch in batches:
             yield maker.batch(_as_told(batch), None)
 
 

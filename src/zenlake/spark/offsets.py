@@ -77,19 +77,19 @@ def to_json(journal: str, offsets: Offsets) -> dict[str, dict[str, int]]:
     return {journal: {str(partition): offset for partition, offset in enumerate(offsets)}}
 
 
-def from_json(told: Mapping[str, Mapping[str, int]], journal: str, partitions: int) -> Offsets:
+def from_json(document: Mapping[str, Mapping[str, int]], journal: str, partitions: int) -> Offsets:
     """The offsets in what Spark kept, if they are of this journal."""
-    if set(told) != {journal}:
+    if set(document) != {journal}:
         raise DataLoss(
-            f"the checkpoint is of journal {', '.join(told) or '(none)'}, and what lies here is "
-            f"journal {journal}: a new one was made in its place. Begin with a new checkpoint "
+            f"the checkpoint is of journal {', '.join(document) or '(none)'}, and what lies here "
+            f"is journal {journal}: a new one was made in its place. Begin with a new checkpoint "
             "folder; with failOnDataLoss=false the stream goes on with all of the new journal"
         )
     try:
-        return tuple(int(told[journal][str(number)]) for number in range(partitions))
+        return tuple(int(document[journal][str(number)]) for number in range(partitions))
     except (KeyError, TypeError, ValueError) as error:
         raise DataLoss(
-            f"the checkpoint says {dict(told[journal])}, and the journal has {partitions} "
+            f"the checkpoint says {dict(document[journal])}, and the journal has {partitions} "
             "partitions: its offsets are not those of this journal"
         ) from error
 
@@ -127,10 +127,10 @@ def limit_bytes(
     total = sum(sizes)
     if total <= most:
         return end
-    found = []
+    limited = []
     for begin, stop, pieces, size in zip(start, end, segments, sizes, strict=True):
-        found.append(_offset_after(begin, stop, pieces, size * most / total))
-    return tuple(found) if tuple(found) != start else limit_rows(start, end, 1)
+        limited.append(_offset_after(begin, stop, pieces, size * most / total))
+    return tuple(limited) if tuple(limited) != start else limit_rows(start, end, 1)
 
 
 def behind(end: Offsets, latest: Offsets) -> int:
@@ -143,7 +143,7 @@ def lag(source: Mapping[str, Any]) -> int:
 
     For instance `lag(query.lastProgress["sources"][0])`.
     """
-    ends, latest = _whole(source.get("endOffset")), _whole(source.get("latestOffset"))
+    ends, latest = _offsets_in(source.get("endOffset")), _offsets_in(source.get("latestOffset"))
     return sum(
         max(0, last - ends.get(journal, {}).get(partition, 0))
         for journal, offsets in latest.items()
@@ -151,33 +151,33 @@ def lag(source: Mapping[str, Any]) -> int:
     )
 
 
-def _whole(told: Any) -> dict[str, dict[str, int]]:
+def _offsets_in(given: Any) -> dict[str, dict[str, int]]:
     """An offset of a progress event: an object, or the text of one."""
-    found = json.loads(told) if isinstance(told, str) else told
-    return found if isinstance(found, dict) else {}
+    document = json.loads(given) if isinstance(given, str) else given
+    return document if isinstance(document, dict) else {}
 
 
 def cut(ranges: Sequence[Range], pieces: int, least: int = LEAST_ROWS) -> list[Range]:
     """The same rows in about `pieces` ranges, none of them needlessly small, none empty."""
     total = sum(piece.rows for piece in ranges)
     size = max(least, -(-total // max(1, pieces)))
-    found = []
+    parts = []
     for piece in ranges:
         count = -(-piece.rows // size)
         for number in range(count):
             start = piece.start + piece.rows * number // count
             end = piece.start + piece.rows * (number + 1) // count
-            found.append(Range(piece.partition, start, end))
-    return found
+            parts.append(Range(piece.partition, start, end))
+    return parts
 
 
 def _bytes_between(start: int, end: int, pieces: Sequence[Sized]) -> float:
-    found = 0.0
+    total = 0.0
     for piece in pieces:
         rows = min(end, piece.end) - max(start, piece.first)
         if rows > 0:
-            found += piece.bytes * rows / (piece.end - piece.first)
-    return found
+            total += piece.bytes * rows / (piece.end - piece.first)
+    return total
 
 
 def _offset_after(start: int, end: int, pieces: Sequence[Sized], size: float) -> int:

@@ -233,20 +233,20 @@ class Options:
         said = self.text(name).lower()
         if not said:
             return None
-        found = re.fullmatch(r"([0-9]{1,18})([kmgt]?)i?b?", said)
-        if found is None or int(found[1]) < 1:
+        match = re.fullmatch(r"([0-9]{1,18})([kmgt]?)i?b?", said)
+        if match is None or int(match[1]) < 1:
             raise OptionError(f"{name}={said!r}: write a number of bytes, such as 1000000 or 64m")
-        return int(found[1]) * _UNITS[found[2]]
+        return int(match[1]) * _UNITS[match[2]]
 
     def seconds(self, name: str, default: float) -> float:
         """A length of time."""
         said = self.text(name).lower()
         if not said:
             return default
-        found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|)", said)
-        if found is None:
+        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|)", said)
+        if match is None:
             raise OptionError(f"{name}={said!r}: write a time, such as 500ms, 30s or 15m")
-        return float(found[1]) * _SECONDS[found[2]]
+        return float(match[1]) * _SECONDS[match[2]]
 
     def instant(self, name: str) -> int | None:
         """A moment, in microseconds since 1970."""
@@ -274,9 +274,9 @@ class Options:
 
     def keys(self) -> list[str] | None:
         """The key expressions of `subscribe`; None for all."""
-        found = self.names("subscribe")
+        names = self.names("subscribe")
         try:
-            return [str(KeyExpr(key)) for key in found] or None
+            return [str(KeyExpr(key)) for key in names] or None
         except ZError as error:
             raise OptionError(f"subscribe={self.text('subscribe')!r}: {error}") from error
 
@@ -286,23 +286,23 @@ class Options:
         if said.lower() in {"earliest", "latest"}:
             return said.lower()
         try:
-            told = json.loads(said)
+            document = json.loads(said)
             # Kafka's form has the topic around it; here that is the journal.
-            if isinstance(told, dict) and len(told) == 1:
-                (inner,) = told.values()
-                told = inner if isinstance(inner, dict) else told
-            found = {int(partition): offset for partition, offset in told.items()}
+            if isinstance(document, dict) and len(document) == 1:
+                (inner,) = document.values()
+                document = inner if isinstance(inner, dict) else document
+            offsets = {int(partition): offset for partition, offset in document.items()}
         except (ValueError, AttributeError) as error:
             raise OptionError(
                 f'{name}={said!r}: write earliest, latest or JSON such as {{"0": 23, "1": -2}}'
             ) from error
-        for partition, offset in found.items():
+        for partition, offset in offsets.items():
             if type(offset) is not int or offset < -2 or partition < 0:
                 raise OptionError(
                     f"{name}: partition {partition} has {offset!r}; an offset is a whole number "
                     "from 0, or -1 for latest, -2 for earliest"
                 )
-        return found
+        return offsets
 
     def connects(self) -> bool:
         """Whether a session is asked for."""

@@ -21,9 +21,9 @@ def begin(options: Options, journal: Any, default: str) -> Offsets:
     latest: Offsets = journal.watermark().offsets
     if when is not None:
         return tuple(offset_at(journal, number, when) for number in range(journal.partitions))
-    told = options.offsets("startingOffsets", default)
-    found = _placed("startingOffsets", told, journal, latest, EARLIEST)
-    return kept(options, journal, found, latest)
+    wanted = options.offsets("startingOffsets", default)
+    offsets = _placed("startingOffsets", wanted, journal, latest, EARLIEST)
+    return kept(options, journal, offsets, latest)
 
 
 def end(options: Options, journal: Any) -> Offsets:
@@ -32,11 +32,11 @@ def end(options: Options, journal: Any) -> Offsets:
     latest: Offsets = journal.watermark().offsets
     if when is not None:
         return tuple(offset_at(journal, number, when) for number in range(journal.partitions))
-    told = options.offsets("endingOffsets", "latest")
-    if told == "earliest":
+    wanted = options.offsets("endingOffsets", "latest")
+    if wanted == "earliest":
         raise OptionError("endingOffsets=earliest: a read that ends there has no rows")
-    found = _placed("endingOffsets", told, journal, latest, LATEST)
-    return tuple(min(asked, there) for asked, there in zip(found, latest, strict=True))
+    offsets = _placed("endingOffsets", wanted, journal, latest, LATEST)
+    return tuple(min(asked, there) for asked, there in zip(offsets, latest, strict=True))
 
 
 def kept(options: Options, journal: Any, start: Offsets, latest: Offsets) -> Offsets:
@@ -84,20 +84,20 @@ def offset_at(journal: Any, partition: int, when: int) -> int:
 
 
 def _placed(
-    name: str, told: str | dict[int, int], journal: Any, latest: Offsets, otherwise: int
+    name: str, wanted: str | dict[int, int], journal: Any, latest: Offsets, otherwise: int
 ) -> Offsets:
     earliest: Offsets = journal.earliest()
-    if isinstance(told, str):
-        return earliest if told == "earliest" else latest
-    strange = [number for number in told if number >= journal.partitions]
+    if isinstance(wanted, str):
+        return earliest if wanted == "earliest" else latest
+    strange = [number for number in wanted if number >= journal.partitions]
     if strange:
         raise OptionError(
             f"{name} names partition {strange[0]}; journal {journal.name} has 0 to "
             f"{journal.partitions - 1}"
         )
-    found = []
+    offsets = []
     for number in range(journal.partitions):
-        offset = told.get(number, otherwise)
+        offset = wanted.get(number, otherwise)
         special = {EARLIEST: earliest[number], LATEST: latest[number]}
-        found.append(special.get(offset, offset))
-    return tuple(found)
+        offsets.append(special.get(offset, offset))
+    return tuple(offsets)

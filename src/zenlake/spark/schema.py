@@ -69,8 +69,8 @@ def _encoding(number: Array, schema: Array) -> Array:
     if schema.null_count == len(schema):
         names = pa.array([_encoding_name(id, None) for id in ids.dictionary.to_pylist()])
         return names.cast(pa.string()).take(ids.indices)
-    told = zip(number.to_pylist(), schema.to_pylist(), strict=True)
-    return pa.array([_encoding_name(id, text) for id, text in told], pa.string())
+    pairs = zip(number.to_pylist(), schema.to_pylist(), strict=True)
+    return pa.array([_encoding_name(id, text) for id, text in pairs], pa.string())
 
 
 @lru_cache(4096)

@@ -108,14 +108,14 @@ class JournalReader(DataSourceReader):
     def _ranges(self, journal: Any) -> list[Range]:
         first = begin(self.options, journal, "earliest")
         last = end(self.options, journal)
-        found: list[Range] = []
+        ranges: list[Range] = []
         for partition, (start, stop) in enumerate(zip(first, last, strict=True)):
             if self.wanted.partitions is None or partition in self.wanted.partitions:
                 low, high = self.wanted.offset.low, self.wanted.offset.high
                 start = start if low is None else max(start, low)
                 stop = stop if high is None else min(stop, high)
-                found += _meeting(journal, self.wanted, Range(partition, start, stop))
-        return found
+                ranges += _overlapping(journal, self.wanted, Range(partition, start, stop))
+        return ranges
 
 
 class PushFilters:
@@ -143,19 +143,19 @@ class PushFilters:
         return left
 
 
-def _meeting(journal: Any, wanted: Wanted, piece: Range) -> list[Range]:
+def _overlapping(journal: Any, wanted: Wanted, piece: Range) -> list[Range]:
     """The parts of a range that are in segments with wanted rows; neighbours joined."""
     if piece.rows == 0 or wanted == EVERYTHING:
         return [piece] if piece.rows else []
-    found: list[Range] = []
+    common: list[Range] = []
     for segment in journal.segments(piece.partition):
         start, stop = max(piece.start, segment.first), min(piece.end, segment.end)
         if start >= stop or not wanted.meets(segment):
             continue
-        if found and found[-1].end == start:
-            start = found.pop().start
-        found.append(Range(piece.partition, start, stop))
-    return found
+        if common and common[-1].end == start:
+            start = common.pop().start
+        common.append(Range(piece.partition, start, stop))
+    return common
 
 
 def _either(options: Any) -> str:

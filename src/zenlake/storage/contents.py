@@ -121,7 +121,9 @@ class Contents:
         """The updates of key expressions with wildcards that are remembered."""
         exprs = {expr for expr, *_ in self._newest.puts_of_many()}
         exprs.update(expr for expr, *_ in self._newest.deletions_of_many())
-        return [found for expr in sorted(exprs) if (found := self.update_of_many(expr)) is not None]
+        return [
+            update for expr in sorted(exprs) if (update := self.update_of_many(expr)) is not None
+        ]
 
     def update_of_many(self, expr: str) -> WideUpdate | None:
         """The newest put and deletion of an expression with wildcards, if any is remembered."""

@@ -140,13 +140,13 @@ class Newest(Generic[V]):
 
     def puts_of_many(self) -> list[tuple[str, int, bytes, V, int]]:
         """The newest put of each expression with wildcards: when, by whom, what, of what size."""
-        found: list[tuple[str, int, bytes, V, int]] = []
+        puts: list[tuple[str, int, bytes, V, int]] = []
         for entry in self._wide.entries():
             wide = entry.value
             value = wide.value
             if wide.put_id and value is not None:
-                found.append((entry.key, wide.put, wide.put_id, value, wide.size))
-        return found
+                puts.append((entry.key, wide.put, wide.put_id, value, wide.size))
+        return puts
 
     def deletions_of_many(self) -> list[tuple[str, int, bytes]]:
         """The newest deletion of each expression with wildcards: when, and by whom."""
@@ -324,9 +324,9 @@ class Newest(Generic[V]):
         return changed
 
     def _remember(self, expr: str) -> _Wide[V]:
-        found = self._wide.get(expr)
-        if found is not None:
-            return found
+        remembered = self._wide.get(expr)
+        if remembered is not None:
+            return remembered
         if len(self._wide) >= self._most_wide:
             self._forget_oldest()
         wide: _Wide[V] = _Wide()

@@ -436,15 +436,15 @@ class Replicating:
 
     def _values_of_many(self, replies: list[AlignmentReply]) -> dict[Event, Value]:
         """The values of puts with wildcards; the lock is held."""
-        found: dict[Event, Value] = {}
+        values: dict[Event, Value] = {}
         for reply in replies:
             if isinstance(reply, Retrieval) and reply.event.action is Action.PUT_MANY:
                 update = self._contents.update_of_many(reply.event.name or "")
                 if update is None or (update.put_time, update.put_id) != reply.event.stamp:
                     continue
                 if update.value is not None:
-                    found[reply.event] = update.value
-        return found
+                    values[reply.event] = update.value
+        return values
 
     def _values(self, replies: list[AlignmentReply]) -> dict[Event, Value]:
         """The values of puts of keys, as the volume has them."""

@@ -208,23 +208,23 @@ class Storages:
         from zenlake import __version__
 
         with self._lock:
-            found: dict[str, object] = {f"{below}/version": __version__}
+            documents: dict[str, object] = {f"{below}/version": __version__}
             for name, kind in self._volumes().items():
-                found[f"{below}/volumes/{name}"] = _about_volume(kind)
+                documents[f"{below}/volumes/{name}"] = _about_volume(kind)
             for name, storage in self._running.items():
-                found[f"{below}/storages/{name}"] = storage.status()
+                documents[f"{below}/storages/{name}"] = storage.status()
             for name, why in self._refused.items():
-                found[f"{below}/storages/{name}"] = {"failure": why}
-        for key, content in found.items():
+                documents[f"{below}/storages/{name}"] = {"failure": why}
+        for key, content in documents.items():
             if intersects(asked, key):
                 yield key, content
 
     def metrics(self) -> Iterator[Row]:
         """What its storages count."""
         for name, storage in self.running.items():
-            told = storage.status()
-            yield from _rows(COUNTED, told, name)
-            replication = told["replication"]
+            status = storage.status()
+            yield from _rows(COUNTED, status, name)
+            replication = status["replication"]
             if isinstance(replication, dict):
                 yield from _rows(REPLICATED, replication, name)
 
@@ -253,10 +253,10 @@ class Storages:
 
 
 def _rows(
-    counted: Mapping[metrics.Metric, str], told: Mapping[str, object], name: str
+    counted: Mapping[metrics.Metric, str], status: Mapping[str, object], name: str
 ) -> Iterator[Row]:
     for metric, member in counted.items():
-        value = told[member]
+        value = status[member]
         assert isinstance(value, int | float)
         yield metric, {"storage": name}, value
 

@@ -388,14 +388,16 @@ class Storage:
 
     def _read(self, keys: Sequence[str]) -> Iterator[Entry]:
         with self._lock:
-            found = [entry for key in keys if (entry := self._contents.get(key)) is not None]
+            entries = [entry for key in keys if (entry := self._contents.get(key)) is not None]
         away = [
-            entry.key for entry in found if entry.value is not None and entry.value.payload is None
+            entry.key
+            for entry in entries
+            if entry.value is not None and entry.value.payload is None
         ]
         fetched: dict[str, Entry | None] = {}
         if away and self._volume is not None:
             fetched = dict(zip(away, self._volume.read(away), strict=True))
-        for entry in found:
+        for entry in entries:
             if entry.key in fetched:
                 stored = fetched[entry.key]
                 # Changed since it was looked up: what is there now is as good, or it is gone.
@@ -411,9 +413,9 @@ class Storage:
         keys = [
             key for key in self._volume.history_keys() if not is_wild(key) and intersects(expr, key)
         ]
-        found = list(self._volume.history(keys, start, end, limit))
-        found.sort(key=lambda entry: (entry.time, entry.id))
-        return found if limit is None else found[max(0, len(found) - limit) :]
+        entries = list(self._volume.history(keys, start, end, limit))
+        entries.sort(key=lambda entry: (entry.time, entry.id))
+        return entries if limit is None else entries[max(0, len(entries) - limit) :]
 
     def await_put(self, key: str, stamp: Timestamp, timeout: float = ACK_TIME) -> None:
         """Wait until a put is stored, or a newer value of its key, and written."""

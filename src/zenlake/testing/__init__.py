@@ -60,17 +60,17 @@ def page_of(spec: MessageSpec) -> ProtocolPage:
 
 def class_of(spec: MessageSpec) -> type[Message]:
     """The generated class of a message."""
-    found: type[Message] = getattr(_codec(spec), spec.name)
-    return found
+    codec: type[Message] = getattr(_codec(spec), spec.name)
+    return codec
 
 
 def read(spec: MessageSpec, data: bytes) -> Message:
     """The message that these bytes are, all of them, known to be a `spec`."""
     r = Reader(data)
-    found: Message = getattr(_codec(spec), f"read_{snake(spec.name)}")(r, *_header(spec, r))
+    message: Message = getattr(_codec(spec), f"read_{snake(spec.name)}")(r, *_header(spec, r))
     if r.pos != r.end:
         raise DecodeError(f"{r.end - r.pos} bytes left over from offset {r.pos}", r.pos)
-    return found
+    return message
 
 
 def skip(spec: MessageSpec, data: bytes) -> int:

@@ -153,17 +153,17 @@ class Device:
 
     def publisher(self, uri: str) -> Written:
         """Declare a publisher; it is in force when the network has run."""
-        rid, told = self.client.resource(uri)
+        rid, declarations = self.client.resource(uri)
         made, more = self.client.publisher(rid)
-        self.client.commit([*told, *more])
+        self.client.commit([*declarations, *more])
         self.flush()
         return made
 
     def subscribe(self, uri: str, mode: int = PUSH) -> Read:
         """Declare a subscriber, whose samples are in `heard`."""
-        rid, told = self.client.resource(uri)
+        rid, declarations = self.client.resource(uri)
         made, more = self.client.subscriber(rid, self._took, mode)
-        self.client.commit([*told, *more])
+        self.client.commit([*declarations, *more])
         self.flush()
         return made
 

@@ -410,7 +410,7 @@ class Network:
     def _drain(self, end: WireEnd, take: Callable[[], bytes]) -> None:
         """Send what an outbox has, as much as the link takes."""
         how = end.link.conditions
-        whole: list[bytes] = []
+        packets: list[bytes] = []
         while not how.window or end.other.under_way < how.window:
             batch = take()
             if not batch:
@@ -420,12 +420,12 @@ class Network:
             if batch not in _KEEP_ALIVES:
                 self.last_traffic = self.now
             if how.stream:
-                whole.append(batch)
+                packets.append(batch)
                 end.other.under_way += len(batch)
             else:
                 self.carry(end, batch)
-        if whole:
-            self.carry(end, b"".join(whole))
+        if packets:
+            self.carry(end, b"".join(packets))
 
     def carry(self, end: WireEnd, data: bytes) -> None:
         """Bytes leave one end of a link."""

@@ -207,12 +207,12 @@ def _split(text: str) -> tuple[str, str, Pairs, Pairs]:
 
 
 def _pairs(text: str) -> Pairs:
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for item in text.split(";"):
         key, _, value = item.partition("=")
         if key:
-            found.append((key, value))
-    return tuple(found)
+            pairs.append((key, value))
+    return tuple(pairs)
 
 
 def _ordered(pairs: Pairs) -> Pairs:

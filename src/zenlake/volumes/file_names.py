@@ -38,7 +38,7 @@ def key_of(path: str) -> str | None:
     """The key that a relative path stands for, or None if only the records know it."""
     if is_digest(path):
         return None
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), path.removesuffix(BESIDE))
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), path.removesuffix(BESIDE))
 
 
 def is_digest(path: str) -> bool:
@@ -53,5 +53,5 @@ def _name(chunk: str) -> str:
     return name
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"%{ord(found[0]):02X}"
+def _escape(match: re.Match[str]) -> str:
+    return f"%{ord(match[0]):02X}"

@@ -81,22 +81,22 @@ class Files(Volume):
 
     def read(self, keys: Sequence[str]) -> list[Entry | None]:
         """The entries of some keys, with what their files hold."""
-        found: list[Entry | None] = []
+        entries: list[Entry | None] = []
         for entry in self._records.read(keys):
             if entry is None or entry.value is None:
-                found.append(entry)
+                entries.append(entry)
                 continue
             payload = self._payload(entry.key)
             if payload is None:  # another program removed it
-                found.append(None)
+                entries.append(None)
                 continue
             value = entry.value
-            found.append(
+            entries.append(
                 entry._replace(
                     value=Value(payload, value.encoding_id, value.schema, value.attachment)
                 )
             )
-        return found
+        return entries
 
     def count(self) -> int:
         """How many keys have a value."""

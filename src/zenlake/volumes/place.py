@@ -14,9 +14,9 @@ __all__ = ["folder_of", "root_of"]
 
 def root_of(volume: str) -> Path:
     """The folder in which relative folders of a volume lie."""
-    told = os.environ.get(f"ZENOH_BACKEND_{volume.upper()}_ROOT")
-    if told:
-        return Path(told)
+    root = os.environ.get(f"ZENOH_BACKEND_{volume.upper()}_ROOT")
+    if root:
+        return Path(root)
     home = os.environ.get("ZENOH_HOME")
     return (Path(home) if home else Path.home() / ".zenoh") / f"zenoh_backend_{volume}"
 

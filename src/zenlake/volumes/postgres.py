@@ -300,8 +300,8 @@ class Postgres(Volume):
             " payload FROM {schema}.entries WHERE storage = {storage} AND key = ANY(%s)",
             [_text(key) for key in keys],
         )
-        found = {entry.key: entry for entry in map(_entry, rows)}
-        return [found.get(key) for key in keys]
+        entries = {entry.key: entry for entry in map(_entry, rows)}
+        return [entries.get(key) for key in keys]
 
     def count(self) -> int:
         """How many keys have a value."""

@@ -259,12 +259,12 @@ class Redis(Volume, Trimming):
         name = self._name("samples:", key)
         # From the oldest up to the one before the newest ones that stay.
         members = self._told(lambda: self._client.zrange(name, 0, -1 - beyond))
-        found = []
+        entries = []
         for member in members:
             time, id = moment(member)
             if before is None or time < before:
-                found.append(Placed(time, id, key, len(member) - MOMENT_SIZE + len(key)))
-        return found
+                entries.append(Placed(time, id, key, len(member) - MOMENT_SIZE + len(key)))
+        return entries
 
     def _drop(self, samples: list[Placed]) -> None:
         for first in range(0, len(samples), _SOME):

@@ -43,14 +43,14 @@ def volume_class(name: str) -> type[Volume]:
                 f"pip install 'zenlake[{name}]'"
             ) from error
     else:
-        found = [point for point in entry_points(group=GROUP) if point.name == name]
-        if not found:
+        points = [point for point in entry_points(group=GROUP) if point.name == name]
+        if not points:
             hint = nearest(name, known_volumes())
             meant = f"; did you mean '{hint}'?" if hint else ""
             raise VolumeError(
                 f"there is no volume '{name}'{meant} There are: {', '.join(known_volumes())}"
             )
-        loaded = found[0].load()
+        loaded = points[0].load()
     if not (isinstance(loaded, type) and issubclass(loaded, Volume)):
         raise VolumeError(f"the volume '{name}' is {loaded!r}, which is no subclass of Volume")
     return loaded

@@ -92,7 +92,7 @@ class RocksDb(Volume, Trimming):
         names = [key.encode() for key in keys]
         records = self._store.get([b"e" + name for name in names])
         payloads = self._store.get([b"p" + name for name in names])
-        found: list[Entry | None] = []
+        entries: list[Entry | None] = []
         for key, record, payload in zip(keys, records, payloads, strict=True):
             entry = _joined(key, record, payload)
             tries = _TRIES
@@ -103,8 +103,8 @@ class RocksDb(Volume, Trimming):
                 tries -= 1
             if isinstance(entry, bool):
                 raise VolumeError(f"{self.folder}: the payload of '{key}' is missing")
-            found.append(entry)
-        return found
+            entries.append(entry)
+        return entries
 
     def count(self) -> int:
         """How many keys have a value."""
@@ -164,8 +164,8 @@ class RocksDb(Volume, Trimming):
         for key in keys:
             first = _place(key, start or 0, b"")
             last = _place(key, _LAST if end is None else end, b"\xff" * 16) + b"\xff"
-            found = [unpack_entry(key, record) for _, record in self._range(first, last)]
-            yield from found if limit is None else found[max(0, len(found) - limit) :]
+            entries = [unpack_entry(key, record) for _, record in self._range(first, last)]
+            yield from entries if limit is None else entries[max(0, len(entries) - limit) :]
 
     def history_keys(self) -> Iterable[str]:
         """The keys that have samples."""
@@ -193,11 +193,11 @@ class RocksDb(Volume, Trimming):
 
     def _of_key(self, key: str, before: int | None, beyond: int) -> list[Placed]:
         last = _place(key, _LAST, b"\xff" * 16) + b"\xff"
-        found = []
+        entries = []
         for place, record in self._range(_place(key, 0, b""), last):
             time, id = moment(place[-MOMENT_SIZE:])
-            found.append(Placed(time, id, key, len(record) + len(place)))
-        older = found[: max(0, len(found) - beyond)]
+            entries.append(Placed(time, id, key, len(record) + len(place)))
+        older = entries[: max(0, len(entries) - beyond)]
         return older if before is None else [one for one in older if one.time < before]
 
     def _drop(self, samples: list[Placed]) -> None:

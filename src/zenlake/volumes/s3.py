@@ -270,10 +270,10 @@ class S3(Volume):
         tries = _TRIES
         while True:
             with self._lock:
-                found = look()
-            if found is None:
+                value = look()
+            if value is None:
                 return None
-            record, place = found
+            record, place = value
             if place is None:
                 return unpack_entry(key, record)
             try:
@@ -296,12 +296,12 @@ class S3(Volume):
         """Every sample of some keys in a range of time."""
         for key in keys:
             with self._lock:
-                found = [
+                entries = [
                     (one.time, one.id)
                     for one in self._samples.get(key, ())
                     if (start is None or one.time >= start) and (end is None or one.time <= end)
                 ]
-            chosen = found if limit is None else found[max(0, len(found) - limit) :]
+            chosen = entries if limit is None else entries[max(0, len(entries) - limit) :]
             for entry in self._pool.map(lambda at, key=key: self._sample(key, at), chosen):
                 if entry is not None:
                     yield entry
@@ -365,8 +365,8 @@ class S3(Volume):
     def _merge(self, run: Sequence[Segment]) -> Segment:
         """Write one object for neighbours, with what is still of use, and delete them."""
         oldest = run[0] == self._segments[0]
-        whole = list(self._pool.map(lambda one: self._bytes(one, 0, self._sizes[one]), run))
-        read = dict(zip(run, whole, strict=True))
+        segments = list(self._pool.map(lambda one: self._bytes(one, 0, self._sizes[one]), run))
+        read = dict(zip(run, segments, strict=True))
         merged = Segment(run[0].first, run[-1].last, max(one.written for one in run) + 1)
         # Only this thread changes what is known.
         data = pack(self._useful(read, oldest))

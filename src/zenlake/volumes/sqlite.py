@@ -110,7 +110,7 @@ class SqliteFile:
 
     def read(self, keys: Sequence[str]) -> list[Entry | None]:
         """The entries of some keys."""
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         for first in range(0, len(keys), _KEYS):
             some = keys[first : first + _KEYS]
             rows = self.connection().execute(
@@ -118,8 +118,8 @@ class SqliteFile:
                 f" payload FROM entries WHERE key IN ({', '.join('?' * len(some))})",
                 some,
             )
-            found.update((entry.key, entry) for entry in map(_entry, rows))
-        return [found.get(key) for key in keys]
+            entries.update((entry.key, entry) for entry in map(_entry, rows))
+        return [entries.get(key) for key in keys]
 
     def count(self) -> int:
         """How many keys have a value."""

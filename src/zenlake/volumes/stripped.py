@@ -46,8 +46,8 @@ class Stripped(Volume):
 
     def read(self, keys: Sequence[str]) -> list[Entry | None]:
         """As the volume has them, with the prefix."""
-        found = self._volume.read([self._inside(key) for key in keys])
-        return [None if entry is None else self._out(entry) for entry in found]
+        entries = self._volume.read([self._inside(key) for key in keys])
+        return [None if entry is None else self._out(entry) for entry in entries]
 
     def write(self, batch: Batch) -> None:
         """Without the prefix."""

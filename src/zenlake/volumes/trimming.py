@@ -107,8 +107,8 @@ class Trimming(ABC):
         older: dict[str, set[tuple[int, bytes]]] = {}
         for one in samples:
             if one.key not in older:
-                found = self._of_key(one.key, None, 1)
-                older[one.key] = {(sample.time, sample.id) for sample in found}
+                newest = self._of_key(one.key, None, 1)
+                older[one.key] = {(sample.time, sample.id) for sample in newest}
         return [one for one in samples if (one.time, one.id) in older[one.key]]
 
     def _gone(self, samples: list[Placed]) -> int:

@@ -148,34 +148,34 @@ TransportMessage = (
 def read_batch(data: bytes | bytearray | memoryview) -> list[TransportMessage]:
     """The transport messages of one batch, which comes without its length prefix."""
     r = Reader(bytes(data))
-    found: list[TransportMessage] = []
+    messages: list[TransportMessage] = []
     while r.pos < r.end:
-        found.append(_read_transport(r))
-    return found
+        messages.append(_read_transport(r))
+    return messages
 
 
 def read_network(data: bytes | bytearray | memoryview) -> NetworkMessage:
     """The one network message that these bytes are, all of them."""
     r = Reader(bytes(data))
-    found = _read_network(r)
+    message = _read_network(r)
     _finish(r)
-    return found
+    return message
 
 
 def read_scouting(datagram: bytes | bytearray | memoryview) -> ScoutingMessage:
     """The scouting message that this datagram is."""
     r = Reader(bytes(datagram))
-    found = _read_scouting(r)
+    message = _read_scouting(r)
     _finish(r)
-    return found
+    return message
 
 
 def read_link_states(data: bytes | bytearray | memoryview) -> tuple[LinkState, ...]:
     """The link states that are the body of an `Oam` message with id 1."""
     r = Reader(bytes(data))
-    found = _read_link_states(r)
+    states = _read_link_states(r)
     _finish(r)
-    return found.entries
+    return states.entries
 
 
 def write(message: Message) -> bytes:

@@ -160,10 +160,10 @@ def __getattr__(name: str) -> object:
 def read_packet(data: bytes | bytearray | memoryview) -> list[XrceMessage]:
     """The messages of one packet, each with its markers; a packet has no length prefix."""
     r = Reader(bytes(data))
-    found: list[XrceMessage] = []
+    messages: list[XrceMessage] = []
     while r.pos < r.end:
-        found.append(_read_message(r))
-    return found
+        messages.append(_read_message(r))
+    return messages
 
 
 def write(message: Message) -> bytes:

@@ -82,7 +82,7 @@ class Batch(Message):
         r = Reader(body)
         r.nat()
         pos = r.pos
-        found: list[bytes] = []
+        payloads: list[bytes] = []
         for _ in range(self.count):
             size = body[pos]
             pos += 1
@@ -90,9 +90,9 @@ class Batch(Message):
                 r.pos = pos - 1
                 size = r.nat()
                 pos = r.pos
-            found.append(body[pos : pos + size])
+            payloads.append(body[pos : pos + size])
             pos += size
-        return found
+        return payloads
 
 
 def body_of(payloads: list[bytes], start: int, stop: int) -> bytes:

@@ -173,14 +173,14 @@ class Broker(Routing):
         port.member = member
         self._ports[member.session.peer] = port
 
-    def _open(self, port: Port, told: Open, now: float) -> bool:
-        if told.pid == self.options.pid:
+    def _open(self, port: Port, request: Open, now: float) -> bool:
+        if request.pid == self.options.pid:
             return False
-        before = self.members.get(told.pid)
+        before = self.members.get(request.pid)
         if before is not None:
             if not port.stream and not before.session.options.lossless:
                 self._move(port, before)
-                before.session.take([told], now)
+                before.session.take([request], now)
                 self._after(port, before)
                 return False
             self._leave(before, "its owner opened another one")
@@ -205,17 +205,17 @@ class Broker(Routing):
             habits.whole, habits.ocaml, habits.endless, habits.eager, habits.frame
         )
         try:
-            reason = session.accept(told, now, options.secret)
+            reason = session.accept(request, now, options.secret)
         except DecodeError:
             reason = BAD_PARAMETER
         if reason:
             return self._refuse(port, reason)
         member = Member(self, session)
-        self.members[told.pid] = member
-        self._ports[told.pid] = port
+        self.members[request.pid] = member
+        self._ports[request.pid] = port
         port.member = member
         self.counters.opened += 1
-        self.outside.came(told.pid)
+        self.outside.came(request.pid)
         self._after(port, member)
         return True
 
@@ -261,7 +261,7 @@ class Broker(Routing):
     def flush(self, now: float) -> list[Port]:
         """The links with something to send (`out`), or to close."""
         self.now = now
-        found: list[Port] = []
+        ports: list[Port] = []
         while self._dirty:
             port, _ = self._dirty.popitem()
             member = port.member
@@ -269,8 +269,8 @@ class Broker(Routing):
                 self._write(port, member)
                 self._arm(member)
             if port.out or port.closing:
-                found.append(port)
-        return found
+                ports.append(port)
+        return ports
 
     # ----------------------------------------------------------------------------------- time
 

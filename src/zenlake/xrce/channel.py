@@ -158,12 +158,12 @@ class ReliableSender:
         """Where the channel stands."""
         return Synch(synch=ask, reliable=True, sn=self.next, count=len(self._kept))
 
-    def acknack(self, told: AckNack, now: float, holdoff: float) -> list[Sent] | None:
+    def acknack(self, acked: AckNack, now: float, holdoff: float) -> list[Sent] | None:
         """Forget what arrived; gives what is to be sent again, or None if it makes no sense.
 
         What was sent again less than `holdoff` seconds ago is not sent again yet.
         """
-        done = (told.sn - self.base) & self._mask
+        done = (acked.sn - self.base) & self._mask
         if done > len(self._kept):
             return None if self.keep else []
         for _ in range(done):
@@ -172,10 +172,10 @@ class ReliableSender:
                 self._kept_bytes -= len(gone.data)
             self.base = (self.base + 1) & self._mask
         again: list[Sent] = []
-        if told.mask is None:
+        if acked.mask is None:
             return again
-        wanted = 2 * told.mask + 1
-        sn = told.sn
+        wanted = 2 * acked.mask + 1
+        sn = acked.sn
         for _ in range(len(self._kept)):
             if wanted & 1:
                 message = self._kept.get(sn)
@@ -240,8 +240,8 @@ class ReliableReceiver:
                 return []
             self._early[sn] = message
         ready: list[Numbered] = []
-        while (found := self._early.pop(self.next, None)) is not None:
-            ready.append(found)
+        while (early := self._early.pop(self.next, None)) is not None:
+            ready.append(early)
             self.next = (self.next + 1) & self._mask
         return ready
 

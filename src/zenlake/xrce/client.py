@@ -246,10 +246,10 @@ class Client:
             self.publishers.pop(thing.id, None)
             return [ForgetPublisher(id=thing.id)]
         self.subscribers.pop(thing.id, None)
-        told: list[Declaration] = [ForgetSubscriber(id=thing.id)]
+        declarations: list[Declaration] = [ForgetSubscriber(id=thing.id)]
         if thing.id % 2:
-            told.append(ForgetSelection(sid=thing.id))
-        return told
+            declarations.append(ForgetSelection(sid=thing.id))
+        return declarations
 
     def forget_resource(self, uri: str) -> list[Declaration]:
         """What has to be declared so that a resource has no number any more."""
@@ -378,22 +378,28 @@ class Client:
                 return
         self.dropped += 1
 
-    def _declaration(self, told: Declaration) -> None:
-        if isinstance(told, Result):
-            pending = self.commits.pop(told.commit_id, None)
+    def _declaration(self, declaration: Declaration) -> None:
+        if isinstance(declaration, Result):
+            pending = self.commits.pop(declaration.commit_id, None)
             if pending is not None:
-                pending.status, pending.failed, pending.done = told.status, told.id, True
+                pending.status, pending.failed, pending.done = (
+                    declaration.status,
+                    declaration.id,
+                    True,
+                )
                 self._send_commits()
-        elif isinstance(told, Subscriber | ForgetSubscriber):
-            publisher = self.publishers.get(told.id)
+        elif isinstance(declaration, Subscriber | ForgetSubscriber):
+            publisher = self.publishers.get(declaration.id)
             if publisher is not None:
-                publisher.matched = isinstance(told, Subscriber)
+                publisher.matched = isinstance(declaration, Subscriber)
                 if self.on_matching is not None:
                     self.on_matching(publisher)
-        elif isinstance(told, Binding):
-            self._aliases[told.new_id] = self._aliases.get(told.old_id, told.old_id)
-        elif isinstance(told, Resource):
-            self.names.setdefault(told.rid, parse_name(told.uri))
+        elif isinstance(declaration, Binding):
+            self._aliases[declaration.new_id] = self._aliases.get(
+                declaration.old_id, declaration.old_id
+            )
+        elif isinstance(declaration, Resource):
+            self.names.setdefault(declaration.rid, parse_name(declaration.uri))
 
     @property
     def closed(self) -> bool:

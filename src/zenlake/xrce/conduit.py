@@ -155,6 +155,6 @@ def id_of(message: Numbered) -> int | None:
     return None
 
 
-def move_of(told: Migrate) -> Move:
+def move_of(message: Migrate) -> Move:
     """What a Migrate announces."""
-    return Move(told.ocid, told.id, told.rch_last_sn)
+    return Move(message.ocid, message.id, message.rch_last_sn)

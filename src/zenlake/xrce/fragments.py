@@ -77,15 +77,15 @@ class Reassembly:
             return [*self._finished(), message]
         if not isinstance(message, StreamData | WriteData):
             raise DecodeError(f"a fragment of {message.NAME}: only samples are cut into fragments")
-        whole: list[Numbered] = []
+        complete: list[Numbered] = []
         if self._first is not None and frag.sn_base != self._base:
-            whole = self._finished()
+            complete = self._finished()
         if self._first is None and not self._begin(message, frag):
-            return whole
+            return complete
         self._add(message, frag)
         if self._count is not None and len(self._slices) >= self._count:
-            whole += self._finished()
-        return whole
+            complete += self._finished()
+        return complete
 
     def broken(self) -> None:
         """A message of the channel is missing: what was collected is worth nothing."""

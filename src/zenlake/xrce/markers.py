@@ -78,11 +78,11 @@ def space_of(message: XrceMessage, from_zero: bool = False) -> int:
 def read_messages(packet: bytes) -> list[XrceMessage]:
     """The messages of a packet, with batches left as they are; raises `DecodeError`."""
     r = Reader(packet)
-    found: list[XrceMessage] = []
+    messages: list[XrceMessage] = []
     end = r.end
     while r.pos < end:
         if packet[r.pos] & 0x9F == 0x08:
-            found.append(read_batch(r))
+            messages.append(read_batch(r))
         else:
-            found.append(read_message(r))
-    return found
+            messages.append(read_message(r))
+    return messages

@@ -86,11 +86,11 @@ class Member:
 
     def tables(self, space: int) -> Tables:
         """Its declarations in a space."""
-        found = self.spaces.get(space)
-        if found is None:
-            found = Tables(space, self.broker.options.declarations, self.habits.ocaml)
-            self.spaces[space] = found
-        return found
+        tables = self.spaces.get(space)
+        if tables is None:
+            tables = Tables(space, self.broker.options.declarations, self.habits.ocaml)
+            self.spaces[space] = tables
+        return tables
 
     # ---------------------------------------------------------------------------- declarations
 
@@ -119,7 +119,7 @@ class Member:
             if message.committed:
                 self.session.fail(BAD_DECLARATION, str(error))
 
-    def _commit(self, told: Commit, now: float) -> None:
+    def _commit(self, message: Commit, now: float) -> None:
         pending, self.pending = self.pending, {}
         count, self.pending_count = self.pending_count, 0
         status, id = OK, 0
@@ -137,7 +137,7 @@ class Member:
             except Refused as error:
                 status, id = error.status, error.id
                 self.broker.counters.refused_declarations += 1
-        result = Result(commit_id=told.commit_id, status=status, id=id)
+        result = Result(commit_id=message.commit_id, status=status, id=id)
         self.tell((result,))
 
     def _replace(self, made: Tables, now: float) -> None:
@@ -195,12 +195,12 @@ class Member:
         publication.matched = matched
         if matched and self.session.options.lossless and not self.habits.whole:
             self.reminders += [(self.broker.now + wait, publication) for wait in REMINDED]
-        told: Declaration = (
+        declaration: Declaration = (
             Subscriber(id=publication.id, mode=PUSH)
             if matched
             else ForgetSubscriber(id=publication.id)
         )
-        self.tell((told,), publication.space)
+        self.tell((declaration,), publication.space)
 
     # ------------------------------------------------------------------------------- samples
 

@@ -143,16 +143,16 @@ def canonical(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _tokens(path: str) -> tuple[str, ...]:
-    found: list[str] = []
+    tokens: list[str] = []
     i = 0
     while i < len(path):
         if path.startswith("**", i):
-            found.append("**")
+            tokens.append("**")
             i += 2
         else:
-            found.append(path[i])
+            tokens.append(path[i])
             i += 1
-    return tuple(found)
+    return tuple(tokens)
 
 
 def matches(one: str, other: str) -> bool:
@@ -201,11 +201,11 @@ def _intersect(one: str, other: str) -> bool:
 
     def taking(token: str) -> int:
         """The places whose token can stand for a character that `token` can stand for."""
-        found = accepts.get(token)
-        if found is None:
-            found = sum(1 << j for j in range(n) if _common(token, b[j]))
-            accepts[token] = found
-        return found
+        targets = accepts.get(token)
+        if targets is None:
+            targets = sum(1 << j for j in range(n) if _common(token, b[j]))
+            accepts[token] = targets
+        return targets
 
     def step(states: int, token: str) -> int:
         moved = states & taking(token)

@@ -63,19 +63,19 @@ class Options:
 
     def properties(self, answering: tuple[Property, ...] | None = None) -> tuple[Property, ...]:
         """What Open says of us; or Accept, `answering` what Open said."""
-        found: list[Property] = []
+        properties: list[Property] = []
         if answering is not None and WHOLE in _ids(answering):
-            found.append(number(COMMIT_MODE, COMMITS_AHEAD))
+            properties.append(number(COMMIT_MODE, COMMITS_AHEAD))
         if self.conduits != 1 and (answering is None or CONDUITS in _ids(answering)):
-            found.append(number(CONDUITS, self.conduits))
+            properties.append(number(CONDUITS, self.conduits))
         bits = self.bits if answering is None else number_of(answering, SN_LENGTH)
         if bits != 14:
-            found.append(number(SN_LENGTH, bits))
+            properties.append(number(SN_LENGTH, bits))
         if self.authentication and answering is None:
-            found.append(Property(id=AUTHENTICATION, value=self.authentication))
+            properties.append(Property(id=AUTHENTICATION, value=self.authentication))
         if answering is None or WHOLE in _ids(answering):
-            found.append(number(WHOLE, 1))
-        return tuple(found)
+            properties.append(number(WHOLE, 1))
+        return tuple(properties)
 
 
 @dataclass(slots=True)

@@ -60,15 +60,17 @@ class Outgoing:
 
     def conduit(self, id: int) -> Conduit:
         """A conduit, which begins with its first use."""
-        found = self.conduits.get(id)
-        if found is None:
+        conduit = self.conduits.get(id)
+        if conduit is None:
             if id >= self.usable:
                 raise DecodeError(f"conduit {id}: this session has {self.usable}, from 0 on")
             options = self.options
             patient = id != 0 and id == options.shared
-            found = Conduit(id, self.bits, options.window, options.lossless, options.room, patient)
-            self.conduits[id] = found
-        return found
+            conduit = Conduit(
+                id, self.bits, options.window, options.lossless, options.room, patient
+            )
+            self.conduits[id] = conduit
+        return conduit
 
     def send(self, message: Numbered, reliable: bool, conduit: int = 0, space: int = 0) -> bool:
         """Send what has a number; False: there is no room for it now.
@@ -235,7 +237,7 @@ class Outgoing:
 
     def packets(self, now: float) -> list[bytes]:
         """What is to be sent now, packet by packet."""
-        found: list[bytes] = []
+        packets: list[bytes] = []
         packing = self._packing
         while (packed := packing.packet(now)) is not None:
             data, last, id = packed
@@ -245,12 +247,12 @@ class Outgoing:
                 if asked or now - sender.synch_at >= self._synch_every():
                     sender.asks(now, last.sn)
                     data = packing.asking(last)
-            found.append(data)
+            packets.append(data)
             self.counters.sent_bytes += len(data)
-        if found:
+        if packets:
             self.last_sent = now
-            self.counters.sent += len(found)
-        return found
+            self.counters.sent += len(packets)
+        return packets
 
     @property
     def mtu(self) -> int:

@@ -121,17 +121,17 @@ class Routing(ABC):
 
     def _find(self, space: int, path: str | None, id: int) -> list[tuple[Member, Subscription]]:
         """Who wants a path; of the subscriptions of one session, exact ones come first."""
-        found = [
+        matched = [
             (member, one)
             for one, member in self._exact.get((space, id if path is None else path), {}).items()
         ]
         if path is not None:
             for one, member in self._wild.items():
                 if one.space == space and one.name is not None and matches(one.name.path, path):
-                    found.append((member, one))
-        order = {member: i for i, (member, _) in reversed(list(enumerate(found)))}
-        found.sort(key=lambda pair: order[pair[0]])
-        return found
+                    matched.append((member, one))
+        order = {member: i for i, (member, _) in reversed(list(enumerate(matched)))}
+        matched.sort(key=lambda pair: order[pair[0]])
+        return matched
 
     def inject(self, path: str, payload: bytes, reliable: bool, conduit: int, now: float) -> None:
         """A sample from outside."""
@@ -194,24 +194,24 @@ class Routing(ABC):
 
     def _give_values(self, member: Member, one: Subscription) -> set[str]:
         """Give the last values that are kept here; gives their paths."""
-        found: set[str] = set()
+        paths: set[str] = set()
         assert one.name is not None
         for path, durability, payload in self.values.matching(spaced(one.space, one.name.path)):
             space, inner = unspaced(path)
             if space == one.space and meets(one.name, inner, durability):
                 member.give(one, inner, payload, True, 0)
-            found.add(path)
-        return found
+            paths.add(path)
+        return paths
 
     def remembered(
-        self, member: Member, one: Subscription, found: list[tuple[str, bytes]], now: float
+        self, member: Member, one: Subscription, values: list[tuple[str, bytes]], now: float
     ) -> None:
         """The outside knows last values, too: those of names that nothing is kept of here."""
         self.now = now
         if one.name is None or not self._still(member, one):
             return
         here = {path for path, _, _ in self.values.matching(spaced(one.space, one.name.path))}
-        for path, payload in found:
+        for path, payload in values:
             space, inner = unspaced(path)
             if path not in here and space == one.space and matches(one.name.path, inner):
                 here.add(path)
@@ -303,20 +303,20 @@ class Routing(ABC):
                 self._touch(member)
 
     @staticmethod
-    def _count_up(table: dict[str, int], path: str, told: Callable[[str, bool], None]) -> None:
+    def _count_up(table: dict[str, int], path: str, changed: Callable[[str, bool], None]) -> None:
         count = table.get(path, 0)
         table[path] = count + 1
         if not count:
-            told(path, True)
+            changed(path, True)
 
     @staticmethod
-    def _count_down(table: dict[str, int], path: str, told: Callable[[str, bool], None]) -> None:
+    def _count_down(table: dict[str, int], path: str, changed: Callable[[str, bool], None]) -> None:
         count = table.get(path, 1) - 1
         if count:
             table[path] = count
         else:
             table.pop(path, None)
-            told(path, False)
+            changed(path, False)
 
     # ------------------------------------------------------------------------- meta, questions
 
@@ -335,7 +335,7 @@ class Routing(ABC):
         return self.outside.ask(member, one, most)
 
     def answered(
-        self, member: Member, one: Subscription, found: list[tuple[str, bytes]], most: int | None,
+        self, member: Member, one: Subscription, values: list[tuple[str, bytes]], most: int | None,
         now: float,
     ) -> None:  # fmt: skip
         """The outside has answered: what it knows of names that nothing was kept of is older."""
@@ -346,7 +346,7 @@ class Routing(ABC):
         kept = store.take()
         paths = {stored.path for stored in kept}
         tree = one.chosen.tree if one.chosen is not None else None
-        for path, payload in found:
+        for path, payload in values:
             _, inner = unspaced(path)
             if inner in paths or one.name is None or not matches(one.name.path, inner):
                 continue
@@ -411,13 +411,13 @@ class Routing(ABC):
         return w.getvalue()
 
     def _children(self, path: str, space: int) -> set[str]:
-        found: set[str] = set()
+        children: set[str] = set()
         for member in self.members.values():
             tables = member.spaces.get(space)
             for known in tables.ids if tables is not None else ():
                 if known.startswith(path + "/"):
-                    found.add(known[len(path) + 1 :].split("/")[0])
-        return found
+                    children.add(known[len(path) + 1 :].split("/")[0])
+        return children
 
 
 def spaced(space: int, path: str) -> str:

@@ -110,26 +110,26 @@ class Session(Outgoing):
         self._next_open = now + options.open_every
         self._packing.add(data)
 
-    def accept(self, told: Open, now: float, secret: bytes = b"") -> int:
+    def accept(self, request: Open, now: float, secret: bytes = b"") -> int:
         """Take the Open of another; gives 0, or the reason for which it is refused."""
         options = self.options
-        bits = number_of(told.properties, SN_LENGTH)
+        bits = number_of(request.properties, SN_LENGTH)
         if not 7 <= bits <= 63:
             return BAD_SN_LENGTH
-        if told.version != VERSION and not (told.version == 0 and self.habits.ocaml):
+        if request.version != VERSION and not (request.version == 0 and self.habits.ocaml):
             return BAD_VERSION
-        if not 1 <= len(told.pid) <= 16 or told.lease > options.lease_max:
+        if not 1 <= len(request.pid) <= 16 or request.lease > options.lease_max:
             return BAD_PARAMETER
-        if secret and value_of(told.properties, AUTHENTICATION) != secret:
+        if secret and value_of(request.properties, AUTHENTICATION) != secret:
             return BAD_AUTHENTICATION
         self.bits = bits
-        self.peer = told.pid
-        self.peer_lease = told.lease
-        self._agree(told.properties)
-        properties = options.properties(told.properties)
+        self.peer = request.pid
+        self.peer_lease = request.lease
+        self._agree(request.properties)
+        properties = options.properties(request.properties)
         while True:
             message = Accept(
-                open_pid=told.pid,
+                open_pid=request.pid,
                 accept_pid=options.pid,
                 lease=options.lease,
                 properties=properties,
@@ -238,15 +238,15 @@ class Session(Outgoing):
             if reliable:
                 conduit.reliable_in.next = (message.sn + 1) & conduit.mask
                 conduit.reliable_in.high = conduit.reliable_in.next
-                whole = conduit.reliable_slices.take(message)
+                complete = conduit.reliable_slices.take(message)
             else:
-                whole = conduit.best_slices.take(message)
+                complete = conduit.best_slices.take(message)
         else:
-            whole = conduit.receive(message, reliable)
+            complete = conduit.receive(message, reliable)
         if conduit.moves:
-            ready += [one for one in whole if not reliable or not conduit.hold(one)]
+            ready += [one for one in complete if not reliable or not conduit.hold(one)]
         else:
-            ready += whole
+            ready += complete
         if reliable:
             if len(self.conduits) > 1:
                 for other in self.conduits.values():
@@ -262,14 +262,14 @@ class Session(Outgoing):
             self.habits.endless = True
         return self.options.lossless and self.habits.endless
 
-    def _acknack(self, told: AckNack, now: float) -> None:
+    def _acknack(self, message: AckNack, now: float) -> None:
         if self.state != OPEN:
             return
-        conduit = self.conduit(conduit_of(told))
+        conduit = self.conduit(conduit_of(message))
         self._moving.pop(conduit.id, None)
         sender = conduit.reliable_out
         self._backoff = 1
-        again = sender.acknack(told, now, self.rtt)
+        again = sender.acknack(message, now, self.rtt)
         if again is None:
             self._say(sender.synch(ask=False), conduit.id)
             return
@@ -281,16 +281,16 @@ class Session(Outgoing):
         self.counters.resent += len(again)
         self._pump(conduit)
 
-    def _synch(self, told: Synch) -> None:
+    def _synch(self, message: Synch) -> None:
         if self.state != OPEN:
             return
-        conduit = self.conduit(conduit_of(told))
-        if not told.reliable:
-            conduit.best_in.synch(told.sn & conduit.mask)
+        conduit = self.conduit(conduit_of(message))
+        if not message.reliable:
+            conduit.best_in.synch(message.sn & conduit.mask)
             return
         if not self.options.lossless:
-            conduit.reliable_in.synch(told.sn & conduit.mask, told.count)
-        if told.synch:
+            conduit.reliable_in.synch(message.sn & conduit.mask, message.count)
+        if message.synch:
             self._acks[conduit.id] = True
 
     def _acknowledge(self, now: float) -> None:
@@ -307,7 +307,7 @@ class Session(Outgoing):
         elif isinstance(message, Accept):
             self._accepted(message, now)
         elif isinstance(message, Close):
-            self._told_to_close(message)
+            self._closed_by_peer(message)
         elif isinstance(message, PingPong):
             self._ping_pong(message, now)
         elif isinstance(message, Migrate):
@@ -316,8 +316,8 @@ class Session(Outgoing):
             ready.append(message)
         # KeepAlive: being heard is all that it wants.
 
-    def _open_again(self, told: Open) -> None:
-        if self.state != OPEN or self.initiator or told.pid != self.peer:
+    def _open_again(self, message: Open) -> None:
+        if self.state != OPEN or self.initiator or message.pid != self.peer:
             self.counters.ignored += 1
             return
         self.counters.opens += 1
@@ -326,50 +326,50 @@ class Session(Outgoing):
             return
         self._packing.add(self._accept)
 
-    def _accepted(self, told: Accept, now: float) -> None:
-        if self.state != OPENING or told.open_pid != self.options.pid:
+    def _accepted(self, message: Accept, now: float) -> None:
+        if self.state != OPENING or message.open_pid != self.options.pid:
             self.counters.ignored += 1
             return
-        if not 1 <= len(told.accept_pid) <= 16:
-            self.fail(BAD_PARAMETER, f"a pid of {len(told.accept_pid)} bytes: 1 to 16")
+        if not 1 <= len(message.accept_pid) <= 16:
+            self.fail(BAD_PARAMETER, f"a pid of {len(message.accept_pid)} bytes: 1 to 16")
             return
-        self.peer = told.accept_pid
-        self.peer_lease = told.lease
-        self._agree(told.properties)
+        self.peer = message.accept_pid
+        self.peer_lease = message.lease
+        self._agree(message.properties)
         self._next_open = NEVER
         self._opened(now)
 
-    def _told_to_close(self, told: Close) -> None:
-        if self.state == CLOSED or (self.peer and told.pid not in (self.peer, self.options.pid)):
+    def _closed_by_peer(self, message: Close) -> None:
+        if self.state == CLOSED or (self.peer and message.pid not in (self.peer, self.options.pid)):
             self.counters.ignored += 1
             return
         if self.state != CLOSING:
-            self.reason = told.reason
-            self.why = f"closed by the other side: {REASON.get(told.reason, 'generic')}"
+            self.reason = message.reason
+            self.why = f"closed by the other side: {REASON.get(message.reason, 'generic')}"
             if self.state == OPEN:
                 self._packing.add(written(Close(pid=self.options.pid, reason=SUCCESS)))
         self.state = CLOSED
 
-    def _ping_pong(self, told: PingPong, now: float) -> None:
-        if not told.pong:
-            self._packing.add(written(PingPong(pong=True, hash=told.hash)))
+    def _ping_pong(self, message: PingPong, now: float) -> None:
+        if not message.pong:
+            self._packing.add(written(PingPong(pong=True, hash=message.hash)))
             return
-        sent = self._pings.pop(told.hash, None)
+        sent = self._pings.pop(message.hash, None)
         if sent is not None:
             sample = now - sent
             first = self._pinged_at == sent and self.counters.rtt == 0.02
             self.rtt = sample if first else self.rtt * 7 / 8 + sample / 8
             self.counters.rtt = self.rtt
 
-    def _migrated(self, told: Migrate) -> None:
-        new = self.conduit(conduit_of(told))
-        old = self.conduit(told.ocid)
+    def _migrated(self, message: Migrate) -> None:
+        new = self.conduit(conduit_of(message))
+        old = self.conduit(message.ocid)
         if old is new:
             raise DecodeError(f"Migrate from conduit {old.id} to itself")
-        old.left[told.id] = told.bech_last_sn & old.mask
+        old.left[message.id] = message.bech_last_sn & old.mask
         if len(old.left) > 1024:
             raise OutOfRoom("more than 1024 resources moved away from one conduit")
-        move = move_of(told)
+        move = move_of(message)
         known = any(move.same(other) for other in new.moves)
         if not known and not old.past(move.last & old.mask):
             new.moves.append(move)

@@ -65,12 +65,12 @@ class Store:
 
     def take(self, most: int | None = None) -> list[Stored]:
         """The oldest samples, which are kept no longer."""
-        found: list[Stored] = []
-        while self._rings and (most is None or len(found) < most):
+        taken: list[Stored] = []
+        while self._rings and (most is None or len(taken) < most):
             oldest = min(self._rings.values(), key=lambda ring: ring[0].order)
-            found.append(oldest.popleft())
-            self._forget(found[-1])
-        return found
+            taken.append(oldest.popleft())
+            self._forget(taken[-1])
+        return taken
 
     def _forget(self, stored: Stored) -> None:
         self.size -= len(stored.payload)

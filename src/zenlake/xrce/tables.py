@@ -200,98 +200,110 @@ class Tables:
         if len(table) >= self.limit:
             raise Refused(NO_SPACE, id, f"more than {self.limit} declarations of one kind")
 
-    def _resource(self, told: Resource) -> None:
-        if told.rid % 2 and not self.any_parity:
-            raise Refused(INVALID, told.rid, f"resource {told.rid}: resources have even ids")
-        self._room(self.resources, told.rid)
-        known = self.resources.get(told.rid)
+    def _resource(self, declared: Resource) -> None:
+        if declared.rid % 2 and not self.any_parity:
+            raise Refused(
+                INVALID, declared.rid, f"resource {declared.rid}: resources have even ids"
+            )
+        self._room(self.resources, declared.rid)
+        known = self.resources.get(declared.rid)
         if known is not None:
-            if known.uri != told.uri:
+            if known.uri != declared.uri:
                 raise Refused(
-                    CONFLICT, told.rid, f"resource {told.rid} is '{known.uri}', not '{told.uri}'"
+                    CONFLICT,
+                    declared.rid,
+                    f"resource {declared.rid} is '{known.uri}', not '{declared.uri}'",
                 )
-            self.forgotten.discard(told.rid)
+            self.forgotten.discard(declared.rid)
             return
         try:
-            name = parse_name(told.uri)
-            durable = number_of(told.properties, DURABILITY)
-            number_of(told.properties, RELIABILITY)
-            text = value_of(told.properties, TYPE)
+            name = parse_name(declared.uri)
+            durable = number_of(declared.properties, DURABILITY)
+            number_of(declared.properties, RELIABILITY)
+            text = value_of(declared.properties, TYPE)
             type = parse_type(text.decode()) if text else None
         except (DecodeError, ValueError) as error:
-            raise Refused(INVALID, told.rid, str(error)) from error
+            raise Refused(INVALID, declared.rid, str(error)) from error
         if name.tags and durable and durable != name.durability:
             raise Refused(
-                CONFLICT, told.rid, f"'{told.uri}' says another durability than its property 8"
+                CONFLICT,
+                declared.rid,
+                f"'{declared.uri}' says another durability than its property 8",
             )
-        self.resources[told.rid] = Known(told.rid, told.uri, name, told.properties, type)
+        self.resources[declared.rid] = Known(
+            declared.rid, declared.uri, name, declared.properties, type
+        )
         if name.trivial and not name.meta:
-            self.ids.setdefault(name.path, told.rid)
+            self.ids.setdefault(name.path, declared.rid)
 
-    def _publisher(self, told: Publisher) -> None:
-        self._room(self.publishers, told.rid)  # type: ignore[arg-type]
-        if told.rid in self.publishers:
+    def _publisher(self, declared: Publisher) -> None:
+        self._room(self.publishers, declared.rid)  # type: ignore[arg-type]
+        if declared.rid in self.publishers:
             return
-        known, chosen = self.resources.get(told.rid), self.selections.get(told.rid)
+        known, chosen = self.resources.get(declared.rid), self.selections.get(declared.rid)
         name = known.name if known else chosen.name if chosen else None
         durable = known.durability if known else 0
-        self.publishers[told.rid] = Publication(
-            told.rid,
+        self.publishers[declared.rid] = Publication(
+            declared.rid,
             self.space,
             name,
-            max(durable, number_of(told.properties, DURABILITY)),
-            _reliable(told.properties, known),
+            max(durable, number_of(declared.properties, DURABILITY)),
+            _reliable(declared.properties, known),
         )
 
-    def _subscriber(self, told: Subscriber, now: float) -> None:
-        self._room(self.subscribers, told.id)  # type: ignore[arg-type]
-        if told.mode in (PERIODIC_PUSH, PERIODIC_PULL) and told.duration >= told.period:
-            raise Refused(INVALID, told.id, "a window must be shorter than its period")
-        known, chosen = self.resources.get(told.id), self.selections.get(told.id)
+    def _subscriber(self, declared: Subscriber, now: float) -> None:
+        self._room(self.subscribers, declared.id)  # type: ignore[arg-type]
+        if declared.mode in (PERIODIC_PUSH, PERIODIC_PULL) and declared.duration >= declared.period:
+            raise Refused(INVALID, declared.id, "a window must be shorter than its period")
+        known, chosen = self.resources.get(declared.id), self.selections.get(declared.id)
         name = known.name if known else chosen.name if chosen else None
         made = Subscription(
-            told.id, self.space, told.mode, name, chosen, told.origin, told.period,
-            told.duration, _reliable(told.properties, known), now,
+            declared.id, self.space, declared.mode, name, chosen, declared.origin, declared.period,
+            declared.duration, _reliable(declared.properties, known), now,
         )  # fmt: skip
-        before = self.subscribers.get(told.id)
+        before = self.subscribers.get(declared.id)
         if before is None:
-            self.subscribers[told.id] = made
+            self.subscribers[declared.id] = made
         elif not before.same(made):
-            raise Refused(CONFLICT, told.id, f"{told.id} is subscribed to in another mode")
+            raise Refused(CONFLICT, declared.id, f"{declared.id} is subscribed to in another mode")
 
-    def _selection(self, told: Selection) -> None:
-        if told.sid % 2 == 0 and not self.any_parity:
-            raise Refused(INVALID, told.sid, f"selection {told.sid}: selections have odd ids")
-        self._room(self.selections, told.sid)  # type: ignore[arg-type]
-        chosen = self.selections.get(told.sid)
+    def _selection(self, declared: Selection) -> None:
+        if declared.sid % 2 == 0 and not self.any_parity:
+            raise Refused(
+                INVALID, declared.sid, f"selection {declared.sid}: selections have odd ids"
+            )
+        self._room(self.selections, declared.sid)  # type: ignore[arg-type]
+        chosen = self.selections.get(declared.sid)
         if chosen is not None:
-            if chosen.text != told.query:
+            if chosen.text != declared.query:
                 raise Refused(
-                    CONFLICT, told.sid, f"selection {told.sid} is '{chosen.text}' already"
+                    CONFLICT, declared.sid, f"selection {declared.sid} is '{chosen.text}' already"
                 )
             return
         try:
-            selected = parse_selection(told.query)
+            selected = parse_selection(declared.query)
             tree = parse(selected.predicate) if selected.predicate else None
-            parameters = _texts(value_of(told.properties, PARAMETERS))
+            parameters = _texts(value_of(declared.properties, PARAMETERS))
             if tree is not None:
                 tree.holds({}, parameters)
         except Unsupported as error:
-            raise Refused(UNSUPPORTED, told.sid, str(error)) from error
+            raise Refused(UNSUPPORTED, declared.sid, str(error)) from error
         except (ExprError, DecodeError) as error:
-            raise Refused(INVALID, told.sid, str(error)) from error
-        self.selections[told.sid] = Chosen(
-            told.query, selected.name, tree, parameters, told.properties
+            raise Refused(INVALID, declared.sid, str(error)) from error
+        self.selections[declared.sid] = Chosen(
+            declared.query, selected.name, tree, parameters, declared.properties
         )
 
-    def _binding(self, told: Binding) -> None:
-        chosen = self.selections.get(told.old_id)
-        if chosen is None or told.old_id % 2 == 0 or told.new_id % 2 == 0:
-            raise Refused(INVALID, told.old_id, "a binding names a known selection and an odd id")
-        self._room(self.selections, told.new_id)  # type: ignore[arg-type]
-        if self.selections.get(told.new_id, chosen) is not chosen:
-            raise Refused(CONFLICT, told.new_id, f"{told.new_id} is another selection")
-        self.selections[told.new_id] = chosen
+    def _binding(self, declared: Binding) -> None:
+        chosen = self.selections.get(declared.old_id)
+        if chosen is None or declared.old_id % 2 == 0 or declared.new_id % 2 == 0:
+            raise Refused(
+                INVALID, declared.old_id, "a binding names a known selection and an odd id"
+            )
+        self._room(self.selections, declared.new_id)  # type: ignore[arg-type]
+        if self.selections.get(declared.new_id, chosen) is not chosen:
+            raise Refused(CONFLICT, declared.new_id, f"{declared.new_id} is another selection")
+        self.selections[declared.new_id] = chosen
 
     def _forget_selection(self, sid: int) -> None:
         chosen = self.selections.pop(sid, None)

@@ -258,8 +258,8 @@ class JournalReplies:
 
     def _settled(self, query: Query) -> None:
         self._settle()
-        told = watermark_json(self._documents.watermark())
-        query.reply(f"{self._root}/settled", told, encoding=JSON)
+        watermark = watermark_json(self._documents.watermark())
+        query.reply(f"{self._root}/settled", watermark, encoding=JSON)
 
     def _shown(self, query: Query, root: str) -> None:
         """An operator looks at the node; who wants to see journals names them."""
@@ -385,9 +385,9 @@ class JournalReplies:
 
         assert self._acknowledged is not None
         partition, offset = self._acknowledged(key, stamp, publish)
-        told = {"journal": self._journal.name, "partition": partition, "offset": offset}
-        told["timestamp"] = str(stamp)
-        query.reply(key, json.dumps(told), encoding=JSON, timestamp=stamp)
+        receipt = {"journal": self._journal.name, "partition": partition, "offset": offset}
+        receipt["timestamp"] = str(stamp)
+        query.reply(key, json.dumps(receipt), encoding=JSON, timestamp=stamp)
 
     def _past(self, query: Query, number: int) -> None:
         """All samples in a range of time, in the order of their offsets."""

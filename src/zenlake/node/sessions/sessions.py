@@ -408,10 +408,10 @@ class Sessions(SessionOwner):
             self.node.happened.add(NodesDiscovered(neighbour, discovered))
         for known in discovered:
             delay = gossip_delay(self.node.random())
-            told = believed(known.locators, within, self.node.settings.gossip_networks)
-            self.passed_over += len(known.locators) - len(told)
-            if told:
-                self.discover(known.zid, known.role, told, self.gossip_connect, delay)
+            dialable = believed(known.locators, within, self.node.settings.gossip_networks)
+            self.passed_over += len(known.locators) - len(dialable)
+            if dialable:
+                self.discover(known.zid, known.role, dialable, self.gossip_connect, delay)
         self.node.wake_by(self.topology.deadline())
 
     def discover(

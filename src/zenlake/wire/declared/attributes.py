@@ -61,8 +61,8 @@ def attributes(field: Field) -> list[tuple[str, str, object]]:
         case FlagByte():
             return []
         case Identity(low=low, optional=optional):
-            found: list[tuple[str, str, object]] = [(low, "int", REQUIRED)] if low else []
-            return [*found, ("zid", "bytes", b"" if optional else REQUIRED)]
+            rows: list[tuple[str, str, object]] = [(low, "int", REQUIRED)] if low else []
+            return [*rows, ("zid", "bytes", b"" if optional else REQUIRED)]
         case Ntp64():
             return [("seconds", "int", REQUIRED), ("fraction", "int", REQUIRED)]
         case CompactId(compact=compact):
@@ -81,12 +81,12 @@ def markers_type(spec: MessageSpec) -> str:
 
 def spec_attributes(spec: MessageSpec) -> list[tuple[str, str, object]]:
     """All attributes of a message's class, in wire order; its markers come last."""
-    found = [attribute for field in spec.fields for attribute in attributes(field)]
+    listed = [attribute for field in spec.fields for attribute in attributes(field)]
     if spec.markers:
-        found.append(("markers", markers_type(spec), ()))
+        listed.append(("markers", markers_type(spec), ()))
     if spec.keeps_unknown:
-        found.append(("extensions", "tuple[UnknownExtension, ...]", ()))
-    return found
+        listed.append(("extensions", "tuple[UnknownExtension, ...]", ()))
+    return listed
 
 
 def explicit_flags(spec: MessageSpec) -> dict[str, Field]:

@@ -516,10 +516,10 @@ class ProtocolPage:
 
     def closure(self) -> list[ProtocolPage]:
         """This page and every page it uses, each once."""
-        found: list[ProtocolPage] = [self]
+        pages: list[ProtocolPage] = [self]
         for page in self.imports:
-            found.extend(p for p in page.closure() if p not in found)
-        return found
+            pages.extend(p for p in page.closure() if p not in pages)
+        return pages
 
     def message(
         self, id: int, flags: str = "", *, keeps_unknown: bool = False,

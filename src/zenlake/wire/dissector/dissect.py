@@ -79,17 +79,17 @@ def dissect_as(
     """
     page, several = FORMS[form] if page is None else (page, True)
     walker = Walker(data, page, start)
-    found = Dissection(form, len(data), walker.nodes)
+    dissection = Dissection(form, len(data), walker.nodes)
     try:
         if not several:
             walker.root()
-            walker.whole("the message")
+            walker.expect_end("the message")
         while walker.c.left:
             walker.root()
     except Broken as error:
-        found.broken = error
-        found.path = ".".join(walker.path)
-    return found
+        dissection.broken = error
+        dissection.path = ".".join(walker.path)
+    return dissection
 
 
 def dissect(data: bytes, form: str = "") -> Dissection:
@@ -105,16 +105,16 @@ def dissect(data: bytes, form: str = "") -> Dissection:
         if name == "network":
             attempts += _behind_length(data, "network", 4, "of the message, on a low-latency link")
         attempts.append(dissect_as(data, name))
-    fitting = [found for found in attempts if found.broken is None]
+    fitting = [dissection for dissection in attempts if dissection.broken is None]
     if fitting:
         return fitting[0]
     if form or (attempts[0].nodes and attempts[0].nodes[0].name == "length"):
         return attempts[0]
     likely = "network" if data and data[0] & 0x1F >= 0x19 else "batch"
-    found = next(found for found in attempts if found.form == likely)
+    dissection = next(dissection for dissection in attempts if dissection.form == likely)
     others = [TITLES[name] for name in FORMS if name != likely]
-    found.notes.append(f"it is not {' or '.join(others)} either")
-    return found
+    dissection.notes.append(f"it is not {' or '.join(others)} either")
+    return dissection
 
 
 def dissect_packet(data: bytes, page: ProtocolPage) -> Dissection:
@@ -146,8 +146,8 @@ def _behind_length(data: bytes, form: str, size: int, meaning: str) -> list[Diss
 def _framed(
     data: bytes, form: str, size: int, length: int, meaning: str, page: ProtocolPage | None = None
 ) -> Dissection:
-    found = dissect_as(data, form, size, page)
-    found.nodes.insert(0, FieldNode(0, "length", data[:size], length, meaning))
-    told = "first byte is" if size == 1 else f"first {size} bytes are"
-    found.notes.append(f"the {told} the length of the rest")
-    return found
+    dissection = dissect_as(data, form, size, page)
+    dissection.nodes.insert(0, FieldNode(0, "length", data[:size], length, meaning))
+    prefix = "first byte is" if size == 1 else f"first {size} bytes are"
+    dissection.notes.append(f"the {prefix} the length of the rest")
+    return dissection

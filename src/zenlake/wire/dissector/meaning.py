@@ -184,14 +184,14 @@ def flag_meaning(page: ProtocolPage, spec: MessageSpec, letter: str) -> tuple[st
         return (this, that) if dict(spec.fixed)[letter] else (that, this)
     if letter == "Z" and spec.extensible and page.protocol == "1.x":
         return "extensions follow", "no extensions"
-    told = [pair for field in spec.fields if (pair := _field_flag(spec, field, letter))]
+    meanings = [pair for field in spec.fields if (pair := _field_flag(spec, field, letter))]
     named = [field.name for field in spec.fields if letter in _letters(field)[-1:]]
     if named and letter not in explicit_flags(spec):
         verb = "is" if len(named) == 1 and not named[0].endswith("s") else "are"
-        told.append((f"{listed(named)} {verb} there", f"no {listed(named, 'or')}"))
+        meanings.append((f"{listed(named)} {verb} there", f"no {listed(named, 'or')}"))
     elif named:
-        told[0] = (f"{told[0][0]}; {listed(named)} follow", told[0][1])
-    return told[0] if told else ("reserved, ignored", "reserved")
+        meanings[0] = (f"{meanings[0][0]}; {listed(named)} follow", meanings[0][1])
+    return meanings[0] if meanings else ("reserved, ignored", "reserved")
 
 
 def _letters(field: Field) -> list[str]:
@@ -232,11 +232,11 @@ def shown(value: object) -> object:
 
 def value_meaning(spec: MessageSpec, field: Field, value: object) -> str:
     """What this value of this field says, in words; what the field is for if it says no more."""
-    told = _of_value(spec, field, value)
+    meaning = _of_value(spec, field, value)
     purpose = note(spec, field.name, field.doc)
-    if told and isinstance(field.kind, Flag | Lease) and purpose:
-        return f"{told}: {purpose}"
-    return told or purpose
+    if meaning and isinstance(field.kind, Flag | Lease) and purpose:
+        return f"{meaning}: {purpose}"
+    return meaning or purpose
 
 
 def _of_value(spec: MessageSpec, field: Field, value: object) -> str:
@@ -250,8 +250,8 @@ def _of_value(spec: MessageSpec, field: Field, value: object) -> str:
             return duration(value)
         if isinstance(kind, ByEncoding | OneOf):
             return ""
-        told = BY_NAME.get(f"{spec.name}.{field.name}") or BY_NAME.get(field.name)
-        return told(value) if told else ""
+        explain = BY_NAME.get(f"{spec.name}.{field.name}") or BY_NAME.get(field.name)
+        return explain(value) if explain else ""
     if isinstance(value, bytes) and field.name in ("payload", "attachment", "schema", "body"):
         return preview(value)
     return ""
@@ -309,13 +309,13 @@ def _qos(value: int) -> str:
 
 
 def _qos_link(value: int) -> str:
-    told = []
+    limits = []
     if value & 0b010:
         low, high = value >> 3 & 0xFF, value >> 11 & 0xFF
-        told.append(f"priorities {_priority(low)} to {_priority(high)}")
+        limits.append(f"priorities {_priority(low)} to {_priority(high)}")
     if value & 0b100:
-        told.append("reliable" if value >> 19 & 1 else "best effort")
-    return "lanes wanted; this link is for " + (", ".join(told) or "everything")
+        limits.append("reliable" if value >> 19 & 1 else "best effort")
+    return "lanes wanted; this link is for " + (", ".join(limits) or "everything")
 
 
 def _priority(value: int) -> str:
@@ -348,8 +348,8 @@ def _points(value: int) -> str:
 
 
 def _scope(value: int) -> str:
-    told = "a number declared before, for the first part of the key"
-    return told if value else "none"
+    declared = "a number declared before, for the first part of the key"
+    return declared if value else "none"
 
 
 def _timeout(value: int) -> str:

@@ -31,11 +31,11 @@ class FieldNode:
 
     def to_dict(self) -> dict[str, object]:
         """The node and all below it, as JSON can hold them."""
-        told: dict[str, object] = {"offset": self.offset}
-        told |= {"bits": self.bits} if self.bits else {"bytes": self.data.hex()}
-        told |= {"name": self.name, "value": self.value, "meaning": self.meaning}
-        told["children"] = [child.to_dict() for child in self.children]
-        return told
+        document: dict[str, object] = {"offset": self.offset}
+        document |= {"bits": self.bits} if self.bits else {"bytes": self.data.hex()}
+        document |= {"name": self.name, "value": self.value, "meaning": self.meaning}
+        document["children"] = [child.to_dict() for child in self.children]
+        return document
 
 
 class Cursor:

@@ -57,5 +57,5 @@ def extension_header(offset: int, tag: int) -> FieldNode:
     shape = {EXT_UNIT: "without a body", EXT_Z64: "a number", EXT_ZBUF: "bytes"}.get(tag & 0x60)
     must = "mandatory" if tag & 0x10 else "optional"
     after = "another follows" if tag & 0x80 else "the last"
-    told = f"extension {tag & 0x0F}, {shape or 'reserved'}, {must}, {after}"
-    return FieldNode(offset, "header", bytes((tag,)), f"0x{tag:02x}", told)
+    meaning = f"extension {tag & 0x0F}, {shape or 'reserved'}, {must}, {after}"
+    return FieldNode(offset, "header", bytes((tag,)), f"0x{tag:02x}", meaning)

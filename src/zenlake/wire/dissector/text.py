@@ -34,14 +34,14 @@ class TextRow:
     kind: str  # "message", "field", "bits", "more" (only more bytes) or "broken"
 
 
-def rows(found: Dissection) -> list[TextRow]:
+def rows(dissection: Dissection) -> list[TextRow]:
     """All lines of the tree, without a heading."""
     lines: list[TextRow] = []
-    for node in found.nodes:
+    for node in dissection.nodes:
         _add(lines, node, "", "")
-    if found.broken is not None and found.path and lines[-1].value == "":
+    if dissection.broken is not None and dissection.path and lines[-1].value == "":
         last = lines[-1]  # the field that could not be read
-        lines[-1] = replace(last, at=str(found.broken.offset), bytes="✗", kind="broken")
+        lines[-1] = replace(last, at=str(dissection.broken.offset), bytes="✗", kind="broken")
     return lines
 
 
@@ -92,39 +92,39 @@ def _value(value: object) -> str:
     return _cut(json.dumps(value))
 
 
-def _cut(told: str) -> str:
-    return told if len(told) <= WIDEST else told[: WIDEST - 1] + "…"
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
 
-def text(found: Dissection) -> str:
+def text(dissection: Dissection) -> str:
     """The whole page, without colour."""
-    lines = [*heading(found), "", *[laid_out(cells) for cells in table(found)]]
-    if found.broken is not None:
-        lines += ["", *ending(found)] if found.nodes else ending(found)
+    lines = [*heading(dissection), "", *[laid_out(cells) for cells in table(dissection)]]
+    if dissection.broken is not None:
+        lines += ["", *ending(dissection)] if dissection.nodes else ending(dissection)
     return "\n".join(lines) + "\n"
 
 
-def heading(found: Dissection) -> list[str]:
+def heading(dissection: Dissection) -> list[str]:
     """What the bytes were taken for."""
-    lines = [f"{found.title}.", *[f"Note: {note}." for note in found.notes]]
-    if any("·" in row.bytes for row in rows(found)):
+    lines = [f"{dissection.title}.", *[f"Note: {note}." for note in dissection.notes]]
+    if any("·" in row.bytes for row in rows(dissection)):
         lines.append("What stands before a · is a length, a count or the header of an extension.")
     return lines
 
 
-def ending(found: Dissection) -> list[str]:
+def ending(dissection: Dissection) -> list[str]:
     """Where and why the bytes broke; nothing if they did not."""
-    if found.broken is None:
+    if dissection.broken is None:
         return []
-    where = f", in {found.path}" if found.path else ""
-    return [f"✗ broken at offset {found.broken.offset}{where}: {found.broken}"]
+    where = f", in {dissection.path}" if dissection.path else ""
+    return [f"✗ broken at offset {dissection.broken.offset}{where}: {dissection.broken}"]
 
 
-def table(found: Dissection) -> list[tuple[str, ...]]:
+def table(dissection: Dissection) -> list[tuple[str, ...]]:
     """The lines in padded columns: place, bytes, branches, name, value, meaning, kind."""
-    if not found.nodes:
+    if not dissection.nodes:
         return []
-    lines = [TextRow(*HEADS[:2], "", *HEADS[2:], "head"), *rows(found)]
+    lines = [TextRow(*HEADS[:2], "", *HEADS[2:], "head"), *rows(dissection)]
     at = max(len(row.at) for row in lines)
     width = max(len(row.bytes) for row in lines)
     name = max(len(row.branch) + len(row.name) for row in lines)

@@ -70,14 +70,14 @@ class Walker:
     @contextmanager
     def node(self, into: list[FieldNode], name: str) -> Iterator[FieldNode]:
         """A node that ends where reading has got to."""
-        found = FieldNode(self.c.pos, name)
-        into.append(found)
+        entered = FieldNode(self.c.pos, name)
+        into.append(entered)
         self.path.append(name)
         try:
-            yield found
+            yield entered
             self.path.pop()
         finally:
-            found.data = self.c.data[found.offset : self.c.pos]
+            entered.data = self.c.data[entered.offset : self.c.pos]
 
     # ---------------------------------------------------------------------------- messages
 
@@ -88,22 +88,22 @@ class Walker:
             return self.message(self.nodes, alone)
         with self.node(self.nodes, "message") as node:
             markers = self.markers(node)
-            found = self.rest(node, *self.choose(alone))
-            node.fields = {**found, "markers": markers}
+            fields = self.rest(node, *self.choose(alone))
+            node.fields = {**fields, "markers": markers}
         return node.fields
 
     def markers(self, node: FieldNode) -> tuple[Fields, ...]:
         """What decorates the next message of 2018."""
         specs = [self.page.find(name) for name in self.page.markers]
         start = self.c.pos
-        found: list[Fields] = []
+        markers: list[Fields] = []
         while self.c.left and self.c.data[self.c.pos] & 0x1F in [spec.id for spec in specs]:
-            if len(found) == MARKERS_MAX:
+            if len(markers) == MARKERS_MAX:
                 raise Broken(f"more than {MARKERS_MAX} markers before one message", start)
-            found.append(self.message(node.children, specs))
-        if found and not self.c.left:
+            markers.append(self.message(node.children, specs))
+        if markers and not self.c.left:
             raise Broken("a marker that decorates nothing", start)
-        return tuple(found)
+        return tuple(markers)
 
     def message(self, into: list[FieldNode], specs: list[MessageSpec]) -> Fields:
         """The next message, one of `specs`."""
@@ -126,8 +126,8 @@ class Walker:
                 if alias == header & 0x1F:
                     return spec, spec.id | spec.bit(letter)
         known = ", ".join(f"{spec.name} {self.id_text(spec.id)}" for spec in specs)
-        told = f"the byte {header:02x} begins message {self.id_text(header & 0x1F)}"
-        raise Broken(f"{told}, which is none of {known}", self.c.pos)
+        start = f"the byte {header:02x} begins message {self.id_text(header & 0x1F)}"
+        raise Broken(f"{start}, which is none of {known}", self.c.pos)
 
     def id_text(self, id: int) -> str:
         """An id as its specification writes it."""
@@ -143,16 +143,16 @@ class Walker:
     def header(self, node: FieldNode, spec: MessageSpec) -> None:
         """The header byte, bit by bit."""
         owner = next(page for page in self.page.closure() if spec.name in page.specs)
-        with self.node(node.children, "header") as found:
+        with self.node(node.children, "header") as head:
             header = self.c.number("u8")
-            found.value = f"0x{header:02x}"
+            head.value = f"0x{header:02x}"
             letters = [letter for letter in spec.flags if letter and header & spec.bit(letter)]
-            found.meaning = f"{spec.name}, " + (
+            head.meaning = f"{spec.name}, " + (
                 f"with {' '.join(letters)} set" if letters else "no flag set"
             )
-            rows = found.children
-            told = self.id_text(header & 0x1F)
-            rows.append(bit_node(found.offset, "id", header, 0x1F, told, spec.name))
+            rows = head.children
+            meaning = self.id_text(header & 0x1F)
+            rows.append(bit_node(head.offset, "id", header, 0x1F, meaning, spec.name))
             if header & 0x1F != spec.id:
                 rows[0].meaning += ", by the number of an older draft"
                 return
@@ -160,21 +160,19 @@ class Walker:
             small = next(packed, None)
             if small is not None:
                 value = header >> 5 & 3
-                name, told = "shape", f"of the body: {SHAPES[value]}"
+                name, meaning = "shape", f"of the body: {SHAPES[value]}"
                 if isinstance(small.kind, HeaderBits):
-                    name, told = small.name, dict(small.kind.names).get(value, "reserved")
-                rows.append(bit_node(found.offset, name, header, 0x60, value, told))
+                    name, meaning = small.name, dict(small.kind.names).get(value, "reserved")
+                rows.append(bit_node(head.offset, name, header, 0x60, value, meaning))
             for index, letter in enumerate(spec.flags):
                 bit = 0x20 << index
                 if small is not None and index < 2:
                     continue
                 if not letter:
                     if header & bit:
-                        rows.append(
-                            bit_node(found.offset, "-", header, bit, 1, "reserved, ignored")
-                        )
+                        rows.append(bit_node(head.offset, "-", header, bit, 1, "reserved, ignored"))
                     continue
-                rows.append(self.flag_node(found, owner, spec, letter, bit, header))
+                rows.append(self.flag_node(head, owner, spec, letter, bit, header))
 
     def flag_node(
         self,
@@ -230,10 +228,10 @@ class Walker:
         """Network messages, as long as there are any."""
         page = next(page for page in self.page.closure() if page.name == "network")
         specs = [spec for spec in page.specs.values() if spec.id >= 0]
-        found: list[Fields] = []
+        messages: list[Fields] = []
         while self.c.left and self.c.data[self.c.pos] & 0x1F >= 0x19:
-            found.append(self.message(node.children, specs))
-        return tuple(found)
+            messages.append(self.message(node.children, specs))
+        return tuple(messages)
 
     # ------------------------------------------------------------------------------ fields
 
@@ -340,14 +338,14 @@ class Walker:
             if count > self.c.left:  # each takes a byte at least
                 left = plural(self.c.left, "byte")
                 raise Broken(f"{plural(count, 'element')} announced, {left} left", start)
-        found: list[object] = []
+        values: list[object] = []
         for index in range(count):
             if isinstance(kind.item, OneOf):
                 specs = [self.page.find(name) for name in kind.item.names]
-                found.append(self.message(node.children, specs))
+                values.append(self.message(node.children, specs))
                 continue
             if isinstance(kind.item, Int):
-                found.append(self.value(kind.item, node))
+                values.append(self.value(kind.item, node))
                 continue
             with self.node(node.children, f"[{index}]") as item:
                 value = self.value(kind.item, item)
@@ -355,8 +353,8 @@ class Walker:
                     item.meaning = self.page.find(kind.item.name).doc
                 else:
                     item.value = shown(value)
-            found.append(value)
-        return tuple(found)
+            values.append(value)
+        return tuple(values)
 
     def identity(self, part: DissectedPart, wanted: Field, kind: Identity) -> None:
         """A node id packed with some low bits."""
@@ -366,17 +364,19 @@ class Walker:
             node.meaning += f", and {kind.low}" if kind.low else ""
             there = not kind.optional or bool(packed & 0x08)
             size = (packed >> 4) + 1
-            told = f"one less than the node id's {plural(size, 'byte')}" if there else "no node id"
-            node.children.append(bit_node(node.offset, "size", packed, 0xF0, packed >> 4, told))
+            meaning = (
+                f"one less than the node id's {plural(size, 'byte')}" if there else "no node id"
+            )
+            node.children.append(bit_node(node.offset, "size", packed, 0xF0, packed >> 4, meaning))
             if kind.optional:
-                told = "a node id follows" if there else "no node id follows"
-                node.children.append(bit_node(node.offset, "I", packed, 0x08, int(there), told))
+                meaning = "a node id follows" if there else "no node id follows"
+                node.children.append(bit_node(node.offset, "I", packed, 0x08, int(there), meaning))
             if kind.low:
                 mask = (1 << kind.bits) - 1
                 low = packed & mask
                 named = Field(kind, name=kind.low)
-                told = value_meaning(part.spec, named, low)
-                node.children.append(bit_node(node.offset, kind.low, packed, mask, low, told))
+                meaning = value_meaning(part.spec, named, low)
+                node.children.append(bit_node(node.offset, kind.low, packed, mask, low, meaning))
                 part.values[kind.low] = self.legal(low, kind.legal, node.offset)
         part.values["zid"] = b""
         if there:
@@ -403,7 +403,7 @@ class Walker:
 
     def inside(self, part: DissectedPart, wanted: Field, node: FieldNode) -> None:
         """Bytes that are a structure of their own; that they are not one breaks no message."""
-        name, told = INSIDE.get(f"{part.spec.name}.{wanted.name}", ("", ""))
+        name, meaning = INSIDE.get(f"{part.spec.name}.{wanted.name}", ("", ""))
         value = part.values[wanted.name]
         if not name or not isinstance(value, bytes):
             return
@@ -411,14 +411,14 @@ class Walker:
         self.c.end, self.c.pos = here, here - len(value)
         try:
             node.fields = self.parts(DissectedPart(self.page.find(name), node))
-            self.whole(name)
-            node.value, node.meaning = None, told
+            self.expect_end(name)
+            node.value, node.meaning = None, meaning
         except Broken as error:
             node.children.clear()
-            node.meaning = f"not {told}: {error} (at {error.offset})"
+            node.meaning = f"not {meaning}: {error} (at {error.offset})"
         self.c.pos, self.c.end, self.path = here, end, path
 
-    def whole(self, what: str) -> None:
+    def expect_end(self, what: str) -> None:
         """Refuse bytes that are left over."""
         if self.c.left:
             raise Broken(f"{plural(self.c.left, 'byte')} left over behind {what}", self.c.pos)
@@ -463,7 +463,7 @@ class Walker:
                     raise Broken(f"{plural(size, 'byte')} wanted, {self.c.left} left", self.c.pos)
             former, self.c.end = self.c.end, self.c.pos + size
             value = self.value(wanted.kind, node)
-            self.whole(wanted.name)
+            self.expect_end(wanted.name)
             self.c.end = former
             part.values[wanted.name] = value
             node.value = None if isinstance(value, dict) else shown(value)

@@ -213,14 +213,14 @@ def _extensions(spec: MessageSpec) -> list[str]:
 
 
 def _meaning(spec: MessageSpec, field: Field) -> str:
-    told = note(spec, field.name, field.doc)
+    meaning = note(spec, field.name, field.doc)
     kind = field.kind
     if isinstance(kind, Identity):
-        told = f"who, and {note(spec, kind.low)}" if kind.low else "who"
+        meaning = f"who, and {note(spec, kind.low)}" if kind.low else "who"
     if isinstance(kind, Int | Identity | HeaderBits) and kind.names:
-        told += ": " if told else ""
-        told += ", ".join(f"{value} {name}" for value, name in kind.names)
-    return told
+        meaning += ": " if meaning else ""
+        meaning += ", ".join(f"{value} {name}" for value, name in kind.names)
+    return meaning
 
 
 def wire_form(kind: Kind) -> str:
@@ -284,12 +284,12 @@ def _many(kind: Many) -> str:
 def _example(page: ProtocolPage, spec: MessageSpec) -> list[str]:
     if page.protocol == "1.x":
         form, digits = EXAMPLES[spec.name]
-        found = dissect_as(bytes.fromhex(digits), form)
+        dissection = dissect_as(bytes.fromhex(digits), form)
     else:
         digits = EXAMPLES_2018[spec.name]
-        found = dissect_as(bytes.fromhex(digits), "packet", page=page)
-    node = next(node for top in found.nodes if (node := _find(top, spec.name)))
-    shown = Dissection(found.form, found.size, [node])
+        dissection = dissect_as(bytes.fromhex(digits), "packet", page=page)
+    node = next(node for top in dissection.nodes if (node := _find(top, spec.name)))
+    shown = Dissection(dissection.form, dissection.size, [node])
     inside = "" if node.data.hex() == digits else "inside "
     seen = "Seen on the wire" if page.protocol == "1.x" else "Example"
     if spec.name in MADE[page.protocol]:
@@ -302,7 +302,7 @@ def _find(node: FieldNode, name: str) -> FieldNode | None:
     """The first node with such a message or structure."""
     if node.fields is not None and node.fields["message"] == name:
         return node
-    return next((found for child in node.children if (found := _find(child, name))), None)
+    return next((inner for child in node.children if (inner := _find(child, name))), None)
 
 
 def outputs() -> dict[str, str]:

@@ -35,10 +35,10 @@ def _condition(condition: Condition) -> str:
     values, name = condition.values, condition.name
     if not values:
         return f"not {name}" if condition.negated else name
-    told = " or ".join(map(str, values))
+    listed = " or ".join(map(str, values))
     if len(values) > 3 and values == tuple(range(values[0], values[-1] + 1)):
-        told = f"{values[0]} to {values[-1]}"
-    return f"{name} is not {told}" if condition.negated else f"{name} is {told}"
+        listed = f"{values[0]} to {values[-1]}"
+    return f"{name} is not {listed}" if condition.negated else f"{name} is {listed}"
 
 
 def picture(spec: MessageSpec, id_text: str) -> str:

@@ -77,7 +77,7 @@ def present(name: str, default: object) -> str:
 def flag_conditions(spec: MessageSpec) -> dict[str, str]:
     """For each derived letter, the condition under which it is set."""
     explicit = explicit_flags(spec)
-    found: dict[str, list[str]] = {}
+    conditions: dict[str, list[str]] = {}
     for field in spec.fields:
         # A field that an explicit flag keeps away cannot ask for a flag of its own.
         own = [
@@ -86,8 +86,8 @@ def flag_conditions(spec: MessageSpec) -> dict[str, str]:
         wanted = " and ".join([*own, present(field.name, field.default)])
         for condition in field.conditions:
             if condition.flag and condition.flag not in explicit:
-                found.setdefault(condition.flag, []).append(wanted)
-    return {letter: either(options) for letter, options in found.items()}
+                conditions.setdefault(condition.flag, []).append(wanted)
+    return {letter: either(options) for letter, options in conditions.items()}
 
 
 def by_value(condition: Condition, variable: str) -> str:

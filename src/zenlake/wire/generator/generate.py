@@ -55,13 +55,13 @@ def union_name(names: tuple[str, ...], owner: str) -> str:
 
 def unions_of(page: ProtocolPage) -> dict[str, tuple[str, ...]]:
     """The unions that a page reads, by the name of their reader."""
-    found: dict[str, tuple[str, ...]] = {}
+    unions: dict[str, tuple[str, ...]] = {}
     for spec in page.specs.values():
         for field in spec.fields:
             kind = field.kind.item if isinstance(field.kind, Many) else field.kind
             if isinstance(kind, OneOf):
-                found[union_name(kind.names, spec.name)] = kind.names
-    return found
+                unions[union_name(kind.names, spec.name)] = kind.names
+    return unions
 
 
 def roots_of(page: ProtocolPage) -> tuple[str, ...]:
