@@ -66,7 +66,7 @@ from zenlake.wire import (
 from zenlake.xrce.broker import Broker
 from zenlake.xrce.client import Client
 from zenlake.xrce.framing import frame
-from zenlake.xrce.options import Options
+from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.outside import BrokerOptions
 
 #: The damages are those of the other tool, which lies beside this one.
@@ -227,7 +227,7 @@ class OldDevices:
         stream = chance.random() < 0.5
         name = chance.randrange(4)
         port = self.broker.connected(name, stream, 0 if stream else 1400)
-        device = Client.make(Options(f"device{name}".encode(), lossless=stream))
+        device = Client.make(SessionOptions(f"device{name}".encode(), lossless=stream))
         device.session.open(self.now)
         for packet in device.session.packets(self.now):
             self.broker.received(port, frame(packet) if stream else packet, self.now)

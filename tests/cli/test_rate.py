@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from zenlake.cli.measure import BW, HZ, bandwidth, frequency, table
 from zenlake.cli.rate import MOST_KEYS, OTHERS, Spread, Window, Windows
 from zenlake.cli.show import scaled
-from zenlake.cli.top import Look, Row, rates
+from zenlake.cli.top import Look, TopRow, rates
 
 numbers = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)
 
@@ -67,8 +67,10 @@ def test_bytes_are_scaled_for_people() -> None:
 
 
 def test_rates_are_differences_and_never_negative() -> None:
-    before = Look(1.0, {("a", "x"): Row(10, 100), ("b", "x"): Row(50, 500)})
-    after = Look(3.0, {("a", "x"): Row(30, 300), ("b", "x"): Row(1, 1), ("c", "y"): Row(2, 4)})
+    before = Look(1.0, {("a", "x"): TopRow(10, 100), ("b", "x"): TopRow(50, 500)})
+    after = Look(
+        3.0, {("a", "x"): TopRow(30, 300), ("b", "x"): TopRow(1, 1), ("c", "y"): TopRow(2, 4)}
+    )
     found = [(key, who, flow.samples, flow.size) for key, who, flow in rates(before, after)]
     assert found == [("a", "x", 10, 100), ("c", "y", 1, 2), ("b", "x", 0, 0)]
     assert not math.isnan(rates(before, before)[0][2].samples)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from zenlake.cli.natural import natural
 from zenlake.cli.show import elided
-from zenlake.cli.top import Look, Row, SortOrder, drawn, names, rates
+from zenlake.cli.top import Look, SortOrder, TopRow, drawn, names, rates
 
 HOME = "aa" * 16
 ROBOTS = {number: f"{number:02x}" * 16 for number in range(1, 13)}
@@ -18,9 +18,9 @@ def looks() -> tuple[Look, Look]:
     before.names = after.names = {HOME: "attic"}
     for number, zid in ROBOTS.items():
         key = f"robot/{number}/pose"
-        before.keys[key, zid] = Row(100, 1000)
-        after.keys[key, zid] = Row(110 + (4 if number == 7 else 0), 1000 + 100 * number)
-        after.sessions[HOME, zid] = ("client", Row(5, 50), Row(7, 70 * number))
+        before.keys[key, zid] = TopRow(100, 1000)
+        after.keys[key, zid] = TopRow(110 + (4 if number == 7 else 0), 1000 + 100 * number)
+        after.sessions[HOME, zid] = ("client", TopRow(5, 50), TopRow(7, 70 * number))
     return before, after
 
 

@@ -17,7 +17,7 @@ from zenlake.constrained.brokering import KNOCKING_MAX, RunningBroker
 from zenlake.constrained.volume import TieredValues, VolumeValues
 from zenlake.errors import ClosedError, LocalError, Timeout
 from zenlake.xrce.client import DeclarationRefused
-from zenlake.xrce.outside import BrokerOptions, Memory
+from zenlake.xrce.outside import BrokerOptions, DurableValues
 
 
 @pytest.mark.parametrize("first", ["udp", "tcp"])
@@ -171,7 +171,9 @@ def test_persistent_values_outlive_the_broker(tmp_path: Path) -> None:
     file = str(tmp_path / "values" / "z18.sqlite")
     for expected in ([], [("x", b"kept")]):
         volume = VolumeValues.in_file(file)
-        running = RunningBroker(BrokerOptions(b"brokerid"), values=TieredValues(Memory(), volume))
+        running = RunningBroker(
+            BrokerOptions(b"brokerid"), values=TieredValues(DurableValues(), volume)
+        )
         running.start(["udp/127.0.0.1:0"])
         with xrce.open(running.locators()[0]) as session:
             found = session.subscriber("/**#{transient,persistent}", "pull").pull()

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.spark.conftest import machine, no_java, spark
-from zenlake.expr.closure import Subject, compiled
+from zenlake.expr.closure import SampleFields, compiled
 from zenlake.expr.parse import parse
 from zenlake.expr.record import json_value
 from zenlake.expr.spark_sql import PAYLOAD, Names, spark_sql
@@ -153,7 +153,7 @@ def test_spark_and_the_closure_agree(
     )
     for n, (key, value, at, kind, encoding) in enumerate(rows):
         plain = json_value(value)
-        subject = Subject(
+        subject = SampleFields(
             plain if isinstance(plain, dict) else None,
             key, at, kind, encoding,
             None if isinstance(plain, dict | list) else plain,

@@ -20,7 +20,7 @@ from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.ledger import checkpoint
 from zenlake.journal.schema import SCHEMA
 from zenlake.journal.serving import recall
-from zenlake.journal.writing.log import Limits, Log
+from zenlake.journal.writing.log import Log, LogLimits
 
 PATH = "p0000/00000000000000000000.arrow"
 LARGE = b"x" * 80_000
@@ -29,7 +29,7 @@ LARGE = b"x" * 80_000
 def sealed(*batches: list[str]) -> Disk:
     """A sealed segment with a block for each list of keys, and another segment after it."""
     disk = Disk()
-    log = Log(disk, limits=Limits(segment_bytes=1))
+    log = Log(disk, limits=LogLimits(segment_bytes=1))
     start = 0
     for keys in batches:
         # Small blocks would be put together.

@@ -9,17 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.errors import RemoteError
-from zenlake.remote.fields import Encoding, Link, Sample, Stamp, Transport
-from zenlake.remote.messages import FROM_CLIENT, FROM_SERVER, Kind, Unreadable, decode, encode
+from zenlake.remote.fields import RemoteEncoding, RemoteLink, RemoteSample, RemoteTransport, Stamp
+from zenlake.remote.messages import (
+    FROM_CLIENT,
+    FROM_SERVER,
+    MessageKind,
+    UnreadableBody,
+    decode,
+    encode,
+)
 
 ZID = bytes(range(1, 17))
 LONG = f"10{ZID.hex()}"
 STAMP = Stamp(0x6900000080000000, ZID)
 AT = f"0000008000000069{LONG}"
-JSON = Encoding(5, "x")
+JSON = RemoteEncoding(5, "x")
+PLAIN = RemoteEncoding(0, "")
 NONE: dict[str, Any] = {"payload": None, "encoding": None, "attachment": None}
 BARE: dict[str, Any] = {"attachment": None, "timestamp": None}
-HELLO = Sample("demo/a", b"hello", 0, JSON, b"at", STAMP, 0x85)
+HELLO = RemoteSample("demo/a", b"hello", 0, JSON, b"at", STAMP, 0x85)
 
 FROM_REAL_CLIENT = [
     ("Ping", 0, {}, "9900000000"),
@@ -33,7 +41,7 @@ FROM_REAL_CLIENT = [
     ),
     (
         "Put", None,
-        {"key": "demo/a", "payload": b"\1\2\3", "encoding": Encoding(0, ""), **BARE, "qos": 0xA5},
+        {"key": "demo/a", "payload": b"\1\2\3", "encoding": PLAIN, **BARE, "qos": 0xA5},
         "0e 06 64656d6f2f61 03 010203 0000 00 00 00 a5",
     ),
     ("Delete", None, {"key": "demo/a", **BARE, "qos": 0xA5}, "0f 06 64656d6f2f61 00 00 a5"),
@@ -47,12 +55,12 @@ FROM_REAL_CLIENT = [
     ),
     (
         "ReplyOk", None,
-        {"id": 0, "key": "demo/q", "payload": b"ans", "encoding": Encoding(0, ""), **BARE,
+        {"id": 0, "key": "demo/q", "payload": b"ans", "encoding": RemoteEncoding(0, ""), **BARE,
          "qos": 0xAD},
         "15 00000000 06 64656d6f2f71 03 616e73 0000 00 00 00 ad",
     ),
     (
-        "ReplyErr", None, {"id": 0, "payload": b"err", "encoding": Encoding(0, "")},
+        "ReplyErr", None, {"id": 0, "payload": b"err", "encoding": RemoteEncoding(0, "")},
         "17 00000000 03 657272 0000 00",
     ),
     (
@@ -69,7 +77,7 @@ FROM_REAL_CLIENT = [
     ),
     (
         "DeclarePublisher", 6,
-        {"id": 3, "key": "demo/p", "encoding": Encoding(4, ""), "qos": 0xAD},
+        {"id": 3, "key": "demo/p", "encoding": RemoteEncoding(4, ""), "qos": 0xAD},
         "80 06000000 03000000 06 64656d6f2f70 0400 00 ad",
     ),
     (
@@ -77,7 +85,7 @@ FROM_REAL_CLIENT = [
         "10 03000000 01 78 00 00 00",
     ),
     (
-        "PublisherPut", None, {"id": 3, "payload": b"y", "encoding": Encoding(1, ""), **BARE},
+        "PublisherPut", None, {"id": 3, "payload": b"y", "encoding": RemoteEncoding(1, ""), **BARE},
         "10 03000000 01 79 01 0100 00 00 00",
     ),
     ("PublisherDelete", None, {"id": 3, **BARE}, "11 03000000 00 00"),
@@ -124,27 +132,27 @@ TO_REAL_CLIENT = [
     (
         "Query", None,
         {"id": 1, "query": 0, "key": "demo/q", "parameters": "a=1;b=2", "payload": b"pl",
-         "encoding": Encoding(4, ""), "attachment": None, "accept": 1},
+         "encoding": RemoteEncoding(4, ""), "attachment": None, "accept": 1},
         "06 01000000 00000000 06 64656d6f2f71 07 613d313b623d32 01 02 706c 01 0400 00 00 01",
     ),
     (
         "Reply", None,
-        {"id": 2, "reply": (True, Sample("demo/r", b"42", 0, Encoding(0, ""), None, STAMP, 0x85))},
+        {"id": 2, "reply": (True, RemoteSample("demo/r", b"42", 0, PLAIN, None, STAMP, 0x85))},
         f"07 02000000 01 06 64656d6f2f72 02 3432 00 0000 00 00 01 {AT} 85",
     ),
     (
-        "Reply", None, {"id": 2, "reply": (False, (b"boom", Encoding(1, "")))},
+        "Reply", None, {"id": 2, "reply": (False, (b"boom", RemoteEncoding(1, "")))},
         "07 02000000 00 04 626f6f6d 0100 00",
     ),
     ("QueryResponseFinal", None, {"id": 2}, "08 02000000"),
     ("MatchingStatus", 7, {"matching": True}, "89 07000000 01"),
     (
-        "ResponseTransports", 14, {"transports": [Transport(ZID, 1, True, False)]},
+        "ResponseTransports", 14, {"transports": [RemoteTransport(ZID, 1, True, False)]},
         f"8b 0e000000 01 {LONG} 01 01 00",
     ),
     (
         "ResponseLinks", 15,
-        {"links": [Link(ZID, "tcp/127.0.0.1:1", "tcp/127.0.0.1:2", None, 0xFFFF, True, ["lo"],
+        {"links": [RemoteLink(ZID, "tcp/127.0.0.1:1", "tcp/127.0.0.1:2", None, 0xFFFF, True, ["lo"],
                         None, (0, 7), 1)]},
         f"8c 0f000000 01 {LONG} 0f {b'tcp/127.0.0.1:1'.hex()} 0f {b'tcp/127.0.0.1:2'.hex()} "
         "00 ffff 01 01 02 6c6f 00 01 00 07 01 01",
@@ -158,7 +166,11 @@ TO_REAL_CLIENT = [
     + [(FROM_SERVER, *one) for one in TO_REAL_CLIENT],
 )
 def test_golden_bytes_are_read_and_written(
-    kinds: tuple[Kind, ...], name: str, sequence: int | None, body: dict[str, Any], written: str
+    kinds: tuple[MessageKind, ...],
+    name: str,
+    sequence: int | None,
+    body: dict[str, Any],
+    written: str,
 ) -> None:
     data = bytes.fromhex(written.replace(" ", ""))
     found = decode(data, kinds)
@@ -179,7 +191,7 @@ def test_whatever_comes_is_read_or_refused(data: bytes) -> None:
 
 
 def test_a_message_that_is_not_known_says_whom_to_answer() -> None:
-    with pytest.raises(Unreadable, match="no message 99") as refused:
+    with pytest.raises(UnreadableBody, match="no message 99") as refused:
         decode(bytes.fromhex("e307000000"), FROM_CLIENT)
     assert refused.value.sequence == 7
 

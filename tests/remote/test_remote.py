@@ -17,11 +17,11 @@ from tests.api.sessions import listening
 from tests.remote.wsclient import Refused, WebSocket
 from tests.waiting import until
 from zenlake.errors import LocalError
-from zenlake.remote import RemoteApi
-from zenlake.remote.fields import Encoding
+from zenlake.remote import RemoteApiService
+from zenlake.remote.fields import RemoteEncoding
 from zenlake.remote.messages import FROM_SERVER, decode
 
-PLAIN = Encoding(0, "")
+PLAIN = RemoteEncoding(0, "")
 BARE: dict[str, Any] = {"attachment": None, "timestamp": None}
 
 
@@ -31,9 +31,9 @@ def router(keys: dict[str, str] | None = None, **remote: object) -> zenlake.Sess
     return listening(mode='"router"', adminspace__enabled="true", plugins=plugins, **(keys or {}))
 
 
-def service(session: zenlake.Session) -> RemoteApi:
+def service(session: zenlake.Session) -> RemoteApiService:
     found = session._runtime.services["zenlake.remote"]
-    assert isinstance(found, RemoteApi)
+    assert isinstance(found, RemoteApiService)
     return found
 
 

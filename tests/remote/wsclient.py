@@ -17,7 +17,7 @@ from wsproto.events import (
     TextMessage,
 )
 
-from zenlake.remote.messages import FROM_CLIENT, FROM_SERVER, Message, decode, encode
+from zenlake.remote.messages import FROM_CLIENT, FROM_SERVER, RemoteMessage, decode, encode
 
 
 class Refused(Exception):
@@ -65,7 +65,7 @@ class WebSocket:
             elif isinstance(event, CloseConnection):
                 raise Refused(event.code, event.reason)
 
-    def ask(self, name: str, sequence: int = 1, **body: Any) -> Message:
+    def ask(self, name: str, sequence: int = 1, **body: Any) -> RemoteMessage:
         """Send a message that wants an answer, and give the answer."""
         self.say(encode(name, sequence, FROM_CLIENT, **body))
         while True:

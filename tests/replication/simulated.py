@@ -10,7 +10,7 @@ from zenlake.replication.events import Action
 from zenlake.replication.messages import (
     AlignmentQuery,
     Discovery,
-    Found,
+    DiscoveryReply,
     Retrieval,
     decode_digest,
     decode_query,
@@ -100,7 +100,7 @@ def align(
             if arrives("reply"):
                 heard = decode_reply(encode_reply(reply))
                 waiting += asker.replica.heard_reply(heard, value)
-                if isinstance(query, Discovery) and isinstance(heard, Found):
+                if isinstance(query, Discovery) and isinstance(heard, DiscoveryReply):
                     break
     return asked
 

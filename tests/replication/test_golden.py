@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from zenlake.replication import Action, DigestDiff, Eras, Log
+from zenlake.replication import Action, DigestDiff, Eras, ReplicationLog
 from zenlake.replication.messages import (
-    Found,
+    DiscoveryReply,
     Retrieval,
     decode_digest,
     decode_query,
@@ -69,7 +69,7 @@ def test_every_kind_of_message_was_recorded() -> None:
         "reply:EventsMetadata",
         "reply:Retrieval",
     }
-    assert decode_reply(bytes.fromhex(GOLDEN["found"])) == Found("b2")
+    assert decode_reply(bytes.fromhex(GOLDEN["found"])) == DiscoveryReply("b2")
     diffs = [decode_query(bytes.fromhex(raw)) for raw in GOLDEN["messages"]["query:DigestDiff"]]
     assert all(isinstance(diff, DigestDiff) for diff in diffs)
     # Updates in all three eras were missing.
@@ -77,7 +77,7 @@ def test_every_kind_of_message_was_recorded() -> None:
 
 
 def test_a_log_of_its_events_has_the_digest_that_it_published() -> None:
-    log = Log(ERAS)
+    log = ReplicationLog(ERAS)
     for attachment, _payload, _encoding in GOLDEN["events"]:
         reply = decode_reply(bytes.fromhex(attachment))
         assert isinstance(reply, Retrieval)

@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from tests.replication.simulated import BEGIN, ERAS, Node, ntp64, round_of_digests
 from tests.storage.oracle import Said
-from zenlake.replication import Action, Digest, Eras, Event, Log, Replica
+from zenlake.replication import Action, Digest, Eras, Event, Replica, ReplicationLog
 from zenlake.replication.eras import milliseconds
 from zenlake.storage import Contents, Value
 
@@ -72,7 +72,7 @@ def test_a_timestamp_lies_in_one_part_of_one_interval(time: int, interval: int, 
 
 
 def test_events_move_from_hot_to_warm_to_cold_as_time_goes_by() -> None:
-    log = Log(ERAS)
+    log = ReplicationLog(ERAS)
     event = put("a", NOW)
     log.record(event)
     found, mark = event.fingerprint, log.fingerprint
@@ -96,7 +96,7 @@ def test_events_move_from_hot_to_warm_to_cold_as_time_goes_by() -> None:
 def test_a_digest_is_what_looking_at_every_event_gives(
     changes: list[tuple[str, int, bool]], moments: list[int]
 ) -> None:
-    log = Log(ERAS)
+    log = ReplicationLog(ERAS)
     for name, time, keep in changes:
         event = put(name, time)
         log.record(event)
@@ -117,7 +117,7 @@ def test_a_digest_is_what_looking_at_every_event_gives(
 
 
 def test_a_clock_that_is_an_interval_off_sees_no_difference_in_what_is_cold() -> None:
-    one, other = Log(ERAS), Log(ERAS)
+    one, other = ReplicationLog(ERAS), ReplicationLog(ERAS)
     for at in range(80, 100):
         one.record(put(f"a/{at}", at * 1000))
         other.record(put(f"a/{at}", at * 1000))

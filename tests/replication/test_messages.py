@@ -15,9 +15,9 @@ from zenlake.replication.messages import (
     AlignmentReply,
     All,
     Discovery,
+    DiscoveryReply,
     Events,
     EventsMetadata,
-    Found,
     IntervalFingerprints,
     Intervals,
     Retrieval,
@@ -63,7 +63,7 @@ queries: st.SearchStrategy[AlignmentQuery] = st.one_of(
     st.builds(Events, many_events),
 )
 replies: st.SearchStrategy[AlignmentReply] = st.one_of(
-    st.builds(Found, st.text("0123456789abcdef", min_size=1, max_size=32)),
+    st.builds(DiscoveryReply, st.text("0123456789abcdef", min_size=1, max_size=32)),
     st.builds(IntervalFingerprints, fingerprints),
     st.builds(SubIntervalFingerprints, nested),
     st.builds(EventsMetadata, many_events),
@@ -127,7 +127,7 @@ def test_every_message_has_the_bytes_that_bincode_gives() -> None:
     parts = SubIntervals({8: frozenset({0, 1})})
     assert encode_query(parts) == b"\x04\0\0\0" + b"".join(map(u64, (1, 8, 2, 0, 1)))
     assert encode_query(Events((put, many))) == b"\x05\0\0\0" + u64(2) + put_bytes + many_bytes
-    assert encode_reply(Found("a1b2")) == b"\0\0\0\0" + u64(4) + b"a1b2"
+    assert encode_reply(DiscoveryReply("a1b2")) == b"\0\0\0\0" + u64(4) + b"a1b2"
     found = IntervalFingerprints({2: 20, 1: 10})
     assert encode_reply(found) == b"\x01\0\0\0" + b"".join(map(u64, (2, 1, 10, 2, 20)))
     nested = SubIntervalFingerprints({1: {0: 10}})
@@ -180,7 +180,7 @@ def test_a_reply_fits_the_query_that_asks_for_it(
     query: AlignmentQuery, reply: AlignmentReply
 ) -> None:
     wanted: dict[type, set[type]] = {
-        Discovery: {Found},
+        Discovery: {DiscoveryReply},
         All: {Retrieval},
         DigestDiff: {IntervalFingerprints, SubIntervalFingerprints, EventsMetadata},
         Intervals: {SubIntervalFingerprints},

@@ -10,7 +10,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import listening
-from zenlake.rest import Rest
+from zenlake.rest import RestService
 
 
 def plugins(**rest: object) -> str:
@@ -30,7 +30,7 @@ def router(plugins: str, **keys: str) -> zenlake.Session:
 
 def url_of(session: zenlake.Session) -> str:
     service = session._runtime.services["zenlake.rest"]
-    assert isinstance(service, Rest)
+    assert isinstance(service, RestService)
     assert service.url
     return service.url
 

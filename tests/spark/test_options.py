@@ -6,45 +6,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.spark.options import OPTIONS, READ, STREAM, WRITE, OptionError, Options
+from zenlake.spark.options import OPTIONS, READ, STREAM, WRITE, OptionError, SourceOptions
 
 
 def test_an_unknown_option_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(OptionError, match=r"'startingofsets'; did you mean 'startingOffsets'\?"):
-        Options({"startingOfsets": "latest"}, READ)
+        SourceOptions({"startingOfsets": "latest"}, READ)
     with pytest.raises(OptionError, match=r"no option 'kafka.bootstrap.servers'\. Options of read"):
-        Options({"kafka.bootstrap.servers": "x"}, READ)
+        SourceOptions({"kafka.bootstrap.servers": "x"}, READ)
 
 
 def test_an_option_that_means_nothing_here_is_refused() -> None:
     with pytest.raises(OptionError, match="'maxBytesPerTrigger' is for readStream"):
-        Options({"maxBytesPerTrigger": "1m"}, READ)
+        SourceOptions({"maxBytesPerTrigger": "1m"}, READ)
     with pytest.raises(OptionError, match="'congestion' is for write"):
-        Options({"congestion": "drop"}, STREAM)
+        SourceOptions({"congestion": "drop"}, STREAM)
 
 
 def test_every_option_is_taken_where_it_says() -> None:
     for option in OPTIONS:
         for use in option.used_by:
-            Options({option.name.replace("*", "mode").upper(): "x"}, use)
+            SourceOptions({option.name.replace("*", "mode").upper(): "x"}, use)
 
 
 def test_spark_hands_its_own_options_to_a_sink() -> None:
-    Options({"checkpointLocation": "/x", "path": "/y", "queryName": "q"}, WRITE)
+    SourceOptions({"checkpointLocation": "/x", "path": "/y", "queryName": "q"}, WRITE)
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("500ms", 0.5), ("30s", 30), ("15m", 900), ("1h", 3600), ("2", 2)]
 )
 def test_a_time_has_a_unit(text: str, value: float) -> None:
-    assert Options({"timeout": text}, READ).seconds("timeout", 1) == value
+    assert SourceOptions({"timeout": text}, READ).seconds("timeout", 1) == value
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("100", 100), ("64k", 65536), ("64m", 64 << 20), ("2GiB", 2 << 30)]
 )
 def test_a_size_has_a_unit(text: str, value: int) -> None:
-    assert Options({"maxBytesPerTrigger": text}, STREAM).size("maxBytesPerTrigger") == value
+    assert SourceOptions({"maxBytesPerTrigger": text}, STREAM).size("maxBytesPerTrigger") == value
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_a_size_has_a_unit(text: str, value: int) -> None:
     ],
 )
 def test_a_moment_is_iso_or_milliseconds_and_utc_if_it_says_no_zone(text: str, micros: int) -> None:
-    assert Options({"startingTimestamp": text}, READ).instant("startingTimestamp") == micros
+    assert SourceOptions({"startingTimestamp": text}, READ).instant("startingTimestamp") == micros
 
 
 def test_offsets_are_words_or_kafkas_json() -> None:
     def said(text: str) -> str | dict[int, int]:
-        return Options({"startingOffsets": text}, READ).offsets("startingOffsets", "latest")
+        return SourceOptions({"startingOffsets": text}, READ).offsets("startingOffsets", "latest")
 
     assert said("Earliest") == "earliest"
     assert said('{"0": 3, "1": -2}') == {0: 3, 1: -2}
@@ -75,17 +75,19 @@ def test_offsets_are_words_or_kafkas_json() -> None:
 
 
 def test_subscribe_takes_key_expressions_with_commas_between_them() -> None:
-    assert Options({"subscribe": "a/*, b/**"}, READ).keys() == ["a/*", "b/**"]
-    assert Options({}, READ).keys() is None
+    assert SourceOptions({"subscribe": "a/*, b/**"}, READ).keys() == ["a/*", "b/**"]
+    assert SourceOptions({}, READ).keys() is None
     with pytest.raises(OptionError, match=r"subscribe='a//b'"):
-        Options({"subscribe": "a//b"}, READ).keys()
+        SourceOptions({"subscribe": "a//b"}, READ).keys()
 
 
 def test_what_begins_with_zenoh_is_the_sessions_configuration() -> None:
-    options = Options({"zenoh.connect": "tcp/a:1", "zenoh.transport.unicast.max_links": "2"}, READ)
+    options = SourceOptions(
+        {"zenoh.connect": "tcp/a:1", "zenoh.transport.unicast.max_links": "2"}, READ
+    )
     assert dict(options.zenoh()) == {"connect": "tcp/a:1", "transport/unicast/max_links": "2"}
     assert options.connects()
-    assert not Options({"path": "x"}, READ).connects()
+    assert not SourceOptions({"path": "x"}, READ).connects()
 
 
 @given(st.text(max_size=30))
@@ -99,7 +101,7 @@ def test_no_text_makes_an_option_fail_in_another_way(text: str) -> None:
         "timeout",
         "failOnDataLoss",
     )
-    options = Options(dict.fromkeys(names, text), STREAM)
+    options = SourceOptions(dict.fromkeys(names, text), STREAM)
     asked = (
         lambda: options.offsets("startingOffsets", "latest"),
         lambda: options.instant("startingTimestamp"),

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from zenlake.spark.pushdown import EVERYTHING, Span, Wanted, narrow
+from zenlake.spark.pushdown import EVERYTHING, NumberRange, Wanted, narrow
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -36,14 +36,14 @@ def narrowed(*filters: Filter) -> Wanted:
 @pytest.mark.parametrize(
     ("one", "span"),
     [
-        (EqualTo, Span(5, 6)),
-        (GreaterThan, Span(6, None)),
-        (GreaterThanOrEqual, Span(5, None)),
-        (LessThan, Span(None, 5)),
-        (LessThanOrEqual, Span(None, 6)),
+        (EqualTo, NumberRange(5, 6)),
+        (GreaterThan, NumberRange(6, None)),
+        (GreaterThanOrEqual, NumberRange(5, None)),
+        (LessThan, NumberRange(None, 5)),
+        (LessThanOrEqual, NumberRange(None, 6)),
     ],
 )
-def test_a_comparison_becomes_a_span(one: type[Filter], span: Span) -> None:
+def test_a_comparison_becomes_a_span(one: type[Filter], span: NumberRange) -> None:
     when = EPOCH + timedelta(microseconds=5)
     assert narrow(EVERYTHING, one(("timestamp",), when)) == (Wanted(time=span), True)  # type: ignore[call-arg]
     assert narrow(EVERYTHING, one(("offset",), 5)) == (Wanted(offset=span), True)  # type: ignore[call-arg]
@@ -112,7 +112,7 @@ def test_no_segment_with_a_wanted_key_is_left_out(
 
 @given(st.integers(0, 30), st.integers(0, 30))
 def test_no_segment_of_a_wanted_time_is_left_out(low: int, high: int) -> None:
-    wanted = Wanted(time=Span(low, high))
+    wanted = Wanted(time=NumberRange(low, high))
     assert wanted.meets(segment({"a"}, listed=True)) == (low <= 20 and high > 10)
 
 

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from tests.spark.rows import MIDNIGHT, SECOND, row, write_journal
 from zenlake.journal import Journal
 from zenlake.spark.offsets import DataLoss
-from zenlake.spark.options import READ, OptionError, Options
+from zenlake.spark.options import READ, OptionError, SourceOptions
 from zenlake.spark.position import begin, end
 from zenlake.spark.source import JournalReader, ZenohSource
 
@@ -137,15 +137,15 @@ class Forgetful:
 
 
 def test_rows_that_are_gone_are_an_error_or_passed_over() -> None:
-    def options(**more: str) -> Options:
-        return Options({"startingOffsets": '{"0": 2, "1": 3}', **more}, READ)
+    def options(**more: str) -> SourceOptions:
+        return SourceOptions({"startingOffsets": '{"0": 2, "1": 3}', **more}, READ)
 
     with pytest.raises(DataLoss, match="partition 0: 2 is asked for, 5 to 9 are there"):
         begin(options(), Forgetful(), "earliest")
     assert begin(options(failOnDataLoss="false"), Forgetful(), "earliest") == (5, 3)
-    assert begin(Options({}, READ), Forgetful(), "earliest") == (5, 0)
-    assert begin(Options({}, READ), Forgetful(), "latest") == (9, 4)
-    assert end(Options({"endingOffsets": '{"1": 2}'}, READ), Forgetful()) == (9, 2)
+    assert begin(SourceOptions({}, READ), Forgetful(), "earliest") == (5, 0)
+    assert begin(SourceOptions({}, READ), Forgetful(), "latest") == (9, 4)
+    assert end(SourceOptions({"endingOffsets": '{"1": 2}'}, READ), Forgetful()) == (9, 2)
 
 
 def test_retention_that_overtakes_a_task_is_noticed(journal: Path) -> None:

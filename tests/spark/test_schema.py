@@ -6,7 +6,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tests.spark.rows import MIDNIGHT, row
 from zenlake.journal.ingest.rows import unnumbered_batch
-from zenlake.spark.options import READ, OptionError, Options
+from zenlake.spark.options import READ, OptionError, SourceOptions
 from zenlake.spark.schema import COLUMNS, USUAL, Maker, checked_names, chosen_columns, schema_of
 
 
@@ -61,13 +61,13 @@ def test_only_what_is_needed_is_read() -> None:
 
 
 def test_columns_are_chosen_by_name() -> None:
-    assert chosen_columns(Options({}, READ)) == list(USUAL)
-    assert chosen_columns(Options({"includeAttachment": "true"}, READ))[-1] == "attachment"
-    assert chosen_columns(Options({"columns": "key, received"}, READ)) == ["key", "received"]
+    assert chosen_columns(SourceOptions({}, READ)) == list(USUAL)
+    assert chosen_columns(SourceOptions({"includeAttachment": "true"}, READ))[-1] == "attachment"
+    assert chosen_columns(SourceOptions({"columns": "key, received"}, READ)) == ["key", "received"]
     with pytest.raises(OptionError, match="no column 'vaule'; did you mean 'value'"):
-        chosen_columns(Options({"columns": "vaule"}, READ))
+        chosen_columns(SourceOptions({"columns": "vaule"}, READ))
     with pytest.raises(OptionError, match="twice"):
-        chosen_columns(Options({"columns": "key,key"}, READ))
+        chosen_columns(SourceOptions({"columns": "key,key"}, READ))
 
 
 def test_a_schema_of_the_callers_is_some_of_our_columns() -> None:

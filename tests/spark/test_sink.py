@@ -26,7 +26,7 @@ from tests.api.sessions import listening, where
 from zenlake.errors import KeyExprError, LinkError, RemoteError
 from zenlake.journal.ingest.rows import hlc_of
 from zenlake.spark.network import configuration
-from zenlake.spark.options import WRITE, OptionError, Options
+from zenlake.spark.options import WRITE, OptionError, SourceOptions
 from zenlake.spark.sink import Sink, StreamSink, checked_rows
 from zenlake.spark.source import ZenohSource
 
@@ -145,25 +145,25 @@ def test_what_a_read_has_more_is_let_go() -> None:
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, str], words: str) -> None:
     with pytest.raises(OptionError, match=words):
-        Sink(Options(options, WRITE), ROWS, False)
+        Sink(SourceOptions(options, WRITE), ROWS, False)
 
 
 def test_there_is_nothing_to_overwrite() -> None:
     with pytest.raises(OptionError, match=r"mode\('append'\)"):
-        Sink(Options({"zenoh.connect": "tcp/a:1"}, WRITE), ROWS, True)
+        Sink(SourceOptions({"zenoh.connect": "tcp/a:1"}, WRITE), ROWS, True)
 
 
 def test_the_configuration_is_what_the_options_say(tmp_path: Path) -> None:
     given = {"zenoh.connect": "tcp/a:1, tcp/b:2", "zenoh.transport.auth.usrpwd.user": "me"}
-    config = configuration(Options(given, WRITE))
+    config = configuration(SourceOptions(given, WRITE))
     assert json.loads(config.get_json("connect/endpoints")) == ["tcp/a:1", "tcp/b:2"]
     assert json.loads(config.get_json("transport/auth/usrpwd/user")) == "me"
     assert json.loads(config.get_json("mode")) == "client"
     (tmp_path / "c.json5").write_text('{mode: "peer"}')
-    config = configuration(Options({"zenoh.config": str(tmp_path / "c.json5")}, WRITE))
+    config = configuration(SourceOptions({"zenoh.config": str(tmp_path / "c.json5")}, WRITE))
     assert json.loads(config.get_json("mode")) == "peer"
     with pytest.raises(OptionError, match=r"zenoh\.nonsense"):
-        configuration(Options({"zenoh.nonsense": "1"}, WRITE))
+        configuration(SourceOptions({"zenoh.nonsense": "1"}, WRITE))
 
 
 def live(router: zenlake.Session, selector: str) -> list[dict[str, object]]:
@@ -199,7 +199,7 @@ def test_an_error_for_an_answer_is_an_error(router: zenlake.Session) -> None:
 
 
 def test_a_network_that_is_not_there_is_said_in_words() -> None:
-    made = Sink(Options({"zenoh.connect": "tcp/127.0.0.1:1"}, WRITE), ROWS, False)
+    made = Sink(SourceOptions({"zenoh.connect": "tcp/127.0.0.1:1"}, WRITE), ROWS, False)
     with pytest.raises(LinkError, match="Is a router running there"):
         made.write(iter([]))
 

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from tests.spark.rows import MIDNIGHT, row, write_journal
 from zenlake.journal import Journal
 from zenlake.spark.offsets import DataLoss, lag
-from zenlake.spark.options import STREAM, OptionError, Options
+from zenlake.spark.options import STREAM, OptionError, SourceOptions
 from zenlake.spark.stream import JournalStream
 
 ALL = ReadAllAvailable()
@@ -33,7 +33,7 @@ def append(path: Path, first: int, end: int, **options: Any) -> None:
 
 def stream(path: Path, **options: str) -> JournalStream:
     given = {"path": str(path), "startingOffsets": "earliest", **options}
-    return JournalStream(Options(given, STREAM), ["value", "offset"])
+    return JournalStream(SourceOptions(given, STREAM), ["value", "offset"])
 
 
 def rows_between(reader: JournalStream, start: dict[str, Any], end: dict[str, Any]) -> list[int]:
@@ -63,7 +63,7 @@ def test_what_is_between_two_offsets_never_changes(path: Path) -> None:
 
 
 def test_a_stream_begins_with_the_latest_unless_told(path: Path) -> None:
-    reader = JournalStream(Options({"path": str(path)}, STREAM), ["value"])
+    reader = JournalStream(SourceOptions({"path": str(path)}, STREAM), ["value"])
     assert reader.initialOffset() == reader.reportLatestOffset()
 
 

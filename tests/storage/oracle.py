@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zenlake.keys import intersects, is_wild
-from zenlake.storage import Newest
+from zenlake.storage import NewestValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ def answers(said: list[Said]) -> dict[str, tuple[int, bytes, str]]:
     return held
 
 
-def tell(storage: Newest[str], one: Said) -> list[str]:
+def tell(storage: NewestValues[str], one: Said) -> list[str]:
     """Let a storage hear of a sample."""
     if one.value is None:
         return storage.delete(one.key, one.time, one.id)
     return storage.put(one.key, one.time, one.id, one.value, len(one.value))
 
 
-def told(storage: Newest[str]) -> dict[str, tuple[int, bytes, str]]:
+def told(storage: NewestValues[str]) -> dict[str, tuple[int, bytes, str]]:
     """All that a storage answers."""
     return {
         held.key: (held.time, held.id, held.value)

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.storage.oracle import Said, answers, tell, told
-from zenlake.storage import Newest
+from zenlake.storage import NewestValues
 
 A, B = b"\x01", b"\x02"
 KEYS = ["a", "a/b", "a/c", "d/b", "@x/b", "a/**", "**", "*/b", "a/$*c"]
 
 
-def storage_of(*said: Said) -> Newest[str]:
-    storage: Newest[str] = Newest()
+def storage_of(*said: Said) -> NewestValues[str]:
+    storage: NewestValues[str] = NewestValues()
     for one in said:
         tell(storage, one)
     return storage
@@ -103,7 +103,7 @@ def test_collecting_forgets_what_is_older_than_the_lifespan() -> None:
 
 
 def test_values_beyond_the_bounds_are_counted_and_not_answered_for() -> None:
-    storage: Newest[str] = Newest(most_keys=2, most_bytes=10)
+    storage: NewestValues[str] = NewestValues(most_keys=2, most_bytes=10)
     storage.put("a", 1, A, "12345", 5)
     storage.put("b", 1, A, "12345", 5)
     storage.put("c", 1, A, "", 0)
@@ -115,7 +115,7 @@ def test_values_beyond_the_bounds_are_counted_and_not_answered_for() -> None:
 
 
 def test_tombstones_give_way_to_values() -> None:
-    storage: Newest[str] = Newest(most_keys=2)
+    storage: NewestValues[str] = NewestValues(most_keys=2)
     storage.delete("a", 1, A)
     storage.delete("b", 2, A)
     storage.put("c", 3, A, "x", 1)
@@ -124,7 +124,7 @@ def test_tombstones_give_way_to_values() -> None:
 
 
 def test_too_many_updates_of_many_keys_forget_the_oldest_and_say_so() -> None:
-    storage: Newest[str] = Newest(most_wide=2)
+    storage: NewestValues[str] = NewestValues(most_wide=2)
     for time, key in enumerate(("a/*", "b/*", "c/*"), 1):
         storage.delete(key, time, A)
     assert storage.forgotten == 1
@@ -161,7 +161,7 @@ def test_many_samples_in_any_order_agree_with_the_oracle_at_every_step(
     said: list[Said], chance: object
 ) -> None:
     chance.shuffle(said)  # type: ignore[attr-defined]
-    storage: Newest[str] = Newest()
+    storage: NewestValues[str] = NewestValues()
     before: dict[str, tuple[int, bytes, str]] = {}
     for count, one in enumerate([*said, *said], 1):
         changed = tell(storage, one)
@@ -182,7 +182,7 @@ def test_collecting_changes_no_answer(said: list[Said], before: int) -> None:
     assert told(storage) == expected
 
 
-def passed_on(storage: Newest[str], to: Newest[str]) -> None:
+def passed_on(storage: NewestValues[str], to: NewestValues[str]) -> None:
     """Let one storage hear of all that another knows."""
     for key, time, id, value, size in storage.puts_of_many():
         to.put(key, time, id, value, size)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.supervise.parts import Order, Part, RestartPolicy, State
+from zenlake.supervise.parts import Order, RestartPolicy, State, SupervisedPart
 
 POLICY = RestartPolicy(patience=30, silence=10, pause=0.5, longest=8, steady=60)
 
 
-def started(now: float = 0.0) -> Part:
-    part = Part("the lake", POLICY, now)
+def started(now: float = 0.0) -> SupervisedPart:
+    part = SupervisedPart("the lake", POLICY, now)
     assert part.tick(now) is Order.START
     return part
 
@@ -91,7 +91,7 @@ def test_a_part_that_was_stopped_is_not_started_again() -> None:
 def test_whatever_happens_it_is_started_again_within_the_longest_pause(
     events: list[tuple[float, str]],
 ) -> None:
-    part, now, running = Part("a part", POLICY), 0.0, False
+    part, now, running = SupervisedPart("a part", POLICY), 0.0, False
     for passed, event in events:
         now += passed
         if event == "tick":

@@ -17,7 +17,7 @@ import zenlake
 from tests.api.sessions import listening, where
 from tests.remote import node
 from tests.web.browser import Browser, start
-from zenlake.rest import Rest
+from zenlake.rest import RestService
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -46,7 +46,7 @@ def router(port: int = 0) -> zenlake.Session:
 
 def url_of(session: zenlake.Session) -> str:
     service = session._runtime.services["zenlake.rest"]
-    assert isinstance(service, Rest)
+    assert isinstance(service, RestService)
     return service.url
 
 

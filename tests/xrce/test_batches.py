@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.xrce.world import World
 from zenlake import xrce
 from zenlake.errors import DecodeError
-from zenlake.xrce.batches import BATCH_HEAD, Batch, body_of, room_for
+from zenlake.xrce.batches import BATCH_HEAD, UnreadBatch, body_of, room_for
 from zenlake.xrce.client import PULL
 from zenlake.xrce.markers import read_messages
 
@@ -23,7 +23,7 @@ def test_a_batch_is_read_and_written_as_the_codec_does(
     wanted = xrce.BatchedData(synch=synch, reliable=reliable, sn=sn, id=2, payloads=tuple(payloads))
     data = xrce.write(wanted)
     (batch,) = read_messages(data)
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, UnreadBatch)
     assert batch.payloads() == payloads
     assert batch.body == body_of(payloads, 0, len(payloads))
     assert xrce.write(batch) == data

@@ -12,7 +12,7 @@ from zenlake import xrce
 from zenlake.testing.strategies import messages
 from zenlake.xrce.declared import PAGE
 from zenlake.xrce.framing import frame
-from zenlake.xrce.outside import Memory
+from zenlake.xrce.outside import DurableValues
 from zenlake.xrce.stores import Store
 from zenlake.xrce.tables import PULL
 
@@ -131,7 +131,7 @@ def test_declarations_transactions_and_stores_have_bounds() -> None:
     assert store.size <= 100
     assert store.count <= 6
     assert store.dropped == 50 - store.count
-    memory = Memory(limit=1)
+    memory = DurableValues(limit=1)
     memory.put("a", 1, b"")
     memory.put("b", 1, b"")
     assert memory.refused == 1

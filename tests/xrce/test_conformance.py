@@ -13,7 +13,7 @@ from zenlake.xrce.client import Client, DeclarationRefused
 from zenlake.xrce.conformance import REQUIREMENTS
 from zenlake.xrce.framing import UNBOUNDED
 from zenlake.xrce.group import Group, heard
-from zenlake.xrce.options import Options
+from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.properties import COMMIT_MODE, number
 from zenlake.xrce.session import CLOSED, OPEN
 from zenlake.xrce.tables import PERIODIC_PULL, PERIODIC_PUSH, PULL
@@ -435,7 +435,7 @@ def test_core_properties() -> None:
 
 @pytest.mark.parametrize(("ahead", "sent"), [(None, 1), (0, 1), (1, 2), (5, 3)])
 def test_discovery_commitmode(ahead: int | None, sent: int) -> None:
-    client = Client.make(Options(b"a", lossless=True))
+    client = Client.make(SessionOptions(b"a", lossless=True))
     client.session.open(0.0)
     client.session.packets(0.0)
     properties = () if ahead is None else (number(COMMIT_MODE, ahead),)

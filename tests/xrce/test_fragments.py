@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.xrce.weather import Pair, Weather, payloads
 from zenlake import xrce
 from zenlake.errors import DecodeError, EncodeError
-from zenlake.xrce.fragments import OutOfRoom, Reassembly, sliced
+from zenlake.xrce.fragments import OutOfRoom, SliceReassembly, sliced
 from zenlake.xrce.session import CLOSED
 
 
@@ -65,7 +65,7 @@ def test_a_best_effort_payload_arrives_whole_or_not_at_all(seed: int) -> None:
 
 
 def test_without_a_count_a_series_ends_with_the_next_message() -> None:
-    made = Reassembly(14)
+    made = SliceReassembly(14)
     assert made.take(slice_of(0, b"ab")) == []
     assert made.take(slice_of(1, b"c")) == []
     plain = xrce.StreamData(reliable=True, sn=2, id=2, payload=b"next")
@@ -79,19 +79,19 @@ def test_without_a_count_a_series_ends_with_the_next_message() -> None:
 
 
 def test_a_series_that_contradicts_itself_is_refused() -> None:
-    made = Reassembly(14)
+    made = SliceReassembly(14)
     made.take(slice_of(0, b"a", count=3))
     with pytest.raises(DecodeError, match="different resources"):
         made.take(slice_of(1, b"b", id=4))
     with pytest.raises(DecodeError, match="a series of 1 fragments"):
-        Reassembly(14).take(slice_of(0, b"a", count=1))
+        SliceReassembly(14).take(slice_of(0, b"a", count=1))
     frag = (xrce.Frag(sn_base=0),)
     with pytest.raises(DecodeError, match="only samples"):
-        Reassembly(14).take(xrce.Declare(sn=0, declarations=(), markers=frag))
+        SliceReassembly(14).take(xrce.Declare(sn=0, declarations=(), markers=frag))
 
 
 def test_a_series_has_a_bound() -> None:
-    made = Reassembly(14, limit=10)
+    made = SliceReassembly(14, limit=10)
     made.take(slice_of(0, b"x" * 8))
     assert made.held == 8
     with pytest.raises(OutOfRoom):

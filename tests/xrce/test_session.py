@@ -12,9 +12,9 @@ from zenlake.errors import EncodeError
 from zenlake.testing.strategies import messages
 from zenlake.wire.message import Message
 from zenlake.xrce.declared import PAGE
-from zenlake.xrce.options import Options
+from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.properties import number
-from zenlake.xrce.session import CLOSED, CLOSING, OPEN, OPENING, Session
+from zenlake.xrce.session import CLOSED, CLOSING, OPEN, OPENING, XrceSession
 
 
 def opening(version: int = 1, pid: bytes = b"p", lease: int = 0, bits: int = 14) -> xrce.Open:
@@ -32,13 +32,13 @@ def opening(version: int = 1, pid: bytes = b"p", lease: int = 0, bits: int = 14)
     ],
 )  # fmt: skip
 def test_an_open_is_checked_in_order(told: xrce.Open, reason: int) -> None:
-    session = Session(Options(b"broker"), False)
+    session = XrceSession(SessionOptions(b"broker"), False)
     assert session.accept(told, 0.0) == reason
     assert (session.state == OPEN) is (reason == 0)
 
 
 def test_authentication_is_compared() -> None:
-    session = Session(Options(b"broker"), False)
+    session = XrceSession(SessionOptions(b"broker"), False)
     assert session.accept(opening(), 0.0, secret=b"\2\3") == 1
     pair = Pair(near={"authentication": b"\2\3"})
     (told,) = xrce.read_packet(pair.packets[0][1])
@@ -47,7 +47,7 @@ def test_authentication_is_compared() -> None:
 
 
 def test_accept_echoes_the_length_of_numbers() -> None:
-    session = Session(Options(b"broker", lease=0, conduits=1), False)
+    session = XrceSession(SessionOptions(b"broker", lease=0, conduits=1), False)
     session.accept(opening(pid=b"p", bits=11), 0.0)
     (packet,) = session.packets(0.0)
     assert packet.hex() == "240170" + "0662726f6b6572" + "00" + "0104010b" + "4e00"
@@ -55,7 +55,7 @@ def test_accept_echoes_the_length_of_numbers() -> None:
 
 
 def test_open_is_repeated_until_it_is_given_up() -> None:
-    session = Session(Options(b"me", open_tries=3), True)
+    session = XrceSession(SessionOptions(b"me", open_tries=3), True)
     session.open(0.0)
     sent = len(session.packets(0.0))
     while session.state == OPENING:
@@ -82,7 +82,7 @@ def test_accept_is_sent_again_and_nothing_else_changes() -> None:
 
 
 def test_an_accept_for_another_and_a_second_accept_are_passed_over() -> None:
-    session = Session(Options(b"me"), True)
+    session = XrceSession(SessionOptions(b"me"), True)
     session.open(0.0)
     session.take([xrce.Accept(open_pid=b"you", accept_pid=b"b", lease=0)], 0.0)
     assert session.state == OPENING
@@ -137,7 +137,7 @@ def test_the_round_trip_is_measured() -> None:
 
 @pytest.mark.parametrize("pid", [b"1", b"0123456789abcdef"])
 def test_pids_of_one_to_sixteen_bytes(pid: bytes) -> None:
-    a, b = Session(Options(pid), True), Session(Options(b"b"), False)
+    a, b = XrceSession(SessionOptions(pid), True), XrceSession(SessionOptions(b"b"), False)
     a.open(0.0)
     (told,) = xrce.read_packet(a.packets(0.0)[0])
     assert isinstance(told, xrce.Open)
@@ -232,7 +232,7 @@ def test_packets_are_filled_up_to_the_mtu() -> None:
 
 
 def test_a_stream_to_an_old_peer_has_one_message_in_each_packet() -> None:
-    session = Session(Options(b"broker", lossless=True, lease=0), False)
+    session = XrceSession(SessionOptions(b"broker", lossless=True, lease=0), False)
     session.accept(opening(), 0.0)
     for _ in range(3):
         session.send(xrce.StreamData(reliable=True, sn=0, id=2, payload=b"x"), True)
@@ -243,7 +243,7 @@ def test_a_stream_to_an_old_peer_has_one_message_in_each_packet() -> None:
 
 
 def test_numbers_that_never_begin_again_are_a_habit_of_streams() -> None:
-    session = Session(Options(b"broker", lossless=True), False)
+    session = XrceSession(SessionOptions(b"broker", lossless=True), False)
     session.accept(opening(), 0.0)
     for sn in (16383, 16384, 16385, 1 << 40):
         data = xrce.StreamData(sn=sn, id=2, payload=b"x")
@@ -256,7 +256,7 @@ def test_numbers_that_never_begin_again_are_a_habit_of_streams() -> None:
 
 def test_an_open_that_does_not_fit_says_what_to_shorten() -> None:
     with pytest.raises(EncodeError, match="shorten the pid"):
-        Session(Options(bytes(16), mtu=20), True).open(0.0)
+        XrceSession(SessionOptions(bytes(16), mtu=20), True).open(0.0)
 
 
 # ------------------------------------------------------------------------------------ hostile
@@ -267,7 +267,7 @@ def test_an_open_that_does_not_fit_says_what_to_shorten() -> None:
     st.sampled_from(["opening", "initiator", "acceptor", "closing", "closed"]),
 )
 def test_whatever_comes_a_session_goes_on_or_closes(packets: list[bytes], state: str) -> None:
-    session = Session(Options(b"me", room=4096), state in ("opening", "initiator"))
+    session = XrceSession(SessionOptions(b"me", room=4096), state in ("opening", "initiator"))
     if state == "opening":
         session.open(0.0)
     elif state == "initiator":

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 from zenlake import xrce
-from zenlake.xrce.options import Options
-from zenlake.xrce.session import CLOSED, OPEN, Session
+from zenlake.xrce.options import SessionOptions
+from zenlake.xrce.session import CLOSED, OPEN, XrceSession
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Weather:
 
 @dataclass
 class Side:
-    session: Session
+    session: XrceSession
     got: list[xrce.XrceMessage] = field(default_factory=list)
 
 
@@ -40,8 +40,8 @@ class Pair:
         self.weather = weather or Weather()
         self.random = random or Random(0)
         self.now = 0.0
-        self.near = Side(Session(Options(b"near", **(near or {})), True))
-        self._far_options = Options(b"far", **(far or {}))
+        self.near = Side(XrceSession(SessionOptions(b"near", **(near or {})), True))
+        self._far_options = SessionOptions(b"far", **(far or {}))
         self.far: Side | None = None
         self._flying: list[tuple[float, int, bool, bytes]] = []
         self._count = 0
@@ -50,11 +50,11 @@ class Pair:
         self.flush()
 
     @property
-    def a(self) -> Session:
+    def a(self) -> XrceSession:
         return self.near.session
 
     @property
-    def b(self) -> Session:
+    def b(self) -> XrceSession:
         assert self.far is not None
         return self.far.session
 
@@ -83,7 +83,7 @@ class Pair:
         if self.far is None:
             (first, *_) = xrce.read_packet(packet)
             if isinstance(first, xrce.Open):
-                session = Session(self._far_options, False)
+                session = XrceSession(self._far_options, False)
                 assert session.accept(first, self.now) == 0
                 self.far = Side(session)
             return

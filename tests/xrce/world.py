@@ -8,7 +8,7 @@ from zenlake import xrce
 from zenlake.xrce.broker import Broker, Port
 from zenlake.xrce.client import PUSH, Client, Read, Written
 from zenlake.xrce.framing import Deframer, frame
-from zenlake.xrce.options import Options
+from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.outside import BrokerOptions, Outside, Values
 from zenlake.xrce.session import OPEN
 
@@ -19,7 +19,7 @@ class Device:
     def __init__(self, world: World, name: str, stream: bool, options: dict[str, Any]) -> None:
         self.world = world
         mtu = options.get("mtu", 1400)
-        self.client = Client.make(Options(name.encode(), lossless=stream, **options))
+        self.client = Client.make(SessionOptions(name.encode(), lossless=stream, **options))
         self.port = world.broker.connected(name, stream, 0 if stream else mtu)
         self.deframer = Deframer()
         self.asleep = False

@@ -12,7 +12,7 @@ import time
 from typing import final
 
 from zenlake.errors import SelectorError
-from zenlake.expr.closure import Subject, compiled
+from zenlake.expr.closure import SampleFields, compiled
 from zenlake.expr.parse import parse
 from zenlake.expr.record import json_value
 from zenlake.expr.tree import ExprError, reads_payload
@@ -62,7 +62,7 @@ class Filter:
         document = json_value(sample.payload.to_bytes()) if self._payloads else None
         stamp = sample.timestamp
         now = time.time_ns() // 1000
-        subject = Subject(
+        subject = SampleFields(
             document if isinstance(document, dict) else None,
             str(sample.key_expr),
             now if stamp is None else stamp.get_time_as_ntp64().as_nanos() // 1000,

@@ -48,7 +48,7 @@ class Serving:
     spark_connect: str | None = None
 
 
-class Action(StrEnum):
+class LakeAction(StrEnum):
     """What can be done with a lake."""
 
     RUN = "run"
@@ -70,7 +70,7 @@ class Action(StrEnum):
 )
 def lake(
     action: Annotated[
-        Action,
+        LakeAction,
         typer.Argument(
             help="run: fill the tables from a journal · compact: merge small files · vacuum: "
             "delete files that no table needs · retain: drop what is too old · rebuild: make a "
@@ -155,18 +155,18 @@ def lake(
         where = settings.path
     if settings.journal is not None and journal == JOURNAL:
         journal = settings.journal
-    if action is Action.RUN:
+    if action is LakeAction.RUN:
         serving = None if once else Serving(tuple(endpoints or ()), spark_connect)
         _run(where, journal, settings, serving, every, as_json, master, conf)
-    elif action is Action.STATUS:
+    elif action is LakeAction.STATUS:
         _status(where, journal, as_json)
-    elif action is Action.TABLES:
+    elif action is LakeAction.TABLES:
         _tables(where, as_json)
-    elif action is Action.VACUUM:
+    elif action is LakeAction.VACUUM:
         _vacuum(where, settings, older, dry, as_json)
-    elif action is Action.REPAIR:
+    elif action is LakeAction.REPAIR:
         _repair(where, name, dry, as_json)
-    elif action is Action.REBUILD:
+    elif action is LakeAction.REBUILD:
         _rebuild(where, settings, name, as_json, master, conf)
     else:
         _keep(action, where, settings, keys, older, as_json, master, conf)
@@ -422,7 +422,7 @@ def _bar(quiet: bool) -> Iterator[Progress | None]:
 
 
 def _keep(
-    action: Action,
+    action: LakeAction,
     where: str,
     settings: LakeConfig,
     keys: str,
@@ -438,7 +438,7 @@ def _keep(
     from zenlake.lake.config import seconds_of
 
     rules = settings.retain
-    if action is Action.RETAIN:
+    if action is LakeAction.RETAIN:
         if older is not None:
             rules = (Retention(str(KeyExpr.autocanonize(keys)), seconds_of(older, "--older")),)
         if not rules:
@@ -446,7 +446,7 @@ def _keep(
     zenlake.lake.open(where)  # before Spark is started for nothing
     with sparking(master, conf) as spark, _bar(as_json) as bar:
         lake = zenlake.lake.open(where, spark, settings)
-        if action is Action.COMPACT:
+        if action is LakeAction.COMPACT:
             _report(lake.compact(progress=bar), "files fewer", as_json)
         else:
             _report(lake.retain(rules, progress=bar), "rows dropped", as_json)

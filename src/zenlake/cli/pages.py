@@ -41,12 +41,12 @@ def _epilog(lines: Sequence[str]) -> str | None:
 
 def group(help: str) -> typer.Typer:
     """A command that has sub-commands; each is added with `page`."""
-    return typer.Typer(no_args_is_help=True, help=help, rich_markup_mode=None, cls=Group)
+    return typer.Typer(no_args_is_help=True, help=help, rich_markup_mode=None, cls=CommandGroup)
 
 
 def page(app: typer.Typer, name: str, *lines: str) -> Callable[[Command], Command]:
     """Make a function a sub-command of this name, with examples for its help page."""
-    return app.command(name, cls=Page, epilog=_epilog(lines))
+    return app.command(name, cls=CommandPage, epilog=_epilog(lines))
 
 
 def add(app: typer.Typer, name: str, command: Callable[..., Any]) -> None:
@@ -76,11 +76,11 @@ class _Sections:
                     formatter.write_dl(rows, col_max=28)
 
 
-class Page(_Sections, TyperCommand):
+class CommandPage(_Sections, TyperCommand):
     """The help page of a command."""
 
 
-class Group(_Sections, TyperGroup):
+class CommandGroup(_Sections, TyperGroup):
     """The help page of a command that has sub-commands."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -89,7 +89,7 @@ class Group(_Sections, TyperGroup):
         self.format_commands(ctx, formatter)
 
 
-class Program(Group):
+class Program(CommandGroup):
     """The program itself: whatever ends it is told in one line, with a code of `ending`."""
 
     def main(self, *args: Any, **extra: Any) -> Any:

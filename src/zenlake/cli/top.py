@@ -73,7 +73,7 @@ def top(
     check(key)
     with connection.session() as session:
         shown = shown_nodes(session, connection)
-        counted: Callable[[], dict[tuple[str, str], Row]] | None = None
+        counted: Callable[[], dict[tuple[str, str], TopRow]] | None = None
         if not any(node.ours for node in shown.values()):
             note(f"no node tells of its traffic: subscribed to '{key}' to count it here")
             counter = Counter()
@@ -87,7 +87,7 @@ def top(
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TopRow:
     """What passed so far."""
 
     samples: int
@@ -100,11 +100,11 @@ class Look:
 
     when: float
     #: By key and by who said it.
-    keys: dict[tuple[str, str], Row] = field(default_factory=dict)
+    keys: dict[tuple[str, str], TopRow] = field(default_factory=dict)
     #: What people call the nodes, where they have a name.
     names: dict[str, str] = field(default_factory=dict)
     #: By node and neighbour: kind of neighbour, messages and bytes in, messages and bytes out.
-    sessions: dict[tuple[str, str], tuple[str, Row | None, Row | None]] = field(
+    sessions: dict[tuple[str, str], tuple[str, TopRow | None, TopRow | None]] = field(
         default_factory=dict
     )
 
@@ -115,7 +115,7 @@ class Counter:
     def __init__(self) -> None:
         """Nothing yet."""
         self._lock = threading.Lock()
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], TopRow] = {}
 
     def heard(self, sample: Sample) -> None:
         """A sample came."""
@@ -125,17 +125,17 @@ class Counter:
         with self._lock:
             if where not in self._rows and len(self._rows) >= MOST_KEYS:
                 where = ("other keys", "")
-            row = self._rows.get(where, Row(0, 0))
-            self._rows[where] = Row(row.samples + 1, row.size + sample.size())
+            row = self._rows.get(where, TopRow(0, 0))
+            self._rows[where] = TopRow(row.samples + 1, row.size + sample.size())
 
-    def rows(self) -> dict[tuple[str, str], Row]:
+    def rows(self) -> dict[tuple[str, str], TopRow]:
         """What came so far."""
         with self._lock:
             return dict(self._rows)
 
 
 def look(
-    session: Session, key: str, counted: Callable[[], dict[tuple[str, str], Row]] | None
+    session: Session, key: str, counted: Callable[[], dict[tuple[str, str], TopRow]] | None
 ) -> Look:
     """See what there is now."""
     from zenlake.cli.admin_space import nodes, traffic
@@ -146,7 +146,7 @@ def look(
         seen.keys = counted()
     else:
         for where, row in traffic(session, shown, key).items():
-            seen.keys[where] = Row(row["samples"], row["bytes"])
+            seen.keys[where] = TopRow(row["samples"], row["bytes"])
     own = str(session.zid())
     for node in shown.values():
         if node.name:
@@ -162,10 +162,10 @@ def look(
     return seen
 
 
-def _row(stats: dict[str, Any], way: str) -> Row | None:
+def _row(stats: dict[str, Any], way: str) -> TopRow | None:
     if f"{way}_messages" not in stats:
         return None
-    return Row(stats[f"{way}_messages"], stats[f"{way}_bytes"])
+    return TopRow(stats[f"{way}_messages"], stats[f"{way}_bytes"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,9 @@ class Rate:
     total: int
 
 
-def rate(before: Row | None, after: Row, seconds: float) -> Rate:
+def rate(before: TopRow | None, after: TopRow, seconds: float) -> Rate:
     """How fast it went between two looks."""
-    first = before or Row(0, 0)
+    first = before or TopRow(0, 0)
     # A node that was started anew counts from nothing.
     samples = max(0, after.samples - first.samples)
     size = max(0, after.size - first.size)
@@ -313,9 +313,9 @@ NUMBERS = (9, 9, 9)
 ROWS = 30
 
 
-def _moved(session: tuple[str, Row | None, Row | None]) -> int:
+def _moved(session: tuple[str, TopRow | None, TopRow | None]) -> int:
     """How many bytes a session has moved in both directions."""
-    return sum(row.size for row in session[1:] if isinstance(row, Row))
+    return sum(row.size for row in session[1:] if isinstance(row, TopRow))
 
 
 def _heading() -> str:

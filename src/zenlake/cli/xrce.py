@@ -264,12 +264,12 @@ def broker(
     from zenlake.cli.show import print_json
     from zenlake.constrained.brokering import SCOUTING, RunningBroker
     from zenlake.constrained.volume import TieredValues, VolumeValues
-    from zenlake.xrce.outside import BrokerOptions, Memory
+    from zenlake.xrce.outside import BrokerOptions, DurableValues
 
     zenlake.init_log_from_env_or("info")
     with ended_well():
         volume = VolumeValues.in_file(persistent) if persistent else None
-        values = Memory() if volume is None else TieredValues(Memory(), volume)
+        values = DurableValues() if volume is None else TieredValues(DurableValues(), volume)
         running = RunningBroker(BrokerOptions(secrets.token_bytes(8), mtu=mtu), values=values)
         running.start(
             listen or [BROKER, BROKER.replace("udp", "tcp")], SCOUTING if scouting else ""

@@ -12,7 +12,7 @@ from zenlake.config.shape import Mode, Whole
 
 __all__ = ["RemoteApi", "SecureWebSocket", "remote_api"]
 
-_REMOTE = "zenlake.remote.service.RemoteApi"
+_REMOTE = "zenlake.remote.service.RemoteApiService"
 
 
 @section

@@ -42,7 +42,7 @@ Port = (
     Annotated[int, Whole("", 0, 65535)]
     | Annotated[str, TextShape('an address and a port like "127.0.0.1:8000"', _place_text)]
 )
-_REST = "zenlake.rest.service.Rest"
+_REST = "zenlake.rest.service.RestService"
 
 
 @section

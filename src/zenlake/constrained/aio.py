@@ -24,7 +24,7 @@ from zenlake.xrce.broker import STREAM_MTU
 from zenlake.xrce.client import Client, OnSample, OnSamples, Read, Written
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.markers import XrceMessage
-from zenlake.xrce.options import Options
+from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.session import CLOSED, OPEN
 from zenlake.xrce.tables import PERIODIC_PULL, PERIODIC_PUSH, PULL, PUSH, Declaration
 
@@ -66,7 +66,7 @@ async def open(
     """
     loop = asyncio.get_running_loop()
     link = await connect(EndPoint.parse(endpoint), loop, timeout)
-    options = Options(
+    options = SessionOptions(
         pid or secrets.token_bytes(8),
         lease=0 if link.stream else round(lease * 10),
         bits=sn_bits,

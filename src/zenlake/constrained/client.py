@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from zenlake.constrained import aio
 from zenlake.constrained.aio import PATIENCE, Mode
-from zenlake.constrained.inbox import Inbox
+from zenlake.constrained.inbox import SampleInbox
 from zenlake.engine.loop import EventLoop, shared_loop
 from zenlake.errors import Timeout
 from zenlake.xrce.batches import BATCH_HEAD
@@ -80,7 +80,7 @@ class Subscriber:
     def __init__(self, session: Session | None) -> None:
         """Made by `Session.subscriber`."""
         self._session = session
-        self._samples = Inbox()
+        self._samples = SampleInbox()
         self._inner: Read | None = None
 
     @property

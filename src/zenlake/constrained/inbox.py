@@ -11,7 +11,7 @@ from typing import Final
 WAITING: Final = 65536
 
 
-class Inbox:
+class SampleInbox:
     """A bounded queue of samples; many of them are put in at the price of one."""
 
     def __init__(self, limit: int = WAITING) -> None:

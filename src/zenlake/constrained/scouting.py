@@ -17,7 +17,7 @@ from zenlake.xrce.framing import Deframer, frame
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScoutedBroker:
     """Somebody who said Hello."""
 
     address: str
@@ -27,14 +27,14 @@ class Found:
 
 def scout(
     endpoint: str = "", *, timeout: float = 2.0, group: str = SCOUTING, interface: str = "auto"
-) -> list[Found]:
+) -> list[ScoutedBroker]:
     """Everybody who answers within `timeout` seconds; `endpoint`: ask only there."""
     loop = shared_loop()
     return loop.run(_scout(endpoint, timeout, group, interface))
 
 
-async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> list[Found]:
-    brokers: dict[tuple[str, tuple[str, ...]], Found] = {}
+async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> list[ScoutedBroker]:
+    brokers: dict[tuple[str, tuple[str, ...]], ScoutedBroker] = {}
     loop = asyncio.get_running_loop()
     heard = asyncio.Event()
 
@@ -45,7 +45,7 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
             return
         for message in messages:
             if isinstance(message, Hello):
-                one = Found(address, message.mask, message.locators)
+                one = ScoutedBroker(address, message.mask, message.locators)
                 brokers[address, message.locators] = one
                 heard.set()
 

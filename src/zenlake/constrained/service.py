@@ -11,7 +11,7 @@ from zenlake.constrained.brokering import RunningBroker
 from zenlake.constrained.volume import TieredValues, VolumeValues
 from zenlake.xrce.broker import BROKER, DURABILITY_BIT
 from zenlake.xrce.options import Habits
-from zenlake.xrce.outside import BrokerOptions, Memory, Values
+from zenlake.xrce.outside import BrokerOptions, DurableValues, Values
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -47,11 +47,11 @@ def options_of(service: XrceService, pid: bytes) -> BrokerOptions:
 def serving(session: Session, service: XrceService) -> Iterator[RunningBroker]:
     """Run the broker and its bridge to the session, until the end of the block."""
     bridge = Bridge(session, service.prefix, service.deletes)
-    values: Values = Memory()
+    values: Values = DurableValues()
     volume: VolumeValues | None = None
     if service.persistent:
         volume = VolumeValues.in_file(service.persistent)
-        values = TieredValues(Memory(), volume)
+        values = TieredValues(DurableValues(), volume)
     running = RunningBroker(options_of(service, bytes(session.zid())[:8]), bridge, values)
     bridge.running = running
     try:

@@ -42,7 +42,7 @@ from zenlake.engine.polling import SocketPoller, is_supported
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import NodeScouting, StandaloneScout
 from zenlake.engine.services import (
-    Service,
+    RunningService,
     refuse_session_services,
     start_services,
     start_session_services,
@@ -99,7 +99,7 @@ class Runtime:
         self.pumps: list[Pump] = []
         self.closed = False
         #: Services that need an open node, by the name of their room.
-        self.services: dict[str, Service] = {}
+        self.services: dict[str, RunningService] = {}
         #: Which of them replies for a key.
         self.claims = Claims()
         self.started = time.monotonic()

@@ -5,7 +5,7 @@ imports those that are wanted when a node starts.
 
 A room of SERVICES has `start(runtime)`, called on the loop before the node connects. A room of
 SESSION_SERVICES has `start(runtime)` too, called where waiting is allowed, when the node is
-open; what it returns is a `Service`.
+open; what it returns is a `RunningService`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zenlake.node.inspection.metrics import Row
 
 
-class Service(Protocol):
+class RunningService(Protocol):
     """A service of a running node."""
 
     def change(self, config: Config) -> None:

@@ -21,7 +21,7 @@ spark_sql  a tree as Spark SQL over rows of a table
 
 from __future__ import annotations
 
-from zenlake.expr.closure import Subject, compiled
+from zenlake.expr.closure import SampleFields, compiled
 from zenlake.expr.parse import parse
 from zenlake.expr.record import Type, field_of, json_record, parse_type
 from zenlake.expr.tree import (
@@ -53,7 +53,7 @@ __all__ = [
     "Not",
     "Or",
     "Parameter",
-    "Subject",
+    "SampleFields",
     "Type",
     "Unsupported",
     "compiled",

@@ -38,20 +38,20 @@ from zenlake.expr.tree import (
     like,
 )
 
-__all__ = ["Instant", "Predicate", "Subject", "Value", "compiled", "computed"]
+__all__ = ["Microseconds", "Predicate", "SampleFields", "Value", "compiled", "computed"]
 
 
-class Instant(int):
+class Microseconds(int):
     """A moment, in microseconds since 1970; no number."""
 
     __slots__ = ()
 
 
 #: What a term may be.
-Value = int | float | str | bool | Instant | None
+Value = int | float | str | bool | Microseconds | None
 
 
-class Subject(NamedTuple):
+class SampleFields(NamedTuple):
     """A sample, as predicates look at it."""
 
     #: The fields of the payload, if it is an object.
@@ -66,8 +66,8 @@ class Subject(NamedTuple):
     now: int = 0
 
 
-Predicate = Callable[[Subject], bool | None]
-_Of = Callable[[Subject], Value]
+Predicate = Callable[[SampleFields], bool | None]
+_Of = Callable[[SampleFields], Value]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -87,7 +87,7 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
             low, high = computed(node.low, parameters), computed(node.high, parameters)
             negated = node.negated
 
-            def between(s: Subject) -> bool | None:
+            def between(s: SampleFields) -> bool | None:
                 value = of(s)
                 within = _and(_COMPARE[">="](value, low(s)), _COMPARE["<="](value, high(s)))
                 return _not(within) if negated else within
@@ -98,7 +98,7 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
             among = [computed(one, parameters) for one in node.among]
             negated = node.negated
 
-            def member(s: Subject) -> bool | None:
+            def member(s: SampleFields) -> bool | None:
                 value = of(s)
                 verdict: bool | None = False
                 for one in among:
@@ -116,7 +116,7 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
         case And():
             parts = [compiled(one, parameters) for one in node.nodes]
 
-            def all_of(s: Subject) -> bool | None:
+            def all_of(s: SampleFields) -> bool | None:
                 known: bool | None = True
                 for part in parts:
                     verdict = part(s)
@@ -130,7 +130,7 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
         case Or():
             parts = [compiled(one, parameters) for one in node.nodes]
 
-            def any_of(s: Subject) -> bool | None:
+            def any_of(s: SampleFields) -> bool | None:
                 known: bool | None = False
                 for part in parts:
                     verdict = part(s)
@@ -143,7 +143,7 @@ def compiled(node: Node, parameters: tuple[str, ...] = ()) -> Predicate:
             return any_of
 
 
-def computed(term: Term, parameters: tuple[str, ...] = ()) -> Callable[[Subject], Value]:
+def computed(term: Term, parameters: tuple[str, ...] = ()) -> Callable[[SampleFields], Value]:
     """The function that gives a term's value."""
     match term:
         case Field():
@@ -155,7 +155,7 @@ def computed(term: Term, parameters: tuple[str, ...] = ()) -> Callable[[Subject]
             value = _scalar(term.value)
             return lambda s: value
         case Moment():
-            moment = Instant(term.micros)
+            moment = Microseconds(term.micros)
             return lambda s: moment
         case Parameter():
             if term.index >= len(parameters):
@@ -170,7 +170,7 @@ def computed(term: Term, parameters: tuple[str, ...] = ()) -> Callable[[Subject]
             left, right = computed(term.left, parameters), computed(term.right, parameters)
             work = _ARITHMETIC[term.operator]
 
-            def calculate(s: Subject) -> Value:
+            def calculate(s: SampleFields) -> Value:
                 a, b = left(s), right(s)
                 return work(a, b) if isinstance(a, float) and isinstance(b, float) else None
 
@@ -185,7 +185,7 @@ def _function(term: Function, parameters: tuple[str, ...]) -> _Of:
             (place,) = term.arguments
             number = int(place.value) if isinstance(place, Literal) else 0
 
-            def chunk(s: Subject) -> Value:
+            def chunk(s: SampleFields) -> Value:
                 chunks = s.key.split("/")
                 return chunks[number] if -len(chunks) <= number < len(chunks) else None
 
@@ -197,10 +197,10 @@ def _function(term: Function, parameters: tuple[str, ...]) -> _Of:
         case "value":
             return lambda s: _scalar(s.root)
         case "time":
-            return lambda s: Instant(s.time)
+            return lambda s: Microseconds(s.time)
         case "now":
             offset = _offset(term)
-            return lambda s: Instant(s.now + offset)
+            return lambda s: Microseconds(s.now + offset)
         case "length":
             of = computed(term.arguments[0], parameters)
             return lambda s: float(len(text)) if isinstance(text := of(s), str) else None
@@ -210,9 +210,9 @@ def _function(term: Function, parameters: tuple[str, ...]) -> _Of:
         case part:
             of = computed(term.arguments[0], parameters)
 
-            def calendar(s: Subject) -> Value:
+            def calendar(s: SampleFields) -> Value:
                 moment = of(s)
-                if not isinstance(moment, Instant):
+                if not isinstance(moment, Microseconds):
                     return None
                 return float(getattr(_EPOCH + timedelta(microseconds=int(moment)), part))
 
@@ -227,7 +227,7 @@ def _offset(term: Function) -> int:
 
 def _scalar(value: Any) -> Value:
     """A value as predicates have it: every number a float, nothing that has parts."""
-    if isinstance(value, bool | str | Instant):
+    if isinstance(value, bool | str | Microseconds):
         return value
     if isinstance(value, int | float):
         try:

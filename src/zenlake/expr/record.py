@@ -38,7 +38,7 @@ _BLOCK: Final = re.compile(r"\b(struct|enum)\s+([A-Za-z_]\w*)\s*\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class StructMember:
     """A member of a struct."""
 
     name: str
@@ -53,7 +53,7 @@ class Type:
     """A declared type: structs and enumerations by name, and which of them the sample is."""
 
     root: str
-    structs: Mapping[str, tuple[Member, ...]]
+    structs: Mapping[str, tuple[StructMember, ...]]
     enums: Mapping[str, tuple[str, ...]]
 
     def record(self, payload: bytes) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ class Type:
 @lru_cache(maxsize=256)
 def parse_type(text: str) -> Type:
     """Read a declared type; raises `ValueError` for what is none."""
-    structs: dict[str, tuple[Member, ...]] = {}
+    structs: dict[str, tuple[StructMember, ...]] = {}
     enums: dict[str, tuple[str, ...]] = {}
     root = ""
     for kind, name, body in _BLOCK.findall(text):
@@ -93,15 +93,15 @@ class TypeDeclarationError(LocalError, ValueError):
     """A declaration of a type that does not parse."""
 
 
-def _member(line: str, text: str) -> Member:
+def _member(line: str, text: str) -> StructMember:
     match = _MEMBER.fullmatch(line)
     if match is None:
         raise TypeDeclarationError(f"'{line.strip()}' is no member such as 'long luminosity'")
     kind = re.sub(r"\s+", " ", match["type"].split("<")[0]).strip().split("::")[-1]
     if kind == "sequence":
         inner = re.sub(r"\s+", " ", (match["inner"] or "").split(",")[0]).strip()
-        return Member(match["name"], inner.split("::")[-1], sequence=True)
-    return Member(match["name"], kind, int(match["count"] or 0))
+        return StructMember(match["name"], inner.split("::")[-1], sequence=True)
+    return StructMember(match["name"], kind, int(match["count"] or 0))
 
 
 class _Cdr:
@@ -118,7 +118,7 @@ class _Cdr:
             raise ValueError("too deep")
         return {member.name: self._member(member, depth) for member in self._type.structs[name]}
 
-    def _member(self, member: Member, depth: int) -> Any:
+    def _member(self, member: StructMember, depth: int) -> Any:
         if not member.sequence and not member.count:
             return self._one(member.type, depth)
         count = self._number("I") if member.sequence else member.count

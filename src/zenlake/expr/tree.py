@@ -172,9 +172,9 @@ class _Condition:
 
     def holds(self, record: Mapping[str, Any], parameters: Sequence[str] = ()) -> bool:
         """Whether it is so for a record; what is unknown is not."""
-        from zenlake.expr.closure import Subject, compiled
+        from zenlake.expr.closure import SampleFields, compiled
 
-        return compiled(self, tuple(parameters))(Subject(record)) is True
+        return compiled(self, tuple(parameters))(SampleFields(record)) is True
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, Final, final
 import pyarrow as pa
 
 from zenlake.errors import LocalError
-from zenlake.expr.closure import Instant, Predicate, Subject, Value, compiled, computed
+from zenlake.expr.closure import Microseconds, Predicate, SampleFields, Value, compiled, computed
 from zenlake.expr.record import json_value
 from zenlake.expr.tree import reads_payload
 from zenlake.journal.serving.parts import ARROW
@@ -42,7 +42,7 @@ SHOWN: Final = [
 ]
 """The columns that answers are made of."""
 
-NOTHING: Final = Subject()
+NOTHING: Final = SampleFields()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -74,7 +74,7 @@ class Rows:
         self._looks = bool(terms) or bool(selection.aggregates)
         self._payloads = any(reads_payload(term) for term in terms)
 
-    def passing(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, Subject]]:
+    def passing(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, SampleFields]]:
         """Each row that passes, with what expressions see of it."""
         passes = self._passes
         for table in tables:
@@ -89,11 +89,11 @@ class Rows:
                 if passes is None or passes(subject) is True:
                     yield row, subject
 
-    def subject(self, row: Row) -> Subject:
+    def subject(self, row: Row) -> SampleFields:
         """What expressions see of a row."""
         found = json_value(row["value"] or b"") if self._payloads else None
         record = found if isinstance(found, dict) else None
-        return Subject(
+        return SampleFields(
             record,
             row["key"],
             row["time"],
@@ -103,13 +103,13 @@ class Rows:
             self._now,
         )
 
-    def chosen(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, Subject]]:
+    def chosen(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, SampleFields]]:
         """The rows of the answer. Raises `LocalError` when they are more than is allowed."""
         limit = self._selection.limit
         if limit == 0:
             return
         rows = size = 0
-        held: list[tuple[Row, Subject]] = []
+        held: list[tuple[Row, SampleFields]] = []
         for pair in self.passing(tables):
             rows += 1
             size += len(pair[0]["value"] or b"") + 200
@@ -126,7 +126,7 @@ class Rows:
         held = self._ordered(held)
         yield from held if limit is None else held[:limit]
 
-    def _ordered(self, held: list[tuple[Row, Subject]]) -> list[tuple[Row, Subject]]:
+    def _ordered(self, held: list[tuple[Row, SampleFields]]) -> list[tuple[Row, SampleFields]]:
         held.sort(key=_in_time)
         for one in reversed(self._selection.order):
             of = computed(one.term)
@@ -134,7 +134,7 @@ class Rows:
         return held
 
 
-def _in_time(pair: tuple[Row, Subject]) -> tuple[int, str, int]:
+def _in_time(pair: tuple[Row, SampleFields]) -> tuple[int, str, int]:
     row = pair[0]
     return row["hlc"], row["key"], row["offset"] or 0
 
@@ -145,21 +145,21 @@ def rank(value: Value) -> tuple[int, Any]:
         return 0, 0
     if isinstance(value, bool):
         return 1, value
-    if isinstance(value, Instant):
+    if isinstance(value, Microseconds):
         return 4, int(value)
     if isinstance(value, float):
         return (2, value) if value == value else (2, float("inf"))
     return 3, value
 
 
-def projected(selection: Selection, subject: Subject) -> dict[str, Any]:
+def projected(selection: Selection, subject: SampleFields) -> dict[str, Any]:
     """The values that were asked for, by the words they were asked with."""
     return {one.name: as_json(computed(one.term)(subject)) for one in selection.project}
 
 
 def as_json(value: Any) -> Any:
     """A value as JSON has it."""
-    if isinstance(value, Instant):
+    if isinstance(value, Microseconds):
         return (_EPOCH + timedelta(microseconds=int(value))).isoformat().replace("+00:00", "Z")
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
@@ -216,10 +216,12 @@ class Groups:
         self._window = selection.window
         self._aggregates = selection.aggregates
         self._caps = caps
-        self._of: list[Callable[[Subject], Value]] = [_value_of(one) for one in self._aggregates]
+        self._of: list[Callable[[SampleFields], Value]] = [
+            _value_of(one) for one in self._aggregates
+        ]
         self._groups: dict[tuple[str, int], list[_Sum]] = {}
 
-    def take(self, subject: Subject) -> None:
+    def take(self, subject: SampleFields) -> None:
         """Count a row."""
         start = 0 if self._window is None else subject.time // self._window * self._window
         group = self._groups.get((subject.key, start))
@@ -238,14 +240,14 @@ class Groups:
         for (key, start), group in sorted(self._groups.items(), key=lambda item: item[0]):
             row: dict[str, Any] = {"key": key}
             if self._window is not None:
-                row["window"] = as_json(Instant(start))
+                row["window"] = as_json(Microseconds(start))
             for one, aggregate in zip(group, self._aggregates, strict=True):
                 row[aggregate.name] = as_json(one.told(aggregate.function))
             found.append(row)
         return found
 
 
-def _value_of(one: Aggregate) -> Callable[[Subject], Value]:
+def _value_of(one: Aggregate) -> Callable[[SampleFields], Value]:
     return (lambda s: 1.0) if one.term is None else computed(one.term)
 
 

@@ -9,6 +9,6 @@ service     the server, and its clients in the admin space
 
 from __future__ import annotations
 
-from zenlake.remote.service import RemoteApi, start
+from zenlake.remote.service import RemoteApiService, start
 
-__all__ = ["RemoteApi", "start"]
+__all__ = ["RemoteApiService", "start"]

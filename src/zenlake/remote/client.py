@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from zenlake.engine.handlers import RingChannel
 from zenlake.errors import LocalError, RemoteError, ZError
 from zenlake.keys import KeyExpr, Selector
-from zenlake.remote.fields import Encoding
-from zenlake.remote.messages import FROM_CLIENT, Message, Unreadable, decode, encode
+from zenlake.remote.fields import RemoteEncoding
+from zenlake.remote.messages import FROM_CLIENT, RemoteMessage, UnreadableBody, decode, encode
 from zenlake.remote.outgoing import Outgoing
 from zenlake.remote.values import (
-    Asking,
     Quality,
+    QuerySettings,
     encoding_from,
     encoding_of,
     link_of,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from zenlake.aio.session import Session
     from zenlake.api.reply import Reply
 
-__all__ = ["Client"]
+__all__ = ["RemoteClient"]
 
 log = logging.getLogger("zenlake.remote")
 
@@ -64,7 +64,7 @@ QUERIES: Final = 1000
 """Queries that a client may leave unanswered; the oldest are ended, as Eclipse's plugin does."""
 
 
-class Client:
+class RemoteClient:
     """One client."""
 
     def __init__(
@@ -106,11 +106,11 @@ class Client:
         try:
             message = decode(data, FROM_CLIENT)
             sequence = message.sequence
-            handler: Callable[[Message], Coroutine[Any, Any, None]]
+            handler: Callable[[RemoteMessage], Coroutine[Any, Any, None]]
             handler = getattr(self, f"_{message.kind.name}")
             await handler(message)
             return
-        except Unreadable as error:
+        except UnreadableBody as error:
             sequence, why = error.sequence, str(error)
         except (ZError, RemoteError, Denied, ValueError) as error:
             why = str(error)
@@ -123,11 +123,11 @@ class Client:
     def _answer(self, sequence: int, name: str, **body: Any) -> None:
         self.outgoing.add(encode(name, sequence, **body))
 
-    def _ok(self, message: Message) -> None:
+    def _ok(self, message: RemoteMessage) -> None:
         if message.sequence is not None:
             self._answer(message.sequence, "Ok", number=message.kind.number)
 
-    def _tell(self, name: str, message: Message, **body: Any) -> None:
+    def _tell(self, name: str, message: RemoteMessage, **body: Any) -> None:
         if message.sequence is not None:
             self._answer(message.sequence, name, **body)
 
@@ -151,14 +151,14 @@ class Client:
             raise LocalError(f"there is no {kind} {id}")
         return found[0]
 
-    async def _undeclare(self, kind: str, message: Message) -> None:
+    async def _undeclare(self, kind: str, message: RemoteMessage) -> None:
         id = message.body["id"]
         entity = self._found(kind, id)
         del self._declared[kind][id]
         await entity.undeclare()
         self._ok(message)
 
-    async def _DeclarePublisher(self, message: Message) -> None:
+    async def _DeclarePublisher(self, message: RemoteMessage) -> None:
         body = message.body
         self._check_new("publisher", body["id"])
         quality = Quality.read(body["qos"])
@@ -174,10 +174,10 @@ class Client:
         self._declared["publisher"][body["id"]] = (publisher, body["key"])
         self._ok(message)
 
-    async def _UndeclarePublisher(self, message: Message) -> None:
+    async def _UndeclarePublisher(self, message: RemoteMessage) -> None:
         await self._undeclare("publisher", message)
 
-    async def _DeclareSubscriber(self, message: Message) -> None:
+    async def _DeclareSubscriber(self, message: RemoteMessage) -> None:
         body = message.body
         id = body["id"]
         self._check_new("subscriber", id)
@@ -190,7 +190,7 @@ class Client:
         self._ok(message)
         self._start(self._samples(id, subscriber))
 
-    async def _UndeclareSubscriber(self, message: Message) -> None:
+    async def _UndeclareSubscriber(self, message: RemoteMessage) -> None:
         await self._undeclare("subscriber", message)
 
     async def _samples(self, id: int, subscriber: Any) -> None:
@@ -204,7 +204,7 @@ class Client:
                 self.outgoing.dropped["sample"] += dropped - missed
                 missed = dropped
 
-    async def _DeclareQueryable(self, message: Message) -> None:
+    async def _DeclareQueryable(self, message: RemoteMessage) -> None:
         body = message.body
         id = body["id"]
         self._check_new("queryable", id)
@@ -217,7 +217,7 @@ class Client:
         self._ok(message)  # before the first query, which the client would not know otherwise
         self._start(self._asked(id, queryable))
 
-    async def _UndeclareQueryable(self, message: Message) -> None:
+    async def _UndeclareQueryable(self, message: RemoteMessage) -> None:
         await self._undeclare("queryable", message)
 
     async def _asked(self, id: int, queryable: Any) -> None:
@@ -249,12 +249,12 @@ class Client:
                 self.outgoing.dropped["unanswered"] += 1
                 await oldest.drop()
 
-    async def _DeclareQuerier(self, message: Message) -> None:
+    async def _DeclareQuerier(self, message: RemoteMessage) -> None:
         body = message.body
         self._check_new("querier", body["id"])
         key = _key(body)
         self._user.demand(INGRESS, QUERY, str(key))
-        quality, asking = Quality.read(body["qos"]), Asking.read(body["settings"])
+        quality, asking = Quality.read(body["qos"]), QuerySettings.read(body["settings"])
         querier = await self._session.declare_querier(
             key,
             target=asking.target,
@@ -269,10 +269,10 @@ class Client:
         self._declared["querier"][body["id"]] = (querier, body["key"])
         self._ok(message)
 
-    async def _UndeclareQuerier(self, message: Message) -> None:
+    async def _UndeclareQuerier(self, message: RemoteMessage) -> None:
         await self._undeclare("querier", message)
 
-    async def _DeclareLivelinessToken(self, message: Message) -> None:
+    async def _DeclareLivelinessToken(self, message: RemoteMessage) -> None:
         body = message.body
         self._check_new("token", body["id"])
         key = _key(body)
@@ -281,10 +281,10 @@ class Client:
         self._declared["token"][body["id"]] = (token, body["key"])
         self._ok(message)
 
-    async def _UndeclareLivelinessToken(self, message: Message) -> None:
+    async def _UndeclareLivelinessToken(self, message: RemoteMessage) -> None:
         await self._undeclare("token", message)
 
-    async def _DeclareLivelinessSubscriber(self, message: Message) -> None:
+    async def _DeclareLivelinessSubscriber(self, message: RemoteMessage) -> None:
         body = message.body
         id = body["id"]
         self._check_new("subscriber", id)
@@ -297,12 +297,12 @@ class Client:
         self._ok(message)
         self._start(self._samples(id, subscriber))
 
-    async def _UndeclareLivelinessSubscriber(self, message: Message) -> None:
+    async def _UndeclareLivelinessSubscriber(self, message: RemoteMessage) -> None:
         await self._undeclare("subscriber", message)
 
     # ----------------------------------------------------------------------------- publishing
 
-    async def _Put(self, message: Message) -> None:
+    async def _Put(self, message: RemoteMessage) -> None:
         body = message.body
         key = _key(body)
         self._user.demand(INGRESS, PUT, str(key))
@@ -320,7 +320,7 @@ class Client:
         )
         self._ok(message)
 
-    async def _Delete(self, message: Message) -> None:
+    async def _Delete(self, message: RemoteMessage) -> None:
         body = message.body
         key = _key(body)
         self._user.demand(INGRESS, DELETE, str(key))
@@ -336,11 +336,11 @@ class Client:
         )
         self._ok(message)
 
-    async def _PublisherPut(self, message: Message) -> None:
+    async def _PublisherPut(self, message: RemoteMessage) -> None:
         body = message.body
         publisher: Publisher = self._found("publisher", body["id"])
         self._user.demand(INGRESS, PUT, str(publisher.key_expr))
-        encoding: Encoding | None = body["encoding"]
+        encoding: RemoteEncoding | None = body["encoding"]
         await publisher.put(
             body["payload"],
             encoding=None if encoding is None else encoding_from(encoding),
@@ -349,7 +349,7 @@ class Client:
         )
         self._ok(message)
 
-    async def _PublisherDelete(self, message: Message) -> None:
+    async def _PublisherDelete(self, message: RemoteMessage) -> None:
         body = message.body
         publisher: Publisher = self._found("publisher", body["id"])
         self._user.demand(INGRESS, DELETE, str(publisher.key_expr))
@@ -360,14 +360,14 @@ class Client:
 
     # --------------------------------------------------------------------------------- asking
 
-    async def _Get(self, message: Message) -> None:
+    async def _Get(self, message: RemoteMessage) -> None:
         await self._ask(message, self._get)
 
     def _get(self, body: dict[str, Any]) -> Replies:
         key = _key(body)
         self._user.demand(INGRESS, QUERY, str(key))
-        quality, asking = Quality.read(body["qos"]), Asking.read(body["settings"])
-        encoding: Encoding | None = body["encoding"]
+        quality, asking = Quality.read(body["qos"]), QuerySettings.read(body["settings"])
+        encoding: RemoteEncoding | None = body["encoding"]
         return self._session.get(
             Selector(key, body["parameters"]),
             target=asking.target,
@@ -383,12 +383,12 @@ class Client:
             allowed_destination=quality.locality,
         )
 
-    async def _QuerierGet(self, message: Message) -> None:
+    async def _QuerierGet(self, message: RemoteMessage) -> None:
         await self._ask(message, self._querier_get)
 
     def _querier_get(self, body: dict[str, Any]) -> Replies:
         querier: Querier = self._found("querier", body["querier"])
-        encoding: Encoding | None = body["encoding"]
+        encoding: RemoteEncoding | None = body["encoding"]
         return querier.get(
             parameters=body["parameters"],
             payload=body["payload"],
@@ -396,7 +396,7 @@ class Client:
             attachment=body["attachment"],
         )
 
-    async def _LivelinessGet(self, message: Message) -> None:
+    async def _LivelinessGet(self, message: RemoteMessage) -> None:
         await self._ask(message, self._liveliness_get)
 
     def _liveliness_get(self, body: dict[str, Any]) -> Replies:
@@ -404,7 +404,7 @@ class Client:
         self._user.demand(INGRESS, LIVELINESS_QUERY, str(key))
         return self._session.liveliness().get(key, timeout=body["timeout"] / 1000)
 
-    async def _ask(self, message: Message, get: Callable[[dict[str, Any]], Replies]) -> None:
+    async def _ask(self, message: RemoteMessage, get: Callable[[dict[str, Any]], Replies]) -> None:
         id = message.body["id"]
         try:
             if id in self._gets:
@@ -440,7 +440,7 @@ class Client:
             raise LocalError(f"there is no query {body['id']}")
         return query
 
-    async def _ReplyOk(self, message: Message) -> None:
+    async def _ReplyOk(self, message: RemoteMessage) -> None:
         body = message.body
         key = _key(body)
         self._user.demand(INGRESS, REPLY, str(key))
@@ -454,7 +454,7 @@ class Client:
         )
         self._ok(message)
 
-    async def _ReplyDel(self, message: Message) -> None:
+    async def _ReplyDel(self, message: RemoteMessage) -> None:
         body = message.body
         key = _key(body)
         self._user.demand(INGRESS, REPLY, str(key))
@@ -466,12 +466,12 @@ class Client:
         )
         self._ok(message)
 
-    async def _ReplyErr(self, message: Message) -> None:
+    async def _ReplyErr(self, message: RemoteMessage) -> None:
         body = message.body
         await self._query(body).reply_err(body["payload"], encoding=encoding_from(body["encoding"]))
         self._ok(message)
 
-    async def _QueryResponseFinal(self, message: Message) -> None:
+    async def _QueryResponseFinal(self, message: RemoteMessage) -> None:
         query = self._query(message.body)
         del self._queries[message.body["id"]]
         await query.drop()
@@ -479,7 +479,7 @@ class Client:
 
     # ------------------------------------------------------------------------------- matching
 
-    async def _listen(self, message: Message, of: Publisher | Querier) -> None:
+    async def _listen(self, message: RemoteMessage, of: Publisher | Querier) -> None:
         id = message.body["id"]
         self._check_new("listener", id)
         listener = await of.declare_matching_listener()
@@ -498,29 +498,29 @@ class Client:
             await self.outgoing.room()
             self.outgoing.add(told(event))
 
-    async def _PublisherDeclareMatchingListener(self, message: Message) -> None:
+    async def _PublisherDeclareMatchingListener(self, message: RemoteMessage) -> None:
         await self._listen(message, self._found("publisher", message.body["publisher"]))
 
-    async def _QuerierDeclareMatchingListener(self, message: Message) -> None:
+    async def _QuerierDeclareMatchingListener(self, message: RemoteMessage) -> None:
         await self._listen(message, self._found("querier", message.body["querier"]))
 
-    async def _UndeclareMatchingListener(self, message: Message) -> None:
+    async def _UndeclareMatchingListener(self, message: RemoteMessage) -> None:
         await self._undeclare("listener", message)
 
-    async def _PublisherGetMatchingStatus(self, message: Message) -> None:
+    async def _PublisherGetMatchingStatus(self, message: RemoteMessage) -> None:
         status = self._found("publisher", message.body["id"]).matching_status
         self._tell("MatchingStatus", message, matching=status.matching)
 
-    async def _QuerierGetMatchingStatus(self, message: Message) -> None:
+    async def _QuerierGetMatchingStatus(self, message: RemoteMessage) -> None:
         status = self._found("querier", message.body["id"]).matching_status
         self._tell("MatchingStatus", message, matching=status.matching)
 
     # ------------------------------------------------------------------------------- the node
 
-    async def _Ping(self, message: Message) -> None:
+    async def _Ping(self, message: RemoteMessage) -> None:
         self._tell("PingAck", message, uuid=self.uuid)
 
-    async def _GetSessionInfo(self, message: Message) -> None:
+    async def _GetSessionInfo(self, message: RemoteMessage) -> None:
         info = self._session.info
         self._tell(
             "ResponseSessionInfo",
@@ -530,19 +530,19 @@ class Client:
             peers=[bytes(zid) for zid in info.peers_zid()],
         )
 
-    async def _GetTimestamp(self, message: Message) -> None:
+    async def _GetTimestamp(self, message: RemoteMessage) -> None:
         stamp = stamp_of(self._session.new_timestamp())
         self._tell("ResponseTimestamp", message, timestamp=stamp)
 
-    async def _GetTransports(self, message: Message) -> None:
+    async def _GetTransports(self, message: RemoteMessage) -> None:
         found = [transport_of(one) for one in self._session.info.transports()]
         self._tell("ResponseTransports", message, transports=found)
 
-    async def _GetLinks(self, message: Message) -> None:
+    async def _GetLinks(self, message: RemoteMessage) -> None:
         found = [link_of(one) for one in self._session.info.links()]
         self._tell("ResponseLinks", message, links=found)
 
-    async def _DeclareTransportEventsListener(self, message: Message) -> None:
+    async def _DeclareTransportEventsListener(self, message: RemoteMessage) -> None:
         id = message.body["id"]
         self._check_new("listener", id)
         listener = await self._session.info.declare_transport_events_listener(
@@ -561,10 +561,10 @@ class Client:
             )
         )  # fmt: skip
 
-    async def _UndeclareTransportEventsListener(self, message: Message) -> None:
+    async def _UndeclareTransportEventsListener(self, message: RemoteMessage) -> None:
         await self._undeclare("listener", message)
 
-    async def _DeclareLinkEventsListener(self, message: Message) -> None:
+    async def _DeclareLinkEventsListener(self, message: RemoteMessage) -> None:
         id = message.body["id"]
         self._check_new("listener", id)
         listener = await self._session.info.declare_link_events_listener(
@@ -583,7 +583,7 @@ class Client:
             )
         )  # fmt: skip
 
-    async def _UndeclareLinkEventsListener(self, message: Message) -> None:
+    async def _UndeclareLinkEventsListener(self, message: RemoteMessage) -> None:
         await self._undeclare("listener", message)
 
     # --------------------------------------------------------------------------------- ending

@@ -26,12 +26,12 @@ __all__ = [
     "U32",
     "U64",
     "ZID",
-    "Field",
-    "Link",
-    "Reader",
-    "Sample",
+    "FieldCodec",
+    "FieldReader",
+    "RemoteLink",
+    "RemoteSample",
+    "RemoteTransport",
     "Stamp",
-    "Transport",
     "listed",
     "option",
 ]
@@ -39,7 +39,7 @@ __all__ = [
 ZID_BYTES: Final = 16
 
 
-class Reader:
+class FieldReader:
     """Takes values off the bytes of one message; raises `RemoteError` at whatever is none."""
 
     __slots__ = ("_at", "_data")
@@ -74,10 +74,10 @@ class Reader:
         return value
 
 
-class Field(NamedTuple):
+class FieldCodec(NamedTuple):
     """How one kind of value is read and written."""
 
-    read: Callable[[Reader], Any]
+    read: Callable[[FieldReader], Any]
     write: Callable[[Any], bytes]
 
 
@@ -90,14 +90,14 @@ def _length(value: int) -> bytes:
     return bytes(parts)
 
 
-def _whole(form: str) -> Field:
+def _whole(form: str) -> FieldCodec:
     made = struct.Struct(f"<{form}")
 
-    def read(r: Reader) -> int:
+    def read(r: FieldReader) -> int:
         value: int = made.unpack(r.take(made.size))[0]
         return value
 
-    return Field(read, made.pack)
+    return FieldCodec(read, made.pack)
 
 
 U8: Final = _whole("B")
@@ -106,46 +106,46 @@ U32: Final = _whole("I")
 U64: Final = _whole("Q")
 
 
-def _read_bool(r: Reader) -> bool:
+def _read_bool(r: FieldReader) -> bool:
     byte = r.take(1)[0]
     if byte > 1:
         raise RemoteError(f"a boolean is {byte}")
     return byte == 1
 
 
-BOOL: Final = Field(_read_bool, lambda value: b"\1" if value else b"\0")
-BYTES: Final = Field(lambda r: r.take(r.length()), lambda value: _length(len(value)) + value)
+BOOL: Final = FieldCodec(_read_bool, lambda value: b"\1" if value else b"\0")
+BYTES: Final = FieldCodec(lambda r: r.take(r.length()), lambda value: _length(len(value)) + value)
 
 
-def _read_text(r: Reader) -> str:
+def _read_text(r: FieldReader) -> str:
     try:
         return r.take(r.length()).decode()
     except UnicodeDecodeError as error:
         raise RemoteError("a text is no UTF-8") from error
 
 
-TEXT: Final = Field(_read_text, lambda value: BYTES.write(value.encode()))
+TEXT: Final = FieldCodec(_read_text, lambda value: BYTES.write(value.encode()))
 
 
-def option(of: Field) -> Field:
+def option(of: FieldCodec) -> FieldCodec:
     """A value, or None."""
-    return Field(
+    return FieldCodec(
         lambda r: of.read(r) if _read_bool(r) else None,
         lambda value: b"\0" if value is None else b"\1" + of.write(value),
     )
 
 
-def listed(of: Field) -> Field:
+def listed(of: FieldCodec) -> FieldCodec:
     """Any number of values."""
-    return Field(
+    return FieldCodec(
         lambda r: [of.read(r) for _ in range(r.length())],
         lambda values: _length(len(values)) + b"".join(of.write(value) for value in values),
     )
 
 
-def record(made: Callable[..., Any], *fields: Field) -> Field:
+def record(made: Callable[..., Any], *fields: FieldCodec) -> FieldCodec:
     """A tuple of values, one behind the other."""
-    return Field(
+    return FieldCodec(
         lambda r: made(*[field.read(r) for field in fields]),
         lambda value: b"".join(
             field.write(part) for field, part in zip(fields, value, strict=True)
@@ -153,17 +153,17 @@ def record(made: Callable[..., Any], *fields: Field) -> Field:
     )
 
 
-def _read_zid(r: Reader) -> bytes:
+def _read_zid(r: FieldReader) -> bytes:
     found: bytes = BYTES.read(r)
     if len(found) != ZID_BYTES:
         raise RemoteError(f"an id has {len(found)} bytes instead of {ZID_BYTES}")
     return found
 
 
-ZID: Final = Field(_read_zid, lambda value: BYTES.write(value.ljust(ZID_BYTES, b"\0")))
+ZID: Final = FieldCodec(_read_zid, lambda value: BYTES.write(value.ljust(ZID_BYTES, b"\0")))
 
 
-class Encoding(NamedTuple):
+class RemoteEncoding(NamedTuple):
     """The id of an encoding, and its schema; 0xFFFF: all of it is in the schema."""
 
     id: int
@@ -177,19 +177,19 @@ class Stamp(NamedTuple):
     id: bytes
 
 
-class Sample(NamedTuple):
+class RemoteSample(NamedTuple):
     """A sample, in events and replies."""
 
     key: str
     payload: bytes
     kind: int
-    encoding: Encoding
+    encoding: RemoteEncoding
     attachment: bytes | None
     timestamp: Stamp | None
     qos: int
 
 
-class Transport(NamedTuple):
+class RemoteTransport(NamedTuple):
     """A session of the node with another node."""
 
     zid: bytes
@@ -198,7 +198,7 @@ class Transport(NamedTuple):
     multicast: bool
 
 
-class Link(NamedTuple):
+class RemoteLink(NamedTuple):
     """A link of the node."""
 
     zid: bytes
@@ -213,12 +213,14 @@ class Link(NamedTuple):
     reliability: int | None
 
 
-ENCODING: Final = record(Encoding, U16, TEXT)
+ENCODING: Final = record(RemoteEncoding, U16, TEXT)
 TIMESTAMP: Final = record(Stamp, U64, ZID)
-SAMPLE: Final = record(Sample, TEXT, BYTES, U8, ENCODING, option(BYTES), option(TIMESTAMP), U8)
-TRANSPORT: Final = record(Transport, ZID, U8, BOOL, BOOL)
+SAMPLE: Final = record(
+    RemoteSample, TEXT, BYTES, U8, ENCODING, option(BYTES), option(TIMESTAMP), U8
+)
+TRANSPORT: Final = record(RemoteTransport, ZID, U8, BOOL, BOOL)
 LINK: Final = record(
-    Link,
+    RemoteLink,
     ZID,
     TEXT,
     TEXT,

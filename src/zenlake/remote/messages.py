@@ -21,34 +21,42 @@ from zenlake.remote.fields import (
     U8,
     U32,
     ZID,
-    Field,
-    Reader,
+    FieldCodec,
+    FieldReader,
     listed,
     option,
 )
 
-__all__ = ["FROM_CLIENT", "FROM_SERVER", "Kind", "Message", "decode", "encode", "header"]
+__all__ = [
+    "FROM_CLIENT",
+    "FROM_SERVER",
+    "MessageKind",
+    "RemoteMessage",
+    "decode",
+    "encode",
+    "header",
+]
 
 ANSWER: Final = 0x80
 
 
-class Kind(NamedTuple):
+class MessageKind(NamedTuple):
     """One kind of message: its number, its name, and its fields by name."""
 
     number: int
     name: str
-    fields: dict[str, Field]
+    fields: dict[str, FieldCodec]
 
 
-class Message(NamedTuple):
+class RemoteMessage(NamedTuple):
     """A message that was read: its kind, its sequence id if an answer is wanted, its fields."""
 
-    kind: Kind
+    kind: MessageKind
     sequence: int | None
     body: dict[str, Any]
 
 
-class Unreadable(RemoteError):
+class UnreadableBody(RemoteError):
     """A message whose header was read, and whose body was not."""
 
     def __init__(self, why: str, sequence: int | None) -> None:
@@ -57,8 +65,10 @@ class Unreadable(RemoteError):
         self.sequence = sequence
 
 
-def _kinds(*declared: tuple[str, dict[str, Field]]) -> tuple[Kind, ...]:
-    return tuple(Kind(number, name, fields) for number, (name, fields) in enumerate(declared))
+def _kinds(*declared: tuple[str, dict[str, FieldCodec]]) -> tuple[MessageKind, ...]:
+    return tuple(
+        MessageKind(number, name, fields) for number, (name, fields) in enumerate(declared)
+    )
 
 
 ID: Final = {"id": U32}
@@ -114,7 +124,7 @@ FROM_CLIENT: Final = _kinds(
 """What clients say; a kind's number is its place."""
 
 
-def _read_reply(r: Reader) -> tuple[bool, Any]:
+def _read_reply(r: FieldReader) -> tuple[bool, Any]:
     if BOOL.read(r):
         return True, SAMPLE.read(r)
     return False, (BYTES.read(r), ENCODING.read(r))
@@ -135,7 +145,7 @@ FROM_SERVER: Final = _kinds(
     ("ResponseSessionInfo", {"zid": ZID, "routers": listed(ZID), "peers": listed(ZID)}),
     ("Sample", {**ID, "sample": SAMPLE}),
     ("Query", {**ID, "query": U32, "key": TEXT, "parameters": TEXT, **QUERY, "accept": U8}),
-    ("Reply", {**ID, "reply": Field(_read_reply, _write_reply)}),
+    ("Reply", {**ID, "reply": FieldCodec(_read_reply, _write_reply)}),
     ("QueryResponseFinal", ID),
     ("MatchingStatus", {"matching": BOOL}),
     ("MatchingStatusUpdate", {**ID, "matching": BOOL}),
@@ -147,25 +157,27 @@ FROM_SERVER: Final = _kinds(
 """What the server says; a kind's number is its place."""
 
 
-def header(data: bytes, kinds: tuple[Kind, ...]) -> tuple[Kind, int | None, Reader]:
+def header(
+    data: bytes, kinds: tuple[MessageKind, ...]
+) -> tuple[MessageKind, int | None, FieldReader]:
     """The kind of a message, the sequence id of the answer that is wanted, and the rest."""
-    r = Reader(data)
+    r = FieldReader(data)
     first = U8.read(r)
     sequence: int | None = U32.read(r) if first & ANSWER else None
     number = first & ~ANSWER
     if number >= len(kinds):
-        raise Unreadable(f"there is no message {number}", sequence)
+        raise UnreadableBody(f"there is no message {number}", sequence)
     return kinds[number], sequence, r
 
 
-def decode(data: bytes, kinds: tuple[Kind, ...]) -> Message:
-    """A message; raises `RemoteError`, and `Unreadable` if it is known what was wanted."""
+def decode(data: bytes, kinds: tuple[MessageKind, ...]) -> RemoteMessage:
+    """A message; raises `RemoteError`, and `UnreadableBody` if it is known what was wanted."""
     kind, sequence, r = header(data, kinds)
     try:
         body = {name: field.read(r) for name, field in kind.fields.items()}
     except RemoteError as error:
-        raise Unreadable(f"{kind.name}: {error}", sequence) from error
-    return Message(kind, sequence, body)
+        raise UnreadableBody(f"{kind.name}: {error}", sequence) from error
+    return RemoteMessage(kind, sequence, body)
 
 
 _BY_NAME: Final = {
@@ -174,7 +186,10 @@ _BY_NAME: Final = {
 
 
 def encode(
-    name: str, sequence: int | None = None, kinds: tuple[Kind, ...] = FROM_SERVER, **body: Any
+    name: str,
+    sequence: int | None = None,
+    kinds: tuple[MessageKind, ...] = FROM_SERVER,
+    **body: Any,
 ) -> bytes:
     """The bytes of a message; of the server, unless said otherwise."""
     kind = _BY_NAME[id(kinds)][name]

@@ -19,7 +19,7 @@ from zenlake.errors import LocalError, ZError
 from zenlake.keys import intersects
 from zenlake.node.inspection import metrics
 from zenlake.rest.names import ANY, host_name, origin_allowed
-from zenlake.rest.service import Serving, hosts_of, listen, reason, refuse_strangers
+from zenlake.rest.service import HttpServer, hosts_of, listen, reason, refuse_strangers
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from zenlake.config import Config
     from zenlake.engine.runtime import Runtime
     from zenlake.node.inspection.metrics import Row
-    from zenlake.remote.client import Client
+    from zenlake.remote.client import RemoteClient
     from zenlake.rest.users import User, Users
 
-__all__ = ["RemoteApi", "start"]
+__all__ = ["RemoteApiService", "start"]
 
 log = logging.getLogger("zenlake.remote")
 
@@ -42,9 +42,9 @@ BEARER: Final = "zenlake.bearer."
 """How a browser shows a token, which cannot set headers: as a name of a sub-protocol."""
 
 
-def start(runtime: Runtime) -> RemoteApi:
+def start(runtime: Runtime) -> RemoteApiService:
     """Serve the remote API as the configuration of a node says."""
-    service = RemoteApi(runtime)
+    service = RemoteApiService(runtime)
     try:
         service.change(runtime.config)
     except ZError:
@@ -54,7 +54,7 @@ def start(runtime: Runtime) -> RemoteApi:
     return service
 
 
-class RemoteApi:
+class RemoteApiService:
     """The remote API of one node."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -62,7 +62,7 @@ class RemoteApi:
         self._runtime = runtime
         self._lock = threading.Lock()
         self._settings: RemoteSettings | None = None
-        self._serving: Serving | None = None
+        self._serving: HttpServer | None = None
         self._door: _Door | None = None
         self._failure = ""
 
@@ -108,7 +108,7 @@ class RemoteApi:
         try:
             session = Session.beside(self._runtime)
             self._door = _Door(session, settings, users, hosts_of(host, settings.hosts))
-            self._serving = Serving(self._door, sock, "remote", pair, settings.max_message)
+            self._serving = HttpServer(self._door, sock, "remote", pair, settings.max_message)
         except BaseException:
             sock.close()
             raise
@@ -162,7 +162,7 @@ class RemoteApi:
 
 
 class _Door:
-    """The ASGI application: who may connect, and a `Client` for each who does."""
+    """The ASGI application: who may connect, and a `RemoteClient` for each who does."""
 
     def __init__(
         self, session: Session, settings: RemoteSettings, users: Users, hosts: frozenset[str]
@@ -171,7 +171,7 @@ class _Door:
         self._settings = settings
         self._users = users
         self._hosts = hosts
-        self.clients: dict[str, Client] = {}
+        self.clients: dict[str, RemoteClient] = {}
         self.refused: Counter[str] = Counter()
         #: What clients missed that are gone.
         self.dropped: Counter[str] = Counter()
@@ -232,11 +232,11 @@ class _Door:
         return host_name(authority) in self._hosts
 
     async def _serve(self, user: User, scope: Scope, receive: Receive, send: Send) -> None:
-        from zenlake.remote.client import Client
+        from zenlake.remote.client import RemoteClient
 
         peer = scope.get("client") or ("", 0)
         settings = self._settings
-        client = Client(
+        client = RemoteClient(
             self._session,
             user,
             str(uuid.uuid4()),
@@ -284,7 +284,7 @@ class _NotAdmitted(Exception):
         self.kind = kind
 
 
-async def _write(client: Client, send: Send) -> None:
+async def _write(client: RemoteClient, send: Send) -> None:
     """Send what waits for a client, as fast as it takes it."""
     outgoing = client.outgoing
     while True:

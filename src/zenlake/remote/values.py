@@ -23,8 +23,8 @@ from zenlake.values import (
 )
 
 __all__ = [
-    "Asking",
     "Quality",
+    "QuerySettings",
     "encoding_from",
     "encoding_of",
     "link_of",
@@ -60,7 +60,7 @@ class Quality(NamedTuple):
         )
 
 
-class Asking(NamedTuple):
+class QuerySettings(NamedTuple):
     """What a byte of query settings says."""
 
     target: QueryTarget
@@ -68,7 +68,7 @@ class Asking(NamedTuple):
     accept: ReplyKeyExpr
 
     @classmethod
-    def read(cls, byte: int) -> Asking:
+    def read(cls, byte: int) -> QuerySettings:
         """The parts of `000rcctt`."""
         if byte & 3 == 3:
             raise LocalError("target 3: there is best-matching, all and all-complete")
@@ -87,17 +87,17 @@ def locality(number: int) -> Locality:
         raise LocalError(f"locality {number}: there is 0, 1 and 2") from None
 
 
-def encoding_from(found: fields.Encoding) -> Encoding:
+def encoding_from(found: fields.RemoteEncoding) -> Encoding:
     """An encoding of the API."""
     if found.id == 0xFFFF:
         return Encoding(found.schema)
     return Encoding.from_wire(found.id, found.schema.encode() or None)
 
 
-def encoding_of(encoding: Encoding) -> fields.Encoding:
+def encoding_of(encoding: Encoding) -> fields.RemoteEncoding:
     """An encoding as it is written."""
     schema = (encoding.schema or b"").decode("utf-8", "replace")
-    return fields.Encoding(encoding.id, schema)
+    return fields.RemoteEncoding(encoding.id, schema)
 
 
 def stamp_from(found: fields.Stamp | None) -> Timestamp | None:
@@ -114,14 +114,14 @@ def stamp_of(stamp: Timestamp | None) -> fields.Stamp | None:
     return fields.Stamp(stamp.seconds << 32 | stamp.fraction, stamp.id_bytes)
 
 
-def sample_of(sample: node_sample.Sample) -> fields.Sample:
+def sample_of(sample: node_sample.Sample) -> fields.RemoteSample:
     """A sample as it is written."""
     attachment = sample.attachment
     qos = sample.priority.value
     qos |= BLOCK if sample.congestion_control is CongestionControl.BLOCK else 0
     qos |= EXPRESS if sample.express else 0
     qos |= RELIABLE if sample.reliability is Reliability.RELIABLE else 0
-    return fields.Sample(
+    return fields.RemoteSample(
         str(sample.key_expr),
         sample.payload.to_bytes(),
         1 if sample.kind is SampleKind.DELETE else 0,
@@ -132,15 +132,17 @@ def sample_of(sample: node_sample.Sample) -> fields.Sample:
     )
 
 
-def transport_of(found: info.Transport) -> fields.Transport:
+def transport_of(found: info.Transport) -> fields.RemoteTransport:
     """A session with another node as it is written."""
-    return fields.Transport(bytes(found.zid), found.whatami.value, found.is_qos, found.is_multicast)
+    return fields.RemoteTransport(
+        bytes(found.zid), found.whatami.value, found.is_qos, found.is_multicast
+    )
 
 
-def link_of(found: info.Link) -> fields.Link:
+def link_of(found: info.Link) -> fields.RemoteLink:
     """A link as it is written."""
     reliability = found.reliability
-    return fields.Link(
+    return fields.RemoteLink(
         bytes(found.zid),
         found.src,
         found.dst,

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from zenlake.errors import DecodeError
 
-__all__ = ["Reader", "u32", "u64", "written_text"]
+__all__ = ["BincodeReader", "u32", "u64", "written_text"]
 
 #: The longest text that is accepted: key expressions are 65535 bytes at most.
 MOST_TEXT: Final = 65535
@@ -34,7 +34,7 @@ def written_text(text: str) -> bytes:
 
 
 @final
-class Reader:
+class BincodeReader:
     """Reads one message from its beginning; anything that does not fit is a `DecodeError`."""
 
     __slots__ = ("_at", "_bytes")

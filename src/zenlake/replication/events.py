@@ -16,7 +16,7 @@ from typing import Final, final
 from xxhash import xxh3_64_intdigest
 
 from zenlake.errors import DecodeError
-from zenlake.replication.bincode import Reader, u32, u64, written_text
+from zenlake.replication.bincode import BincodeReader, u32, u64, written_text
 
 __all__ = ["SMALLEST", "Action", "Event", "decode_event", "encode_event"]
 
@@ -110,7 +110,7 @@ def encode_event(event: Event) -> bytes:
     return b"".join(parts)
 
 
-def decode_event(reader: Reader) -> Event:
+def decode_event(reader: BincodeReader) -> Event:
     """The next event of a message."""
     name = reader.text() if reader.flag() else None
     time, id = reader.u64(), _id(reader)
@@ -129,7 +129,7 @@ def decode_event(reader: Reader) -> Event:
     return Event(name, action, time, id, base_time, base_id)
 
 
-def _id(reader: Reader) -> bytes:
+def _id(reader: BincodeReader) -> bytes:
     raw = reader.take(16).rstrip(b"\0")
     if not raw:
         raise DecodeError("replication message has a timestamp of nobody: its id is zero")

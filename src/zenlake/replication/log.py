@@ -15,7 +15,7 @@ from zenlake.replication.eras import Eras
 from zenlake.replication.events import Action, Event
 from zenlake.replication.messages import Digest, DigestDiff
 
-__all__ = ["Log"]
+__all__ = ["ReplicationLog"]
 
 
 @final
@@ -42,7 +42,7 @@ class _Interval:
 
 
 @final
-class Log:
+class ReplicationLog:
     """The newest event of each key, and of each expression put or deleted with wildcards."""
 
     def __init__(self, eras: Eras) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from zenlake.errors import DecodeError
-from zenlake.replication.bincode import Reader, u32, u64, written_text
+from zenlake.replication.bincode import BincodeReader, u32, u64, written_text
 from zenlake.replication.eras import Eras
 from zenlake.replication.events import SMALLEST, Event, decode_event, encode_event
 
@@ -25,9 +25,9 @@ __all__ = [
     "Digest",
     "DigestDiff",
     "Discovery",
+    "DiscoveryReply",
     "Events",
     "EventsMetadata",
-    "Found",
     "IntervalFingerprints",
     "Intervals",
     "Retrieval",
@@ -99,7 +99,7 @@ AlignmentQuery: TypeAlias = Discovery | All | DigestDiff | Intervals | SubInterv
 # ------------------------------------------------------------------------------------- replies
 
 
-class Found(NamedTuple):
+class DiscoveryReply(NamedTuple):
     """I am there: my zid."""
 
     zid: str
@@ -135,7 +135,7 @@ class Retrieval(NamedTuple):
 
 
 AlignmentReply: TypeAlias = (
-    Found | IntervalFingerprints | SubIntervalFingerprints | EventsMetadata | Retrieval
+    DiscoveryReply | IntervalFingerprints | SubIntervalFingerprints | EventsMetadata | Retrieval
 )
 
 
@@ -143,7 +143,7 @@ def fits(query: AlignmentQuery, reply: AlignmentReply) -> bool:
     """Whether a reply can answer a query."""
     match query:
         case Discovery():
-            return isinstance(reply, Found)
+            return isinstance(reply, DiscoveryReply)
         case DigestDiff():
             return isinstance(
                 reply, IntervalFingerprints | SubIntervalFingerprints | EventsMetadata
@@ -189,7 +189,7 @@ def encode_query(query: AlignmentQuery) -> bytes:
 def encode_reply(reply: AlignmentReply) -> bytes:
     """The attachment of a reply."""
     match reply:
-        case Found(zid):
+        case DiscoveryReply(zid):
             return u32(0) + written_text(zid)
         case IntervalFingerprints(intervals):
             return u32(1) + _fingerprints(intervals)
@@ -225,7 +225,7 @@ def _nested_numbers(nested: Mapping[int, frozenset[int]]) -> bytes:
 
 def decode_digest(payload: bytes, eras: Eras) -> Digest:
     """A digest of replicas that agree on `eras`; it has no more numbers than those allow."""
-    reader = Reader(payload)
+    reader = BincodeReader(payload)
     digest = Digest(
         reader.u64(),
         reader.u64(),
@@ -265,7 +265,7 @@ def decode_reply(attachment: bytes) -> AlignmentReply:
     reply: AlignmentReply
     match reader.u32():
         case 0:
-            reply = Found(_zid(reader.text()))
+            reply = DiscoveryReply(_zid(reader.text()))
         case 1:
             reply = IntervalFingerprints(_read_fingerprints(reader, MOST_BYTES))
         case 2:
@@ -284,33 +284,35 @@ def decode_reply(attachment: bytes) -> AlignmentReply:
     return reply
 
 
-def _reader(attachment: bytes) -> Reader:
+def _reader(attachment: bytes) -> BincodeReader:
     if len(attachment) > MOST_BYTES:
         raise DecodeError(
             f"replication message of {len(attachment)} bytes; {MOST_BYTES} at most", MOST_BYTES
         )
-    return Reader(attachment)
+    return BincodeReader(attachment)
 
 
-def _read_fingerprints(reader: Reader, most: int) -> dict[int, int]:
+def _read_fingerprints(reader: BincodeReader, most: int) -> dict[int, int]:
     return {reader.u64(): reader.u64() for _ in range(reader.number_of(16, most))}
 
 
-def _read_nested_fingerprints(reader: Reader, most: int, parts: int) -> dict[int, dict[int, int]]:
+def _read_nested_fingerprints(
+    reader: BincodeReader, most: int, parts: int
+) -> dict[int, dict[int, int]]:
     return {
         reader.u64(): _read_fingerprints(reader, parts) for _ in range(reader.number_of(16, most))
     }
 
 
-def _read_numbers(reader: Reader) -> frozenset[int]:
+def _read_numbers(reader: BincodeReader) -> frozenset[int]:
     return frozenset(reader.u64() for _ in range(reader.number_of(8, MOST_BYTES)))
 
 
-def _read_nested_numbers(reader: Reader) -> dict[int, frozenset[int]]:
+def _read_nested_numbers(reader: BincodeReader) -> dict[int, frozenset[int]]:
     return {reader.u64(): _read_numbers(reader) for _ in range(reader.number_of(16, MOST_BYTES))}
 
 
-def _read_events(reader: Reader) -> tuple[Event, ...]:
+def _read_events(reader: BincodeReader) -> tuple[Event, ...]:
     return tuple(decode_event(reader) for _ in range(reader.number_of(SMALLEST, MOST_BYTES)))
 
 

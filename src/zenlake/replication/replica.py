@@ -27,7 +27,7 @@ from zenlake.errors import KeyExprError
 from zenlake.keys import KeyExpr, intersects, is_wild
 from zenlake.replication.eras import Eras
 from zenlake.replication.events import Action, Event
-from zenlake.replication.log import Log
+from zenlake.replication.log import ReplicationLog
 from zenlake.replication.messages import (
     AlignmentQuery,
     AlignmentReply,
@@ -35,9 +35,9 @@ from zenlake.replication.messages import (
     Digest,
     DigestDiff,
     Discovery,
+    DiscoveryReply,
     Events,
     EventsMetadata,
-    Found,
     IntervalFingerprints,
     Intervals,
     Retrieval,
@@ -46,7 +46,7 @@ from zenlake.replication.messages import (
 )
 from zenlake.storage import Contents, Value
 
-__all__ = ["Counts", "Replica"]
+__all__ = ["Replica", "ReplicaCounts"]
 
 #: How many events are in one query or reply of ours.
 MOST_EVENTS: Final = 1_000
@@ -55,7 +55,7 @@ MOST_DELETIONS: Final = 1_000_000
 
 
 @dataclass(slots=True)
-class Counts:
+class ReplicaCounts:
     """What a replica has learned from others."""
 
     puts: int = 0
@@ -76,8 +76,8 @@ class Replica:
         self, eras: Eras, contents: Contents, zid: str, most_deletions: int = MOST_DELETIONS
     ) -> None:
         """Take up what the contents have."""
-        self.log = Log(eras)
-        self.counts = Counts()
+        self.log = ReplicationLog(eras)
+        self.counts = ReplicaCounts()
         self._zid = zid
         self._eras = eras
         self._prefix = eras.prefix
@@ -205,7 +205,7 @@ class Replica:
     def heard_reply(self, reply: AlignmentReply, value: Value | None) -> list[AlignmentQuery]:
         """What to ask next of the replica that replied so; the value of a retrieval is applied."""
         match reply:
-            case Found():
+            case DiscoveryReply():
                 return [All()]
             case IntervalFingerprints(intervals):
                 other = self.log.other_intervals(intervals)
@@ -289,7 +289,7 @@ class Replica:
         log = self.log
         match query:
             case Discovery():
-                yield Found(self._zid)
+                yield DiscoveryReply(self._zid)
             case All():
                 for at in log.intervals():
                     yield from map(Retrieval, list(log.events(at)))

@@ -13,6 +13,6 @@ service     the server: a thread, a loop, a socket
 
 from __future__ import annotations
 
-from zenlake.rest.service import Rest, start
+from zenlake.rest.service import RestService, start
 
-__all__ = ["Rest", "start"]
+__all__ = ["RestService", "start"]

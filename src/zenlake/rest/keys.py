@@ -18,7 +18,7 @@ from zenlake.errors import LocalError, ZError
 from zenlake.keys import Selector
 from zenlake.node.sample import Sample
 from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of
-from zenlake.rest.requests import Refused
+from zenlake.rest.requests import RequestRefused
 from zenlake.rest.samples import ERROR, Row, event, html, json_array
 from zenlake.rest.tables import KINDS, table_bytes
 from zenlake.rest.users import User
@@ -76,7 +76,7 @@ class Keys:
             user.demand(INGRESS, DELETE, key)
             await self._session.delete(key)
             return Response()
-        raise Refused(405, f"{method[:20]}: a key has GET, POST, PUT, PATCH and DELETE")
+        raise RequestRefused(405, f"{method[:20]}: a key has GET, POST, PUT, PATCH and DELETE")
 
     # ------------------------------------------------------------------------------- publishing
 
@@ -93,7 +93,7 @@ class Keys:
                     key, body, encoding=encoding, timeout=self._settings.timeout
                 )
             except LocalError as error:
-                raise Refused(503, str(error)) from error
+                raise RequestRefused(503, str(error)) from error
             return Response(f'{{"timestamp":"{stamp}"}}', media_type="application/json")
         await self._session.put(key, body, encoding=encoding)
         return Response()
@@ -102,17 +102,19 @@ class Keys:
         most = self._settings.max_body
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > most:
-            raise Refused(413, f"a body has at most {most} bytes (plugins/rest/max_body)")
+            raise RequestRefused(413, f"a body has at most {most} bytes (plugins/rest/max_body)")
         parts: list[bytes] = []
         size = 0
         try:
             async for part in request.stream():
                 size += len(part)
                 if size > most:
-                    raise Refused(413, f"a body has at most {most} bytes (plugins/rest/max_body)")
+                    raise RequestRefused(
+                        413, f"a body has at most {most} bytes (plugins/rest/max_body)"
+                    )
                 parts.append(part)
         except ClientDisconnect:
-            raise Refused(400, "the body ended too early") from None
+            raise RequestRefused(400, "the body ended too early") from None
         return b"".join(parts)
 
     # ----------------------------------------------------------------------------------- asking
@@ -174,7 +176,7 @@ class Keys:
     async def _events(self, request: Request, user: User, wanted: Asked) -> Response:
         user.demand(INGRESS, DECLARE_SUBSCRIBER, wanted.key)
         if self.streams >= self._settings.max_streams:
-            raise Refused(503, f"{self.streams} streams are open (plugins/rest/max_streams)")
+            raise RequestRefused(503, f"{self.streams} streams are open (plugins/rest/max_streams)")
         after = _last_event(request)
         subscriber = await self._session.declare_subscriber(
             wanted.key, RingChannel(self._settings.stream_queue)

@@ -20,7 +20,7 @@ from zenlake.errors import LocalError, ZError
 from zenlake.rest.names import may_connect, origin_allowed
 from zenlake.rest.users import Denied, User, Users
 
-__all__ = ["Door", "Refused"]
+__all__ = ["Door", "RequestRefused"]
 
 log = logging.getLogger("zenlake.rest")
 
@@ -36,7 +36,7 @@ SECURITY: Final = {
 }
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that gets a code and a reason."""
 
     def __init__(self, code: int, why: str) -> None:
@@ -103,7 +103,7 @@ class Door:
                 user = self.users.of(request.headers.get("authorization", ""))
             if self._running >= self.settings.max_requests:
                 self.refused["busy"] += 1
-                raise Refused(503, f"{self._running} requests are being answered; try again")
+                raise RequestRefused(503, f"{self._running} requests are being answered; try again")
             self._running += 1
             try:
                 return await (page or self._keys)(request, user)
@@ -113,7 +113,7 @@ class Door:
             self.refused["unknown" if denied.code == 401 else "access"] += 1
             headers = {"www-authenticate": 'Bearer, Basic realm="zenlake", charset="UTF-8"'}
             return _text(denied.code, str(denied), headers if denied.code == 401 else None)
-        except Refused as refused:
+        except RequestRefused as refused:
             retry = {"retry-after": "1"} if refused.code == 503 else None
             return _text(refused.code, str(refused), retry)
         except LocalError as error:
@@ -135,7 +135,7 @@ class Door:
             why = "a page of another site may not ask"
         if why:
             self.refused["name"] += 1
-            raise Refused(403, why)
+            raise RequestRefused(403, why)
 
     def _allow_origin(self, request: Request, response: Response) -> None:
         origin = request.headers.get("origin")

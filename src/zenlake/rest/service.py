@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from zenlake.rest.requests import Door
 
 __all__ = [
-    "Rest",
-    "Serving",
+    "HttpServer",
+    "RestService",
     "hosts_of",
     "is_loopback",
     "listen",
@@ -50,9 +50,9 @@ HEAD: Final = 1 << 16
 """Bytes of the head of a request."""
 
 
-def start(runtime: Runtime) -> Rest:
+def start(runtime: Runtime) -> RestService:
     """Serve HTTP as the configuration of a node says."""
-    service = Rest(runtime)
+    service = RestService(runtime)
     try:
         service.change(runtime.config)
     except ZError:
@@ -66,7 +66,7 @@ def _required(config: Config) -> bool:
     return plugins.get("rest", {}).get("__required__") is True
 
 
-class Rest:
+class RestService:
     """HTTP of one node."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -74,7 +74,7 @@ class Rest:
         self._runtime = runtime
         self._lock = threading.Lock()
         self._settings: RestSettings | None = None
-        self._serving: Serving | None = None
+        self._serving: HttpServer | None = None
         self._door: Door | None = None
         self._keys: Keys | None = None
         self._failure = ""
@@ -124,7 +124,7 @@ class Rest:
                 status_file=settings.status_file,
             )
             door = Door(settings, users, hosts_of(host, settings.hosts), pages.find, keys)
-            self._serving = Serving(door, sock, "http")
+            self._serving = HttpServer(door, sock, "http")
         except BaseException:
             sock.close()
             raise
@@ -231,7 +231,7 @@ def hosts_of(host: str, more: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names)
 
 
-class Serving:
+class HttpServer:
     """An ASGI application on a socket, served by a thread of its own until it is closed."""
 
     def __init__(

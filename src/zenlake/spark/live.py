@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from zenlake.errors import RemoteError
 from zenlake.keys import Selector
 from zenlake.spark.network import open_session
-from zenlake.spark.options import OptionError, Options
+from zenlake.spark.options import OptionError, SourceOptions
 from zenlake.spark.schema import Maker
 
 __all__ = ["LiveReader"]
@@ -28,7 +28,7 @@ TIMEOUT = 10.0
 class LiveReader(DataSourceReader):
     """Asks the network when it is read."""
 
-    def __init__(self, options: Options, names: Sequence[str]) -> None:
+    def __init__(self, options: SourceOptions, names: Sequence[str]) -> None:
         """`names`: of the columns."""
         for name in ("path", "journal", "startingOffsets", "endingOffsets", "subscribe"):
             if options.text(name):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from zenlake.errors import ConfigError, LinkError
-from zenlake.spark.options import OptionError, Options
+from zenlake.spark.options import OptionError, SourceOptions
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -24,7 +24,7 @@ def absolute(path: str) -> str:
     return path if "://" in path else os.path.abspath(path)
 
 
-def configuration(options: Options) -> Config:
+def configuration(options: SourceOptions) -> Config:
     """The configuration that the options beginning with `zenoh.` make."""
     from zenlake.config import Config, ConfigWarning
 
@@ -55,7 +55,7 @@ def configuration(options: Options) -> Config:
 
 
 @contextmanager
-def open_session(options: Options) -> Iterator[Session]:
+def open_session(options: SourceOptions) -> Iterator[Session]:
     """A session as the options ask for it, closed at the end."""
     import zenlake
 
@@ -77,7 +77,7 @@ def open_session(options: Options) -> Iterator[Session]:
 
 
 @contextmanager
-def open_journal(options: Options) -> Iterator[Any]:
+def open_journal(options: SourceOptions) -> Iterator[Any]:
     """The journal that is read: in a folder, at a URI, or behind the network."""
     from zenlake.journal import Journal
 

@@ -17,7 +17,7 @@ from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import KeyExpr
 
-__all__ = ["OPTIONS", "Option", "OptionError", "Options", "documented"]
+__all__ = ["OPTIONS", "OptionError", "SourceOption", "SourceOptions", "documented"]
 
 
 class OptionError(LocalError, ValueError):
@@ -25,7 +25,7 @@ class OptionError(LocalError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class SourceOption:
     """One option: its name, where it means something, its default and what it does."""
 
     name: str
@@ -39,125 +39,125 @@ _READS = frozenset({READ, STREAM})
 _ALL = frozenset({READ, STREAM, WRITE})
 
 OPTIONS: Final = (
-    Option(
+    SourceOption(
         "path",
         _READS,
         "",
         "the journal's folder, or a URI that pyarrow knows (`s3://…`, `gs://…`); "
         "`load(path)` sets it",
     ),
-    Option(
+    SourceOption(
         "journal", _READS, "", "the name of a journal that is served on the bus (`zenoh.connect`)"
     ),
-    Option(
+    SourceOption(
         "get",
         frozenset({READ}),
         "",
         "a selector, asked once: the rows are what answers now (`zenoh.connect`)",
     ),
-    Option(
+    SourceOption(
         "subscribe",
         _READS,
         "`**`",
         "key expressions with commas between them; only matching rows are read",
     ),
-    Option(
+    SourceOption(
         "columns",
         _READS,
         "",
         "names of columns with commas between them, when the usual ones are too many or too few",
     ),
-    Option("includeAttachment", _READS, "false", "whether there is a column `attachment`"),
-    Option(
+    SourceOption("includeAttachment", _READS, "false", "whether there is a column `attachment`"),
+    SourceOption(
         "startingOffsets",
         _READS,
         "`earliest`; `latest` for a stream",
         'where to begin: `earliest`, `latest` or an offset a partition, `{"0": 23, "1": -2}` '
         "(-2 is earliest, -1 latest)",
     ),
-    Option(
+    SourceOption(
         "startingTimestamp",
         _READS,
         "",
         "begin with the first row of this time in each partition: ISO 8601, or milliseconds "
         "since 1970; goes before `startingOffsets`",
     ),
-    Option(
+    SourceOption(
         "endingOffsets",
         frozenset({READ}),
         "`latest`",
         "where to end, exclusive, written as for `startingOffsets`",
     ),
-    Option(
+    SourceOption(
         "endingTimestamp",
         frozenset({READ}),
         "",
         "end before the first row of this time in each partition",
     ),
-    Option(
+    SourceOption(
         "failOnDataLoss",
         _READS,
         "true",
         "whether rows that are no longer kept are an error, or passed over",
     ),
-    Option(
+    SourceOption(
         "maxRecordsPerTrigger",
         frozenset({STREAM}),
         "",
         "at most so many rows a micro-batch; `maxOffsetsPerTrigger` is the same",
     ),
-    Option("maxOffsetsPerTrigger", frozenset({STREAM}), "", "see `maxRecordsPerTrigger`"),
-    Option(
+    SourceOption("maxOffsetsPerTrigger", frozenset({STREAM}), "", "see `maxRecordsPerTrigger`"),
+    SourceOption(
         "maxBytesPerTrigger",
         frozenset({STREAM}),
         "",
         "about so many bytes of the journal a micro-batch at most; `64m`, `2g`",
     ),
-    Option(
+    SourceOption(
         "minOffsetsPerTrigger",
         frozenset({STREAM}),
         "",
         "wait until so many rows are there, but no longer than `maxTriggerDelay`",
     ),
-    Option("maxTriggerDelay", frozenset({STREAM}), "15m", "`500ms`, `30s`, `15m`, `1h`"),
-    Option(
+    SourceOption("maxTriggerDelay", frozenset({STREAM}), "15m", "`500ms`, `30s`, `15m`, `1h`"),
+    SourceOption(
         "minPartitions",
         _READS,
         "one for each core",
         "into how many tasks a read is cut, if it has enough rows",
     ),
-    Option("timeout", _ALL, "10s", "how long to wait for the network"),
-    Option("encoding", frozenset({WRITE}), "", "the encoding of rows that name none"),
-    Option(
+    SourceOption("timeout", _ALL, "10s", "how long to wait for the network"),
+    SourceOption("encoding", frozenset({WRITE}), "", "the encoding of rows that name none"),
+    SourceOption(
         "congestion",
         frozenset({WRITE}),
         "block",
         "what a row does that finds no room on the way: `block` waits, `drop` is counted",
     ),
-    Option("priority", frozenset({WRITE}), "data", "the priority of what is published"),
-    Option("express", frozenset({WRITE}), "false", "do not wait for company in a batch"),
-    Option(
+    SourceOption("priority", frozenset({WRITE}), "data", "the priority of what is published"),
+    SourceOption("express", frozenset({WRITE}), "false", "do not wait for company in a batch"),
+    SourceOption(
         "onInvalid",
         frozenset({WRITE}),
         "fail",
         "what becomes of a row that cannot be published (no key, no such kind): `fail` or "
         "`drop`, which counts it",
     ),
-    Option(
+    SourceOption(
         "report",
         frozenset({WRITE}),
         "",
         "a file on the driver that gets a line of JSON for every batch: puts, deletes, drops by "
         "reason",
     ),
-    Option(
+    SourceOption(
         "zenoh.connect",
         _ALL,
         "",
         "endpoints to connect to, with commas between them: `tcp/localhost:7447`",
     ),
-    Option("zenoh.config", _ALL, "", "a file to take the session's configuration from"),
-    Option(
+    SourceOption("zenoh.config", _ALL, "", "a file to take the session's configuration from"),
+    SourceOption(
         "zenoh.*",
         _ALL,
         "",
@@ -174,7 +174,7 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Options:
+class SourceOptions:
     """The options of one read or write, each checked when it is asked for."""
 
     def __init__(self, given: Mapping[str, str], use: str) -> None:

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from zenlake.spark.offsets import DataLoss, Offsets
-from zenlake.spark.options import OptionError, Options
+from zenlake.spark.options import OptionError, SourceOptions
 
 __all__ = ["begin", "end", "kept"]
 
@@ -15,7 +15,7 @@ log = logging.getLogger("zenlake.spark")
 EARLIEST, LATEST = -2, -1
 
 
-def begin(options: Options, journal: Any, default: str) -> Offsets:
+def begin(options: SourceOptions, journal: Any, default: str) -> Offsets:
     """The first offset of each partition that is asked for."""
     when = options.instant("startingTimestamp")
     latest: Offsets = journal.watermark().offsets
@@ -26,7 +26,7 @@ def begin(options: Options, journal: Any, default: str) -> Offsets:
     return kept(options, journal, offsets, latest)
 
 
-def end(options: Options, journal: Any) -> Offsets:
+def end(options: SourceOptions, journal: Any) -> Offsets:
     """The offset after the last of each partition that is asked for."""
     when = options.instant("endingTimestamp")
     latest: Offsets = journal.watermark().offsets
@@ -39,7 +39,7 @@ def end(options: Options, journal: Any) -> Offsets:
     return tuple(min(asked, there) for asked, there in zip(offsets, latest, strict=True))
 
 
-def kept(options: Options, journal: Any, start: Offsets, latest: Offsets) -> Offsets:
+def kept(options: SourceOptions, journal: Any, start: Offsets, latest: Offsets) -> Offsets:
     """The same offsets if their rows are there; else an error, or the nearest that are."""
     earliest: Offsets = journal.earliest()
     lost = [

@@ -31,7 +31,7 @@ from pyspark.sql.datasource import (
 from zenlake.errors import KeyExprError
 from zenlake.keys import KeyExpr, is_wild
 
-__all__ = ["EVERYTHING", "Span", "Wanted", "narrow"]
+__all__ = ["EVERYTHING", "NumberRange", "Wanted", "narrow"]
 
 #: Columns of which no row is null.
 NEVER_NULL = frozenset({"key", "value", "encoding", "kind", "timestamp", "hlc", "offset"})
@@ -39,19 +39,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class NumberRange:
     """Numbers from `low` to before `high`; None is no bound."""
 
     low: int | None = None
     high: int | None = None
 
-    def also(self, low: int | None, high: int | None) -> Span:
+    def also(self, low: int | None, high: int | None) -> NumberRange:
         """The numbers that are in this span and between those as well."""
         if self.low is not None:
             low = self.low if low is None else max(low, self.low)
         if self.high is not None:
             high = self.high if high is None else min(high, self.high)
-        return Span(low, high)
+        return NumberRange(low, high)
 
     def meets(self, least: int, greatest: int) -> bool:
         """Whether a number from `least` to `greatest`, both included, may be in it."""
@@ -62,7 +62,7 @@ class Span:
     @property
     def pair(self) -> tuple[int | None, int | None] | None:
         """The bounds; None when there are none."""
-        return None if self == Span() else (self.low, self.high)
+        return None if self == NumberRange() else (self.low, self.high)
 
 
 class Statistics(Protocol):
@@ -104,9 +104,9 @@ class Wanted:
     keys: frozenset[str] | None = None
     """Keys by name; None is all."""
     prefix: str = ""
-    time: Span = Span()
-    hlc: Span = Span()
-    offset: Span = Span()
+    time: NumberRange = NumberRange()
+    hlc: NumberRange = NumberRange()
+    offset: NumberRange = NumberRange()
     partitions: frozenset[int] | None = None
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 from zenlake.errors import JournalGap
 from zenlake.spark.network import open_journal
 from zenlake.spark.offsets import DataLoss, Range
-from zenlake.spark.options import Options
+from zenlake.spark.options import SourceOptions
 from zenlake.spark.pushdown import Wanted
 from zenlake.spark.schema import Maker
 
@@ -19,7 +19,7 @@ log = logging.getLogger("zenlake.spark")
 
 
 def rows(
-    options: Options,
+    options: SourceOptions,
     names: Sequence[str],
     piece: Range,
     wanted: Wanted,

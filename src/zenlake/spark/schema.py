@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from zenlake.clock.zid import id_text
 from zenlake.config.nearest import nearest
 from zenlake.journal.schema import INSTANT
-from zenlake.spark.options import OptionError, Options
+from zenlake.spark.options import OptionError, SourceOptions
 from zenlake.values import Encoding
 
 __all__ = ["COLUMNS", "USUAL", "Column", "Maker", "documented_columns", "schema_of"]
@@ -164,7 +164,7 @@ USUAL: Final = (
 )
 
 
-def chosen_columns(options: Options) -> list[str]:
+def chosen_columns(options: SourceOptions) -> list[str]:
     """The names of the columns that a read asks for."""
     names = options.names("columns") or list(USUAL)
     if options.flag("includeAttachment", False) and "attachment" not in names:

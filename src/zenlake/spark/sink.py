@@ -28,14 +28,14 @@ from zenlake.api.publish import Publisher, PutOutcome
 from zenlake.config.nearest import nearest
 from zenlake.errors import LinkError, LocalError
 from zenlake.spark.network import open_session
-from zenlake.spark.options import OptionError, Options
+from zenlake.spark.options import OptionError, SourceOptions
 from zenlake.spark.schema import COLUMNS
 from zenlake.values import CongestionControl, Priority
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
 
-__all__ = ["Published", "Sink", "StreamSink", "checked_rows"]
+__all__ = ["PublishedRows", "Sink", "StreamSink", "checked_rows"]
 
 log = logging.getLogger("zenlake.spark")
 
@@ -65,7 +65,7 @@ class Unpublishable(LocalError):
 
 
 @dataclass
-class Published(WriterCommitMessage):
+class PublishedRows(WriterCommitMessage):
     """What a task did: rows published by kind, and rows dropped by reason."""
 
     done: Counter[str] = field(default_factory=Counter)
@@ -133,7 +133,7 @@ class _Voice:
 class _Publishing:
     """What both sinks do."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.names = checked_rows(schema)
         self.congestion = options.one_of("congestion", _CONGESTIONS, "block")
@@ -146,9 +146,9 @@ class _Publishing:
         if not options.connects():
             raise OptionError("say where to: option('zenoh.connect', 'tcp/localhost:7447')")
 
-    def publish(self, batches: Iterator[Any]) -> Published:
+    def publish(self, batches: Iterator[Any]) -> PublishedRows:
         """Publish all rows of a task, and wait until they have arrived next door."""
-        published = Published()
+        published = PublishedRows()
         with open_session(self.options) as session:
             neighbours = _neighbours(session)
             voice = _Voice(
@@ -163,7 +163,7 @@ class _Publishing:
             self._settle(session, neighbours)
         return published
 
-    def _publish(self, voice: _Voice, batch: Any, published: Published) -> None:
+    def _publish(self, voice: _Voice, batch: Any, published: PublishedRows) -> None:
         nothing = [None] * batch.num_rows
         given = {name: batch.column(name).to_pylist() for name in self.names}
         puts = deletes = 0
@@ -205,9 +205,9 @@ class _Publishing:
 
     def settled(self, messages: Sequence[WriterCommitMessage | None], **more: object) -> None:
         """Count what all tasks did, in the driver."""
-        total = Published()
+        total = PublishedRows()
         for message in messages:
-            if isinstance(message, Published):
+            if isinstance(message, PublishedRows):
                 total.done += message.done
                 total.dropped += message.dropped
         if total.dropped:
@@ -226,13 +226,13 @@ class _Publishing:
 class Sink(_Publishing, DataSourceArrowWriter):
     """Publishes a DataFrame."""
 
-    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, overwrite: bool) -> None:
         """`overwrite` is refused: there is nothing to replace on a network."""
         if overwrite:
             raise OptionError("rows are published, not stored: use mode('append')")
         super().__init__(options, schema)
 
-    def write(self, iterator: Iterator[Any]) -> Published:
+    def write(self, iterator: Iterator[Any]) -> PublishedRows:
         """Publish the rows of a task."""
         return self.publish(iterator)
 
@@ -244,7 +244,7 @@ class Sink(_Publishing, DataSourceArrowWriter):
 class StreamSink(_Publishing, DataSourceStreamArrowWriter):
     """Publishes a stream, one micro-batch after another."""
 
-    def write(self, iterator: Iterator[Any]) -> Published:
+    def write(self, iterator: Iterator[Any]) -> PublishedRows:
         """Publish the rows of a task."""
         return self.publish(iterator)
 

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from zenlake.spark.live import LiveReader
 from zenlake.spark.network import absolute, open_journal
 from zenlake.spark.offsets import Range, cut
-from zenlake.spark.options import READ, STREAM, WRITE, Options
+from zenlake.spark.options import READ, STREAM, WRITE, SourceOptions
 from zenlake.spark.position import begin, end
 from zenlake.spark.pushdown import EVERYTHING, Wanted, narrow
 from zenlake.spark.scan import rows
@@ -46,11 +46,11 @@ class ZenohSource(DataSource):
     def schema(self) -> StructType:
         """The columns that the options ask for."""
         # Whether it will be a stream is not known yet: what both refuse is refused here.
-        return schema_of(chosen_columns(Options(self._placed(), _either(self.options))))
+        return schema_of(chosen_columns(SourceOptions(self._placed(), _either(self.options))))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
-        options = Options(self._placed(), READ)
+        options = SourceOptions(self._placed(), READ)
         names = checked_names(schema)
         if options.text("get"):
             return LiveReader(options, names)
@@ -58,15 +58,15 @@ class ZenohSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For `spark.readStream`."""
-        return JournalStream(Options(self._placed(), STREAM), checked_names(schema))
+        return JournalStream(SourceOptions(self._placed(), STREAM), checked_names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """For `df.write`."""
-        return Sink(Options(self.options, WRITE), schema, overwrite)
+        return Sink(SourceOptions(self.options, WRITE), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """For `df.writeStream`."""
-        return StreamSink(Options(self.options, WRITE), schema)
+        return StreamSink(SourceOptions(self.options, WRITE), schema)
 
     def _placed(self) -> dict[str, str]:
         """The options, with a path that the workers will understand as well."""
@@ -79,7 +79,7 @@ class ZenohSource(DataSource):
 class JournalReader(DataSourceReader):
     """Reads a journal from one offset to another."""
 
-    def __init__(self, options: Options, names: Sequence[str]) -> None:
+    def __init__(self, options: SourceOptions, names: Sequence[str]) -> None:
         """`names`: of the columns."""
         self.options = options
         self.names = list(names)

@@ -35,7 +35,7 @@ from zenlake.spark.offsets import (
     limit_rows,
     to_json,
 )
-from zenlake.spark.options import OptionError, Options
+from zenlake.spark.options import OptionError, SourceOptions
 from zenlake.spark.position import begin, kept
 from zenlake.spark.pushdown import EVERYTHING
 from zenlake.spark.scan import rows
@@ -48,7 +48,7 @@ TRIGGER_DELAY = 15 * 60.0
 class JournalStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a journal as it grows."""
 
-    def __init__(self, options: Options, names: Sequence[str]) -> None:
+    def __init__(self, options: SourceOptions, names: Sequence[str]) -> None:
         """`names`: of the columns."""
         self.options = options
         self.names = list(names)

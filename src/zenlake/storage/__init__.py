@@ -9,7 +9,7 @@ intake      samples into those contents
 from __future__ import annotations
 
 from zenlake.storage.contents import Contents
-from zenlake.storage.newest import Held, Newest
+from zenlake.storage.newest import Held, NewestValues
 from zenlake.storage.value import Batch, Entry, Value, WideUpdate
 
-__all__ = ["Batch", "Contents", "Entry", "Held", "Newest", "Value", "WideUpdate"]
+__all__ = ["Batch", "Contents", "Entry", "Held", "NewestValues", "Value", "WideUpdate"]

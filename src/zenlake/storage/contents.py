@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, final
 
-from zenlake.storage.newest import Held, Newest
+from zenlake.storage.newest import Held, NewestValues
 from zenlake.storage.value import Batch, Entry, Value, WideUpdate
 
 __all__ = ["Contents"]
@@ -51,7 +51,7 @@ class Contents:
         self._keeps: bool = keeps
         self._history: bool = history
         self._most_waiting: int = most_waiting
-        self._newest: Newest[Value] = Newest(most_keys, most_bytes)
+        self._newest: NewestValues[Value] = NewestValues(most_keys, most_bytes)
         # What each change weighs, and its number; the oldest change is written first.
         self._dirty: dict[str, int] = {}
         self._since: dict[str, int] = {}

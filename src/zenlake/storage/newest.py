@@ -23,7 +23,7 @@ from typing import Final, Generic, TypeVar, final
 from zenlake.keys.matching import is_wild
 from zenlake.keys.tree import KeyTree
 
-__all__ = ["Held", "Newest"]
+__all__ = ["Held", "NewestValues"]
 
 V = TypeVar("V")
 
@@ -73,7 +73,7 @@ class _Wide(Generic[V]):
 
 
 @final
-class Newest(Generic[V]):
+class NewestValues(Generic[V]):
     """The newest value of each key; `V` is the value itself, or whatever leads to it.
 
     A time is any integer that grows with time, the same kind for all samples.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.storages.storage import Storage
 
-__all__ = ["Answers"]
+__all__ = ["StorageReplies"]
 
 log = logging.getLogger("zenlake.storages")
 
@@ -40,7 +40,7 @@ WORKERS: Final = 4
 _LAST: Final = (1 << 64) - 1
 
 
-class Answers:
+class StorageReplies:
     """The queryable of a storage."""
 
     def __init__(self, storage: Storage, session: Session) -> None:

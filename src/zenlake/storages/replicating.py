@@ -29,8 +29,8 @@ from zenlake.replication.messages import (
     AlignmentQuery,
     AlignmentReply,
     Discovery,
+    DiscoveryReply,
     EventsMetadata,
-    Found,
     Retrieval,
     decode_digest,
     decode_query,
@@ -68,7 +68,7 @@ PIECE: Final = 500
 
 
 @dataclass(slots=True)
-class Counts:
+class ReplicationCounts:
     """What went over the network."""
 
     digests_sent: int = 0
@@ -126,7 +126,7 @@ class Replicating:
     ) -> None:
         """Follow the contents; `start` begins to speak. The lock is the storage's own."""
         self.name = name
-        self.counts = Counts()
+        self.counts = ReplicationCounts()
         self._session = session
         self._contents = contents
         self._lock = lock
@@ -380,7 +380,7 @@ class Replicating:
             if not fits(query, reply):
                 self.counts.unexpected += 1
                 continue
-            whom = reply.zid if isinstance(reply, Found) else zid
+            whom = reply.zid if isinstance(reply, DiscoveryReply) else zid
             for piece, value in _pieces(reply, sample):
                 with self._lock:
                     more = self.replica.heard_reply(piece, value)

@@ -23,7 +23,7 @@ from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
 from zenlake.storage.intake import enter, is_stamped
-from zenlake.storages.answers import Answers
+from zenlake.storages.answers import StorageReplies
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
 
@@ -51,7 +51,7 @@ ACK_TIME: Final = 10.0
 
 
 @dataclass(slots=True)
-class Counts:
+class StorageCounts:
     """What happened since the storage was opened."""
 
     puts: int = 0
@@ -86,7 +86,7 @@ class Storage:
         """
         self.name = name
         self.settings = settings
-        self.counts = Counts()
+        self.counts = StorageCounts()
         self._session = session
         self._volume = volume
         self._expr = str(settings.key_expr)
@@ -120,7 +120,7 @@ class Storage:
         self._subscriber = (
             None if read_only else session.declare_subscriber(self._expr, self._heard)
         )
-        self._answers = Answers(self, session)
+        self._answers = StorageReplies(self, session)
         if self._replicating is not None:
             delay = json.loads(session._runtime.config.get_json("scouting/delay"))
             seconds = 0.5 if delay is None else delay / 1000

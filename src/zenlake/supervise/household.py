@@ -28,7 +28,7 @@ from zenlake.supervise.child import Child
 from zenlake.supervise.noticing import Notices
 from zenlake.supervise.observing import Observer
 from zenlake.supervise.openmetrics import END
-from zenlake.supervise.parts import Order, Part, RestartPolicy, State
+from zenlake.supervise.parts import Order, RestartPolicy, State, SupervisedPart
 from zenlake.supervise.presence import Presence
 from zenlake.supervise.readers import write_readers
 from zenlake.supervise.status import JournalReport, LakeReport, PartStatus, Room, Status
@@ -142,7 +142,7 @@ class Household:
         self._ready = ready
         self._began = time.monotonic()
         names = [ROUTER] if plan.lake is None else [ROUTER, LAKE]
-        self._parts = {name: Part(name, POLICIES[name], self._began) for name in names}
+        self._parts = {name: SupervisedPart(name, POLICIES[name], self._began) for name in names}
         self._children: dict[str, Child] = {}
         self._doing: dict[str, str] = {}
         self._events: queue.SimpleQueue[tuple[str, Child | None, Any]] = queue.SimpleQueue()
@@ -245,7 +245,7 @@ class Household:
         elif child.name == ROUTER and "report" in what:
             self._report = what["report"]
 
-    def _said(self, name: str, part: Part, words: str) -> None:
+    def _said(self, name: str, part: SupervisedPart, words: str) -> None:
         if part.state is State.STARTING and words.startswith("zenlake: "):
             self._doing[name] = words.removeprefix("zenlake: ")
             if name == LAKE:
@@ -269,7 +269,7 @@ class Household:
                 self._children[name].kill()
                 self._ended(part, self._children[name])
 
-    def _ended(self, part: Part, child: Child) -> None:
+    def _ended(self, part: SupervisedPart, child: Child) -> None:
         child.kill()  # what it started and left behind
         why = child.why()
         child.close()
@@ -284,7 +284,7 @@ class Household:
                 raise NotStarted(f"the router {part.reason}", child.refused)
         self._failed(part)
 
-    def _failed(self, part: Part) -> None:
+    def _failed(self, part: SupervisedPart) -> None:
         pause = max(0.0, part.again_at - time.monotonic())
         self._last_error = f"the {part.name} {part.reason}"
         self._subjects[part.name] = f"{part.name} {NUMBERS.sub('#', part.reason)[:120]}"
@@ -293,14 +293,14 @@ class Household:
             f"the {part.name} {part.reason}; it is started again in {pause:.1f} s",
         )
 
-    def _back(self, part: Part) -> None:
+    def _back(self, part: SupervisedPart) -> None:
         """A part is up again; unless it fails all the time, its next failure is told at once."""
         if part.failures <= 1:
             self._telling.over(self._subjects.get(part.name, ""))
             self._telling.over(f"{part.name} back")
         self._line(f"{part.name} back", f"the {part.name} is up again", bad=False)
 
-    def _start(self, part: Part) -> None:
+    def _start(self, part: SupervisedPart) -> None:
         if part.name == ROUTER:
             mode = "patient" if part.was_up else "strict"
             arguments = ["router", "--json", "--supervised", mode, *self.plan.router]
@@ -414,7 +414,7 @@ class Household:
                 found.append(self._recorder(part, now))
         return found
 
-    def _recorder(self, router: Part, now: float) -> PartStatus:
+    def _recorder(self, router: SupervisedPart, now: float) -> PartStatus:
         """The recorder within the router, by what the router reports of it."""
         for one in self._own_journal():
             restarts, reason = int(one["restarts"]), str(one["reason"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-__all__ = ["Order", "Part", "RestartPolicy", "State"]
+__all__ = ["Order", "RestartPolicy", "State", "SupervisedPart"]
 
 MOST_DOUBLINGS: Final = 30
 
@@ -55,7 +55,7 @@ class RestartPolicy:
     steady: float = 60.0
 
 
-class Part:
+class SupervisedPart:
     """One part: its state, how often it failed, and when something is to be done."""
 
     def __init__(self, name: str, policy: RestartPolicy, now: float = 0.0) -> None:

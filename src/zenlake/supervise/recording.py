@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from zenlake.errors import ZError
-from zenlake.supervise.parts import Order, Part, RestartPolicy, State
+from zenlake.supervise.parts import Order, RestartPolicy, State, SupervisedPart
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -35,7 +35,7 @@ class _One:
 
     def __init__(self, service: JournalService, now: float) -> None:
         self.service = service
-        self.part = Part(f"journal {service.name}", POLICY, now)
+        self.part = SupervisedPart(f"journal {service.name}", POLICY, now)
         self.recorder: Recorder | None = None
         self.totals: dict[str, int] = {}
         self.totals_at = -TOTALS_EVERY

@@ -27,7 +27,7 @@ from zenlake.testing.wires import Conditions, WireEnd, WireLink
 from zenlake.xrce.broker import Broker, Port
 from zenlake.xrce.client import PUSH, Client, Read, Written
 from zenlake.xrce.framing import Deframer, frame
-from zenlake.xrce.options import Options
+from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.outside import BrokerOptions, Outside
 
 __all__ = ["BrokerHost", "Device"]
@@ -143,7 +143,7 @@ class Device:
         self.name = name
         stream = conditions.stream
         self.client = Client.make(
-            Options(
+            SessionOptions(
                 name.encode()[:16], lease=lease, mtu=1 << 20 if stream else mtu, lossless=stream
             )
         )

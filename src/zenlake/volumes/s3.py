@@ -28,7 +28,7 @@ from zenlake.volumes.records import unpack_entry, unpack_wide
 from zenlake.volumes.s3_segments import (
     Location,
     Record,
-    Segment,
+    SegmentObject,
     index_size,
     pack,
     records_of,
@@ -59,7 +59,7 @@ class _Known(NamedTuple):
     """The entry of a key: its record and where that lies, and where its payload lies."""
 
     record: bytes
-    segment: Segment
+    segment: SegmentObject
     payload: Location | None
 
 
@@ -69,7 +69,7 @@ class _Sample(NamedTuple):
     time: int
     id: bytes
     record: bytes
-    segment: Segment
+    segment: SegmentObject
     payload: Location | None
 
     @property
@@ -118,11 +118,11 @@ class S3(Volume):
         #: Held when what is known is looked at or changed, never while the store is asked.
         self._lock = threading.Lock()
         self._entries: dict[str, _Known] = {}
-        self._wide: dict[str, tuple[WideUpdate, Segment]] = {}
+        self._wide: dict[str, tuple[WideUpdate, SegmentObject]] = {}
         self._samples: dict[str, list[_Sample]] = {}
-        self._segments: list[Segment] = []
-        self._sizes: dict[Segment, int] = {}
-        self._needed: dict[Segment, int] = {}
+        self._segments: list[SegmentObject] = []
+        self._sizes: dict[SegmentObject, int] = {}
+        self._needed: dict[SegmentObject, int] = {}
         self._next = 1
         try:
             self._load()
@@ -146,7 +146,7 @@ class S3(Volume):
         sizes = {
             segment: size
             for name, size in self._told(self._listed)
-            if (segment := Segment.parse(name)) is not None
+            if (segment := SegmentObject.parse(name)) is not None
         }
         replaced = (
             {one for one in sizes for other in sizes if other != one and other.replaces(one)}
@@ -173,13 +173,13 @@ class S3(Volume):
             for one in page.get("Contents", ())
         ]
 
-    def _index(self, segment: Segment) -> bytes:
+    def _index(self, segment: SegmentObject) -> bytes:
         """The beginning of an object, its whole index included."""
         data = self._bytes(segment, 0, _HEAD)
         end = index_size(data, segment.name)
         return data if end <= len(data) else self._bytes(segment, 0, end)
 
-    def _bytes(self, segment: Segment, start: int, size: int) -> bytes:
+    def _bytes(self, segment: SegmentObject, start: int, size: int) -> bytes:
         if not size:
             return b""
 
@@ -194,14 +194,14 @@ class S3(Volume):
 
         return self._told(ask)
 
-    def _put(self, segment: Segment, data: bytes) -> None:
+    def _put(self, segment: SegmentObject, data: bytes) -> None:
         self._told(
             lambda: self._client.put_object(
                 Bucket=self._bucket, Key=self._prefix + segment.name, Body=data
             )
         )
 
-    def _delete(self, segments: Sequence[Segment]) -> None:
+    def _delete(self, segments: Sequence[SegmentObject]) -> None:
         for first in range(0, len(segments), 1000):
             names = [{"Key": self._prefix + one.name} for one in segments[first : first + 1000]]
             self._told(
@@ -210,7 +210,7 @@ class S3(Volume):
                 )
             )
 
-    def _take(self, segment: Segment, data: bytes) -> None:
+    def _take(self, segment: SegmentObject, data: bytes) -> None:
         """Know what an object says, after all before it."""
         for (kind, key, record, _), place in unpack(data, segment):
             if kind == b"E":
@@ -228,7 +228,7 @@ class S3(Volume):
                 self._take_sample(key, record, segment, place)
 
     def _take_sample(
-        self, key: str, record: bytes, segment: Segment, place: Location | None
+        self, key: str, record: bytes, segment: SegmentObject, place: Location | None
     ) -> None:
         entry = unpack_entry(key, record)
         sample = _Sample(entry.time, entry.id, record, segment, place)
@@ -334,7 +334,7 @@ class S3(Volume):
     def write(self, batch: Batch) -> None:
         """Write a batch as one object, and tidy up a little."""
         data = pack(records_of(batch))
-        segment = Segment(self._next, self._next, 0)
+        segment = SegmentObject(self._next, self._next, 0)
         self._put(segment, data)
         with self._lock:
             self._next += 1
@@ -348,9 +348,9 @@ class S3(Volume):
             except VolumeError:
                 return  # The batch is written; the next one tries again.
 
-    def _mergeable(self) -> list[Segment]:
+    def _mergeable(self) -> list[SegmentObject]:
         """Neighbours that should become one: the newest that are many and of one size."""
-        run: list[Segment] = []
+        run: list[SegmentObject] = []
         for segment in reversed(self._segments):
             size = bisect.bisect_left(_SIZES, self._sizes[segment])
             if size == len(_SIZES):
@@ -362,12 +362,12 @@ class S3(Volume):
             run.append(segment)
         return run[::-1] if len(run) >= _MERGE else []
 
-    def _merge(self, run: Sequence[Segment]) -> Segment:
+    def _merge(self, run: Sequence[SegmentObject]) -> SegmentObject:
         """Write one object for neighbours, with what is still of use, and delete them."""
         oldest = run[0] == self._segments[0]
         segments = list(self._pool.map(lambda one: self._bytes(one, 0, self._sizes[one]), run))
         read = dict(zip(run, segments, strict=True))
-        merged = Segment(run[0].first, run[-1].last, max(one.written for one in run) + 1)
+        merged = SegmentObject(run[0].first, run[-1].last, max(one.written for one in run) + 1)
         # Only this thread changes what is known.
         data = pack(self._useful(read, oldest))
         self._put(merged, data)
@@ -381,7 +381,7 @@ class S3(Volume):
         self._delete(run)
         return merged
 
-    def _useful(self, read: Mapping[Segment, bytes], oldest: bool) -> Iterator[Record]:
+    def _useful(self, read: Mapping[SegmentObject, bytes], oldest: bool) -> Iterator[Record]:
         done: set[tuple[bytes, str]] = set()
         for segment, data in read.items():
             for (kind, key, _, _), _ in unpack(data, segment):
@@ -417,7 +417,7 @@ class S3(Volume):
                 if sample.segment in read:
                     yield Record(b"S", key, sample.record, _part(read, sample.payload))
 
-    def _move(self, merged: Segment, data: bytes) -> None:
+    def _move(self, merged: SegmentObject, data: bytes) -> None:
         """Know that what some objects said lies in another now."""
         for (kind, key, record, _), place in unpack(data, merged):
             if kind == b"E":
@@ -467,7 +467,7 @@ class S3(Volume):
 
     def tidy(self) -> None:
         """Write those objects anew of which less than half is of use."""
-        useful: dict[Segment, int] = dict.fromkeys(self._segments, 0)
+        useful: dict[SegmentObject, int] = dict.fromkeys(self._segments, 0)
         for known in self._entries.values():
             useful[known.segment] += len(known.record) + 64
             if known.payload is not None:
@@ -492,7 +492,7 @@ class S3(Volume):
         self._client.close()
 
 
-def _part(read: Mapping[Segment, bytes], place: Location | None) -> bytes | None:
+def _part(read: Mapping[SegmentObject, bytes], place: Location | None) -> bytes | None:
     """A payload out of objects that were read whole."""
     if place is None:
         return None

@@ -27,7 +27,7 @@ __all__ = [
     "HEAD_SIZE",
     "Location",
     "Record",
-    "Segment",
+    "SegmentObject",
     "index_size",
     "pack",
     "records_of",
@@ -41,7 +41,7 @@ _RECORD: Final = struct.Struct(">cIIBQQ")
 HEAD_SIZE: Final = _HEAD.size
 
 
-class Segment(NamedTuple):
+class SegmentObject(NamedTuple):
     """An object: the numbers of the batches in it, and how often it was written anew."""
 
     first: int
@@ -54,7 +54,7 @@ class Segment(NamedTuple):
         return f"{self.first:016x}-{self.last:016x}-{self.written:08x}"
 
     @classmethod
-    def parse(cls, name: str) -> Segment | None:
+    def parse(cls, name: str) -> SegmentObject | None:
         """The segment of a name, or None if the name is not that of one."""
         parts = name.split("-")
         try:
@@ -64,7 +64,7 @@ class Segment(NamedTuple):
         except ValueError:
             return None
 
-    def replaces(self, other: Segment) -> bool:
+    def replaces(self, other: SegmentObject) -> bool:
         """Whether all that the other says is said here."""
         inside = self.first <= other.first and other.last <= self.last
         same = (self.first, self.last) == (other.first, other.last)
@@ -74,7 +74,7 @@ class Segment(NamedTuple):
 class Location(NamedTuple):
     """Where a payload lies."""
 
-    segment: Segment
+    segment: SegmentObject
     start: int
     size: int
 
@@ -133,7 +133,7 @@ def index_size(head: bytes, name: str) -> int:
     return HEAD_SIZE + int(_HEAD.unpack_from(head)[1])
 
 
-def unpack(data: bytes, segment: Segment) -> Iterator[tuple[Record, Location | None]]:
+def unpack(data: bytes, segment: SegmentObject) -> Iterator[tuple[Record, Location | None]]:
     """The records of an object's index, and where their payloads lie; `data` may end with it."""
     end = index_size(data, segment.name)
     if len(data) < end or zlib.crc32(data[HEAD_SIZE:end]) != _HEAD.unpack_from(data)[2]:

@@ -26,7 +26,7 @@ BATCH_HEAD: Final = 24
 _LENGTH: Final[list[bytes]] = [bytes((value,)) for value in range(128)]
 
 
-class Batch(Message):
+class UnreadBatch(Message):
     """A BatchedData whose samples nobody has looked at."""
 
     __slots__ = ("body", "count", "id", "markers", "reliable", "sn", "synch")
@@ -125,7 +125,7 @@ def room_for(payloads: list[bytes], start: int, room: int) -> int:
     return stop
 
 
-def read_batch(r: Reader) -> Batch:
+def read_batch(r: Reader) -> UnreadBatch:
     """Read a batch whose header says that it is not attributed; raises `DecodeError`."""
     data = r.data
     end = r.end
@@ -150,7 +150,7 @@ def read_batch(r: Reader) -> Batch:
         if pos > end:
             raise DecodeError(f"a sample of a batch ends behind its packet, at {pos}", end)
     r.pos = pos
-    return Batch(
+    return UnreadBatch(
         synch=header & 0x20 != 0,
         reliable=header & 0x40 != 0,
         sn=sn,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from zenlake.errors import DecodeError
 from zenlake.expr import Type
-from zenlake.xrce.batches import Batch
+from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.codec import (
     BatchedData,
     Close,
@@ -29,10 +29,10 @@ from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.markers import XrceMessage, conduit_of, read_messages, space_of
 from zenlake.xrce.member import Member
 from zenlake.xrce.names import parse_name
-from zenlake.xrce.options import BAD_PARAMETER, GENERIC, NO_ROOM, Habits, Options
+from zenlake.xrce.options import BAD_PARAMETER, GENERIC, NO_ROOM, Habits, SessionOptions
 from zenlake.xrce.outside import BrokerOptions, Outside, Values
 from zenlake.xrce.routing import Routing, spaced
-from zenlake.xrce.session import CLOSED, NEVER, Session, written
+from zenlake.xrce.session import CLOSED, NEVER, XrceSession, written
 
 #: Bits of a scouting mask.
 BROKER, DURABILITY_BIT, PEER, CLIENT = 1, 2, 4, 8
@@ -187,8 +187,8 @@ class Broker(Routing):
         options = self.options
         if len(self.members) >= options.sessions:
             return self._refuse(port, NO_ROOM)
-        session = Session(
-            Options(
+        session = XrceSession(
+            SessionOptions(
                 options.pid,
                 lease=0 if port.stream else options.lease,
                 mtu=port.mtu,
@@ -328,7 +328,7 @@ class Broker(Routing):
     def _message(self, port: Port, member: Member, message: XrceMessage, now: float) -> None:
         if isinstance(message, StreamData):
             self._sample(member, message, message.id, message.prid, message.payload)
-        elif isinstance(message, Batch):
+        elif isinstance(message, UnreadBatch):
             self._batch(member, message)
         elif isinstance(message, WriteData):
             self._write_data(member, message)
@@ -367,7 +367,7 @@ class Broker(Routing):
             message.sn, known.type,
         )  # fmt: skip
 
-    def _batch(self, member: Member, batch: Batch) -> None:
+    def _batch(self, member: Member, batch: UnreadBatch) -> None:
         tables = member.spaces.get(0)
         known = tables.resources.get(batch.id) if tables is not None else None
         if known is None or not known.name.trivial:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.errors import RemoteError
-from zenlake.xrce.batches import Batch
+from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.codec import (
     AckNack,
     BatchedData,
@@ -26,7 +26,7 @@ from zenlake.xrce.codec import (
     WriteData,
 )
 
-Numbered = Declare | StreamData | BatchedData | Batch | WriteData | Pull
+Numbered = Declare | StreamData | BatchedData | UnreadBatch | WriteData | Pull
 
 #: Bits of a mask that are sent; a gap beyond them is told by the next AckNack.
 MASK_BITS: Final = 63

@@ -13,7 +13,7 @@ from typing import Final
 
 from zenlake.errors import LocalError
 from zenlake.wire.cursor import Writer
-from zenlake.xrce.batches import Batch, body_of, room_for
+from zenlake.xrce.batches import UnreadBatch, body_of, room_for
 from zenlake.xrce.codec import (
     BatchedData,
     Binding,
@@ -37,10 +37,10 @@ from zenlake.xrce.codec import (
 from zenlake.xrce.declared import STATUS
 from zenlake.xrce.markers import XrceMessage
 from zenlake.xrce.names import Name, matches, parse_name
-from zenlake.xrce.options import Options
+from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.properties import RELIABILITY, number
 from zenlake.xrce.selections import parse_selection
-from zenlake.xrce.session import CLOSED, Session
+from zenlake.xrce.session import CLOSED, XrceSession
 from zenlake.xrce.tables import PARAMETERS, PULL, PUSH, TYPE, Declaration
 
 #: Gets the name of the resource a sample belongs to (empty if it has none), and the payload.
@@ -122,7 +122,7 @@ class Pending:
 class Client:
     """One side of a session, with names and numbers for what it says."""
 
-    def __init__(self, session: Session, space: int = 0) -> None:
+    def __init__(self, session: XrceSession, space: int = 0) -> None:
         """`space`: the resource space of all its names and numbers."""
         self.session = session
         self.space = space
@@ -142,9 +142,9 @@ class Client:
         self._next_commit = 0
 
     @classmethod
-    def make(cls, options: Options, space: int = 0) -> Client:
+    def make(cls, options: SessionOptions, space: int = 0) -> Client:
         """A client that has said nothing yet."""
-        return cls(Session(options, True), space)
+        return cls(XrceSession(options, True), space)
 
     # ---------------------------------------------------------------------------- declarations
 
@@ -293,7 +293,7 @@ class Client:
                     break
                 i += 1
                 continue
-            message = Batch(
+            message = UnreadBatch(
                 reliable=publisher.reliable, sn=0, id=publisher.id,
                 body=body_of(payloads, i, stop), count=stop - i,
             )  # fmt: skip
@@ -328,7 +328,7 @@ class Client:
     def _message(self, message: XrceMessage) -> None:
         if isinstance(message, StreamData):
             self._sample(message.id, message.prid, message.payload)
-        elif isinstance(message, Batch):
+        elif isinstance(message, UnreadBatch):
             self._batch(message)
         elif isinstance(message, BatchedData):
             for payload in message.payloads:
@@ -354,7 +354,7 @@ class Client:
             one.samples += 1
             one.on_sample(name.path if name is not None else "", payload)
 
-    def _batch(self, batch: Batch) -> None:
+    def _batch(self, batch: UnreadBatch) -> None:
         one = self.subscribers.get(self._aliases.get(batch.id, batch.id))
         if one is None:
             self.dropped += batch.count

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final
 
 from zenlake.errors import DecodeError
-from zenlake.xrce.batches import Batch
+from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.channel import (
     BestEffortReceiver,
     Numbered,
@@ -20,13 +20,13 @@ from zenlake.xrce.channel import (
     window_of,
 )
 from zenlake.xrce.codec import BatchedData, Migrate, Pull, StreamData
-from zenlake.xrce.fragments import Reassembly
+from zenlake.xrce.fragments import SliceReassembly
 
 #: Messages that may wait for those of an old conduit.
 HELD_MAX: Final = 1024
 
 
-class Conduit:
+class ConduitState:
     """One conduit of a session."""
 
     def __init__(
@@ -39,8 +39,8 @@ class Conduit:
         self.reliable_in = ReliableReceiver(bits, window_of(bits, window), patient)
         self.best_in = BestEffortReceiver(bits)
         self.best_out = 0
-        self.reliable_slices = Reassembly(bits, room)
-        self.best_slices = Reassembly(bits, room)
+        self.reliable_slices = SliceReassembly(bits, room)
+        self.best_slices = SliceReassembly(bits, room)
         #: Reliable messages that wait for room in the window.
         self.waiting: deque[Waiting] = deque()
         self.waiting_bytes = 0
@@ -95,7 +95,7 @@ class Conduit:
         self.held.append(message)
         return True
 
-    def arrived(self, conduits: dict[int, Conduit]) -> list[Numbered]:
+    def arrived(self, conduits: dict[int, ConduitState]) -> list[Numbered]:
         """What no longer has to wait, now that old conduits have gone on."""
         still: list[Move] = []
         for move in self.moves:
@@ -125,7 +125,7 @@ class Move:
         return (self.old, self.id, self.last) == (other.old, other.id, other.last)
 
 
-class Series:
+class SliceSeries:
     """The slices of one payload, on their way out."""
 
     __slots__ = ("base", "count")
@@ -141,7 +141,7 @@ class Waiting:
 
     __slots__ = ("message", "series", "size")
 
-    def __init__(self, message: Numbered, size: int, series: Series | None = None) -> None:
+    def __init__(self, message: Numbered, size: int, series: SliceSeries | None = None) -> None:
         """`size`: its bytes, about."""
         self.message = message
         self.size = size
@@ -150,7 +150,7 @@ class Waiting:
 
 def id_of(message: Numbered) -> int | None:
     """The resource or selection that a message is about."""
-    if isinstance(message, (StreamData, Batch, BatchedData, Pull)):
+    if isinstance(message, (StreamData, UnreadBatch, BatchedData, Pull)):
         return message.id
     return None
 

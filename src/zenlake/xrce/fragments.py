@@ -48,7 +48,7 @@ class OutOfRoom(DecodeError):
     """A series of fragments that is larger than we keep."""
 
 
-class Reassembly:
+class SliceReassembly:
     """The open series of one channel; messages come here in their order."""
 
     def __init__(self, bits: int, limit: int = REASSEMBLY_MAX) -> None:

@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.errors import DecodeError
-from zenlake.xrce.batches import Batch
+from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.channel import Sent
 from zenlake.xrce.codec import BatchedData, Conduit, KeepAlive, StreamData, Synch, WriteData
 from zenlake.xrce.markers import XrceMessage, conduit_of, read_messages
-from zenlake.xrce.outgoing import OPEN, Outgoing, written
+from zenlake.xrce.outgoing import OPEN, OutgoingPackets, written
 
 #: The number of the conduit, behind those that stand for priorities.
 GROUP_CONDUIT: Final = 5
@@ -37,11 +37,11 @@ class Group:
         self._mtu = mtu
         self._reliable_next = 0
         self._best_next = 0
-        self._sessions: dict[Outgoing, None] = {}
+        self._sessions: dict[OutgoingPackets, None] = {}
         #: Samples that went out as one datagram for all.
         self.sent = 0
 
-    def join(self, session: Outgoing) -> bool:
+    def join(self, session: OutgoingPackets) -> bool:
         """Take a session in; False: it cannot hear the group."""
         if session in self._sessions:
             return True
@@ -97,7 +97,7 @@ def heard(packet: bytes) -> tuple[bytes, list[XrceMessage]]:
     first = messages[0] if messages else None
     if not isinstance(first, KeepAlive):
         raise DecodeError("a packet of the group that does not say whose it is")
-    wanted = (WriteData, StreamData, BatchedData, Batch, Synch)
+    wanted = (WriteData, StreamData, BatchedData, UnreadBatch, Synch)
     return first.pid, [
         message
         for message in messages[1:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zenlake.wire.cursor import Reader
-from zenlake.xrce.batches import Batch, read_batch
+from zenlake.xrce.batches import UnreadBatch, read_batch
 from zenlake.xrce.codec import (
     Accept,
     AckNack,
@@ -36,7 +36,7 @@ XrceMessage = (
     | Declare
     | StreamData
     | BatchedData
-    | Batch
+    | UnreadBatch
     | WriteData
     | Pull
     | PingPong

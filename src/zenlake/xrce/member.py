@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from zenlake.errors import EncodeError
-from zenlake.xrce.batches import BATCH_HEAD, Batch
+from zenlake.xrce.batches import BATCH_HEAD, UnreadBatch
 from zenlake.xrce.codec import (
     BatchedData,
     Commit,
@@ -20,7 +20,7 @@ from zenlake.xrce.codec import (
 )
 from zenlake.xrce.markers import space_of
 from zenlake.xrce.options import BAD_DECLARATION, Habits
-from zenlake.xrce.session import OPEN, Session
+from zenlake.xrce.session import OPEN, XrceSession
 from zenlake.xrce.stores import Store, Stored, inside, next_window
 from zenlake.xrce.tables import (
     OK,
@@ -30,10 +30,10 @@ from zenlake.xrce.tables import (
     PUSH,
     TOO_LARGE,
     Declaration,
-    Publication,
-    Refused,
+    DeclaredPublisher,
+    InvalidDeclaration,
+    SpaceTables,
     Subscription,
-    Tables,
 )
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ REMINDED: Final = (0.1, 1.0)
 class Member:
     """One session of a broker."""
 
-    def __init__(self, broker: Routing, session: Session) -> None:
+    def __init__(self, broker: Routing, session: XrceSession) -> None:
         """It has just opened."""
         self.broker = broker
         self.session = session
-        self.spaces: dict[int, Tables] = {}
+        self.spaces: dict[int, SpaceTables] = {}
         self.pending: dict[int, list[Declaration]] = {}
         self.pending_count = 0
         self.stores: dict[Subscription, Store] = {}
@@ -73,7 +73,7 @@ class Member:
         #: Numbers that the broker gave to names which the peer has none for.
         self.given: dict[tuple[int, str], int] = {}
         #: Publishers that are told once more that somebody listens, and when.
-        self.reminders: list[tuple[float, Publication]] = []
+        self.reminders: list[tuple[float, DeclaredPublisher]] = []
         self.style = "/"
         self.styled = False
         self.congested = 0
@@ -84,11 +84,11 @@ class Member:
         """What its peer does otherwise than the paper says."""
         return self.session.habits
 
-    def tables(self, space: int) -> Tables:
+    def tables(self, space: int) -> SpaceTables:
         """Its declarations in a space."""
         tables = self.spaces.get(space)
         if tables is None:
-            tables = Tables(space, self.broker.options.declarations, self.habits.ocaml)
+            tables = SpaceTables(space, self.broker.options.declarations, self.habits.ocaml)
             self.spaces[space] = tables
         return tables
 
@@ -115,7 +115,7 @@ class Member:
             return
         try:
             self._replace(self.tables(space).apply_all(at_once, now), now)
-        except Refused as error:
+        except InvalidDeclaration as error:
             if message.committed:
                 self.session.fail(BAD_DECLARATION, str(error))
 
@@ -134,15 +134,15 @@ class Member:
                 self.broker.allow(self, made)
                 for tables in made:
                     self._replace(tables, now)
-            except Refused as error:
+            except InvalidDeclaration as error:
                 status, id = error.status, error.id
                 self.broker.counters.refused_declarations += 1
         result = Result(commit_id=message.commit_id, status=status, id=id)
         self.tell((result,))
 
-    def _replace(self, made: Tables, now: float) -> None:
+    def _replace(self, made: SpaceTables, now: float) -> None:
         """Put tables into force, and tell the broker what changed."""
-        before = self.spaces.get(made.space, Tables(made.space))
+        before = self.spaces.get(made.space, SpaceTables(made.space))
         self.spaces[made.space] = made
         if not self.styled:
             for known in made.resources.values():
@@ -188,7 +188,7 @@ class Member:
         except EncodeError:
             self.congested += 1
 
-    def match(self, publication: Publication, matched: bool) -> None:
+    def match(self, publication: DeclaredPublisher, matched: bool) -> None:
         """Tell a publisher whether somebody listens, by a subscriber on its own id."""
         if publication.matched == matched:
             return
@@ -252,7 +252,7 @@ class Member:
         if not sent:
             self.congested += 1
 
-    def push_batch(self, one: Subscription, batch: Batch) -> None:
+    def push_batch(self, one: Subscription, batch: UnreadBatch) -> None:
         """Pass on a batch for a subscription of the very resource, as the bytes that it is."""
         session = self.session
         reliable = batch.reliable and one.reliable
@@ -260,7 +260,9 @@ class Member:
             for payload in batch.payloads():
                 self.push(one, None, payload, reliable, 0)
             return
-        message = Batch(reliable=reliable, sn=0, id=one.id, body=batch.body, count=batch.count)
+        message = UnreadBatch(
+            reliable=reliable, sn=0, id=one.id, body=batch.body, count=batch.count
+        )
         if not session.send(message, reliable, 0, one.space):
             self.congested += batch.count
 

@@ -32,7 +32,7 @@ GENERIC: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SessionOptions:
     """How one side of a session behaves."""
 
     pid: bytes

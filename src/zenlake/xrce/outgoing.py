@@ -7,7 +7,7 @@ from typing import Final
 from zenlake.errors import DecodeError, EncodeError
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
-from zenlake.xrce.batches import BATCH_HEAD, Batch
+from zenlake.xrce.batches import BATCH_HEAD, UnreadBatch
 from zenlake.xrce.channel import Numbered, Sent
 from zenlake.xrce.codec import (
     AckNack,
@@ -20,10 +20,10 @@ from zenlake.xrce.codec import (
     WriteData,
 )
 from zenlake.xrce.codec import Conduit as ConduitMarker
-from zenlake.xrce.conduit import Conduit, Series, Waiting
+from zenlake.xrce.conduit import ConduitState, SliceSeries, Waiting
 from zenlake.xrce.fragments import sliced
 from zenlake.xrce.markers import Marker
-from zenlake.xrce.options import Counters, Habits, Options
+from zenlake.xrce.options import Counters, Habits, SessionOptions
 from zenlake.xrce.packing import Packing
 
 CLOSED, OPENING, OPEN, CLOSING = range(4)
@@ -34,10 +34,10 @@ SYNCH_MOST: Final = 0.5
 NEVER: Final = float("inf")
 
 
-class Outgoing:
+class OutgoingPackets:
     """The sending half of a session, and the conduits of both halves."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SessionOptions) -> None:
         """Nothing is sent before the session is open."""
         self.options = options
         self.state = CLOSED
@@ -47,7 +47,7 @@ class Outgoing:
         self.commits_ahead = 0
         self.habits = Habits()
         self.counters = Counters()
-        self.conduits: dict[int, Conduit] = {}
+        self.conduits: dict[int, ConduitState] = {}
         self.last_sent = 0.0
         self.rtt = 0.02
         self._packing = Packing(options.mtu)
@@ -58,7 +58,7 @@ class Outgoing:
         #: Migrations that the other side has not shown to know, by new conduit.
         self._moving: dict[int, tuple[bytes, float]] = {}
 
-    def conduit(self, id: int) -> Conduit:
+    def conduit(self, id: int) -> ConduitState:
         """A conduit, which begins with its first use."""
         conduit = self.conduits.get(id)
         if conduit is None:
@@ -66,7 +66,7 @@ class Outgoing:
                 raise DecodeError(f"conduit {id}: this session has {self.usable}, from 0 on")
             options = self.options
             patient = id != 0 and id == options.shared
-            conduit = Conduit(
+            conduit = ConduitState(
                 id, self.bits, options.window, options.lossless, options.room, patient
             )
             self.conduits[id] = conduit
@@ -97,7 +97,7 @@ class Outgoing:
                 return True
         else:
             message.sn = way.mask
-            if isinstance(message, Batch):
+            if isinstance(message, UnreadBatch):
                 size = len(message.body) + BATCH_HEAD
             else:
                 size = len(written(message))
@@ -124,7 +124,9 @@ class Outgoing:
         way.waiting_bytes += size
         return True
 
-    def _send_large(self, message: StreamData | WriteData, reliable: bool, way: Conduit) -> bool:
+    def _send_large(
+        self, message: StreamData | WriteData, reliable: bool, way: ConduitState
+    ) -> bool:
         """Send a sample that may not fit one packet."""
         payload = message.payload
         message.sn = way.mask
@@ -145,7 +147,7 @@ class Outgoing:
         if way.waiting_bytes + self._packing.size + size > max(self.options.queue, size):
             self.counters.refused += 1
             return False
-        series = Series(len(slices)) if len(slices) > 1 else None
+        series = SliceSeries(len(slices)) if len(slices) > 1 else None
         for part in slices:
             one: StreamData | WriteData
             if isinstance(message, StreamData):
@@ -164,12 +166,14 @@ class Outgoing:
                 way.waiting_bytes += len(part) + 16
         return True
 
-    def _number_best(self, way: Conduit, message: Numbered, series: Series | None) -> None:
+    def _number_best(
+        self, way: ConduitState, message: Numbered, series: SliceSeries | None
+    ) -> None:
         message.sn = way.best_number()
         _mark(message, series)
         self._packing.add(written(message), way.id)
 
-    def _number(self, way: Conduit, message: Numbered, series: Series | None) -> None:
+    def _number(self, way: ConduitState, message: Numbered, series: SliceSeries | None) -> None:
         message.sn = way.reliable_out.number()
         _mark(message, series)
         data = written(message)
@@ -190,14 +194,14 @@ class Outgoing:
         sender.number()
         sender.sent(sent)
 
-    def _blocked(self, way: Conduit) -> bool:
+    def _blocked(self, way: ConduitState) -> bool:
         """Whether a reliable message has to wait: for room, or until a migration is known.
 
         A Migrate has no number: what follows it on the new conduit could overtake it.
         """
         return way.reliable_out.full() or way.id in self._moving
 
-    def _pump(self, way: Conduit) -> None:
+    def _pump(self, way: ConduitState) -> None:
         """Send what waited for room in the window."""
         while way.waiting and not self._blocked(way):
             item = way.waiting.popleft()
@@ -275,7 +279,7 @@ class Outgoing:
         return min(SYNCH_MOST, max(SYNCH_LEAST, 2 * self.rtt) * self._backoff)
 
 
-def _mark(message: Numbered, series: Series | None) -> None:
+def _mark(message: Numbered, series: SliceSeries | None) -> None:
     """Give a slice its place in its series: the marker stands before that of the space."""
     if series is None:
         return

@@ -68,7 +68,7 @@ class Values(Protocol):
         """The values at paths that match: path, durability, payload."""
 
 
-class Memory:
+class DurableValues:
     """The last values of durable resources, for as long as the broker lives."""
 
     def __init__(self, limit: int = 65536) -> None:

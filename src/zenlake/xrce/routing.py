@@ -12,12 +12,19 @@ from typing import Any, Final
 
 from zenlake.expr import Type, json_record
 from zenlake.wire.cursor import Writer
-from zenlake.xrce.batches import Batch
+from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.member import Member
 from zenlake.xrce.names import Name, matches, meets
-from zenlake.xrce.outside import BrokerCounters, BrokerOptions, Memory, Outside, Values
+from zenlake.xrce.outside import BrokerCounters, BrokerOptions, DurableValues, Outside, Values
 from zenlake.xrce.session import CLOSED
-from zenlake.xrce.tables import OK, PUSH, Publication, Refused, Subscription, Tables
+from zenlake.xrce.tables import (
+    OK,
+    PUSH,
+    DeclaredPublisher,
+    InvalidDeclaration,
+    SpaceTables,
+    Subscription,
+)
 
 #: Names whose way is remembered.
 ROUTES_MAX: Final = 65536
@@ -32,14 +39,14 @@ class Routing(ABC):
         """`values`: where those of durable resources are kept; in memory if not said."""
         self.options = options
         self.outside = outside or Outside()
-        self.values: Values = values if values is not None else Memory()
+        self.values: Values = values if values is not None else DurableValues()
         self.counters = BrokerCounters()
         self.members: dict[bytes, Member] = {}
         self.now = 0.0
         self._exact: dict[tuple[int, str | int], dict[Subscription, Member]] = {}
         self._wild: dict[Subscription, Member] = {}
         self._routes: dict[tuple[int, str | int], list[tuple[Member, Subscription]]] = {}
-        self.publications: dict[Publication, Member] = {}
+        self.publications: dict[DeclaredPublisher, Member] = {}
         self._publishing: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
         self._listened: set[str] = set()
@@ -87,7 +94,12 @@ class Routing(ABC):
             self._touch(member)
 
     def route_batch(
-        self, source: Member, path: str | None, batch: Batch, durability: int, type: Type | None
+        self,
+        source: Member,
+        path: str | None,
+        batch: UnreadBatch,
+        durability: int,
+        type: Type | None,
     ) -> None:
         """Give all samples of a batch to every session that wants them.
 
@@ -141,15 +153,15 @@ class Routing(ABC):
 
     # ---------------------------------------------------------------------------- declarations
 
-    def allow(self, member: Member, made: list[Tables]) -> None:
-        """Refuse what the outside could not know; raises `Refused`."""
+    def allow(self, member: Member, made: list[SpaceTables]) -> None:
+        """Refuse what the outside could not know; raises `InvalidDeclaration`."""
         for tables in made:
             before = member.spaces.get(tables.space)
             for rid, known in tables.resources.items():
                 new = before is None or rid not in before.resources
                 status = self.outside.refuses(known.name) if new else OK
                 if status:
-                    raise Refused(status, rid, f"'{known.uri}' cannot be a key outside")
+                    raise InvalidDeclaration(status, rid, f"'{known.uri}' cannot be a key outside")
 
     def subscribed(self, member: Member, one: Subscription, now: float) -> None:
         """A session subscribed."""
@@ -225,7 +237,7 @@ class Routing(ABC):
             return False
         return tables.subscribers.get(one.id) is one
 
-    def publishing(self, member: Member, publication: Publication) -> None:
+    def publishing(self, member: Member, publication: DeclaredPublisher) -> None:
         """A session publishes."""
         self.publications[publication] = member
         if publication.name is not None and publication.space != 1:
@@ -236,7 +248,7 @@ class Routing(ABC):
                 self._listened.add(path)
         member.match(publication, self._interested(member, publication))
 
-    def unpublished(self, member: Member, publication: Publication) -> None:
+    def unpublished(self, member: Member, publication: DeclaredPublisher) -> None:
         """A session publishes no longer."""
         self.publications.pop(publication, None)
         if publication.name is not None and publication.space != 1:
@@ -271,7 +283,7 @@ class Routing(ABC):
     def _hears(self, owner: Member, member: Member) -> bool:
         return member is not owner and not self._apart(owner, member)
 
-    def _interested(self, owner: Member, publication: Publication) -> bool:
+    def _interested(self, owner: Member, publication: DeclaredPublisher) -> bool:
         name, space = publication.name, publication.space
         if name is None:
             return any(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.errors import DecodeError, EncodeError, RemoteError
-from zenlake.xrce.batches import Batch
+from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.channel import Numbered
 from zenlake.xrce.codec import (
     Accept,
@@ -33,7 +33,7 @@ from zenlake.xrce.codec import (
     Synch,
     WriteData,
 )
-from zenlake.xrce.conduit import Conduit, move_of
+from zenlake.xrce.conduit import ConduitState, move_of
 from zenlake.xrce.declared import REASON, VERSION
 from zenlake.xrce.fragments import OutOfRoom
 from zenlake.xrce.markers import XrceMessage, conduit_of, read_messages
@@ -45,10 +45,10 @@ from zenlake.xrce.options import (
     GENERIC,
     NO_ROOM,
     SUCCESS,
-    Options,
+    SessionOptions,
     is_whole,
 )
-from zenlake.xrce.outgoing import CLOSED, CLOSING, NEVER, OPEN, OPENING, Outgoing, written
+from zenlake.xrce.outgoing import CLOSED, CLOSING, NEVER, OPEN, OPENING, OutgoingPackets, written
 from zenlake.xrce.properties import (
     AUTHENTICATION,
     COMMIT_MODE,
@@ -58,7 +58,7 @@ from zenlake.xrce.properties import (
     value_of,
 )
 
-__all__ = ["CLOSED", "CLOSING", "NEVER", "OPEN", "OPENING", "STATES", "Session", "written"]
+__all__ = ["CLOSED", "CLOSING", "NEVER", "OPEN", "OPENING", "STATES", "XrceSession", "written"]
 
 STATES: Final = ("closed", "opening", "open", "closing")
 
@@ -66,10 +66,10 @@ STATES: Final = ("closed", "opening", "open", "closing")
 PING_EVERY: Final = 5.0
 
 
-class Session(Outgoing):
+class XrceSession(OutgoingPackets):
     """One side of a session."""
 
-    def __init__(self, options: Options, initiator: bool) -> None:
+    def __init__(self, options: SessionOptions, initiator: bool) -> None:
         """Nothing is said yet: see `open` and `accept`."""
         super().__init__(options)
         self.initiator = initiator
@@ -199,7 +199,7 @@ class Session(Outgoing):
         self.counters.received += len(messages)
         try:
             for message in messages:
-                if isinstance(message, (StreamData, Batch, WriteData, BatchedData)):
+                if isinstance(message, (StreamData, UnreadBatch, WriteData, BatchedData)):
                     self._numbered(message, message.reliable, message.synch, now, ready)
                 elif isinstance(message, (Declare, Pull)):
                     self._numbered(message, True, message.synch, now, ready)
@@ -256,7 +256,7 @@ class Session(Outgoing):
             if asked or (receiver.gap and now - receiver.nacked_at >= self.rtt):
                 self._acks[conduit.id] = True
 
-    def _endless(self, sn: int, conduit: Conduit) -> bool:
+    def _endless(self, sn: int, conduit: ConduitState) -> bool:
         """Whether a number beyond the range is that of a peer that never begins again."""
         if self.options.lossless and sn == conduit.mask + 1:
             self.habits.endless = True

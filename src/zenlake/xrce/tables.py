@@ -47,7 +47,7 @@ PARAMETERS: Final = 1
 TYPE: Final = 25
 
 
-class Refused(Exception):
+class InvalidDeclaration(Exception):
     """A declaration that cannot be; `status` says why, `id` which."""
 
     def __init__(self, status: int, id: int, why: str) -> None:
@@ -89,7 +89,7 @@ class Chosen:
 
 
 @dataclass(slots=True, eq=False)
-class Publication:
+class DeclaredPublisher:
     """A declared publisher; without a name it is matched by its number."""
 
     id: int
@@ -134,7 +134,7 @@ class Subscription:
         )  # fmt: skip
 
 
-class Tables:
+class SpaceTables:
     """The declarations of a session in one resource space."""
 
     def __init__(self, space: int = 0, limit: int = 4096, any_parity: bool = False) -> None:
@@ -143,7 +143,7 @@ class Tables:
         self.limit = limit
         self.any_parity = any_parity
         self.resources: dict[int, Known] = {}
-        self.publishers: dict[int, Publication] = {}
+        self.publishers: dict[int, DeclaredPublisher] = {}
         self.subscribers: dict[int, Subscription] = {}
         self.selections: dict[int, Chosen] = {}
         #: The ids of resources that name one path.
@@ -151,9 +151,9 @@ class Tables:
         #: Resources that their owner has forgotten while they are still in use.
         self.forgotten: set[int] = set()
 
-    def copy(self) -> Tables:
+    def copy(self) -> SpaceTables:
         """The same, to try declarations on."""
-        made = Tables(self.space, self.limit, self.any_parity)
+        made = SpaceTables(self.space, self.limit, self.any_parity)
         made.resources = dict(self.resources)
         made.publishers = dict(self.publishers)
         made.subscribers = dict(self.subscribers)
@@ -162,15 +162,15 @@ class Tables:
         made.forgotten = set(self.forgotten)
         return made
 
-    def apply_all(self, declarations: Iterable[Declaration], now: float) -> Tables:
-        """The tables with all of these; raises `Refused`, and nothing has changed."""
+    def apply_all(self, declarations: Iterable[Declaration], now: float) -> SpaceTables:
+        """The tables with all of these; raises `InvalidDeclaration`, and nothing has changed."""
         made = self.copy()
         for declaration in declarations:
             made.apply(declaration, now)
         return made
 
     def apply(self, declaration: Declaration, now: float) -> None:
-        """Take one declaration; raises `Refused`."""
+        """Take one declaration; raises `InvalidDeclaration`."""
         match declaration:
             case Resource():
                 self._resource(declaration)
@@ -196,20 +196,22 @@ class Tables:
 
     def _room(self, table: dict[int, object] | dict[int, Known], id: int) -> None:
         if not 1 <= id <= ID_MAX:
-            raise Refused(INVALID, id, f"the id {id} is out of range: 1 to 2^63 - 1")
+            raise InvalidDeclaration(INVALID, id, f"the id {id} is out of range: 1 to 2^63 - 1")
         if len(table) >= self.limit:
-            raise Refused(NO_SPACE, id, f"more than {self.limit} declarations of one kind")
+            raise InvalidDeclaration(
+                NO_SPACE, id, f"more than {self.limit} declarations of one kind"
+            )
 
     def _resource(self, declared: Resource) -> None:
         if declared.rid % 2 and not self.any_parity:
-            raise Refused(
+            raise InvalidDeclaration(
                 INVALID, declared.rid, f"resource {declared.rid}: resources have even ids"
             )
         self._room(self.resources, declared.rid)
         known = self.resources.get(declared.rid)
         if known is not None:
             if known.uri != declared.uri:
-                raise Refused(
+                raise InvalidDeclaration(
                     CONFLICT,
                     declared.rid,
                     f"resource {declared.rid} is '{known.uri}', not '{declared.uri}'",
@@ -223,9 +225,9 @@ class Tables:
             text = value_of(declared.properties, TYPE)
             type = parse_type(text.decode()) if text else None
         except (DecodeError, ValueError) as error:
-            raise Refused(INVALID, declared.rid, str(error)) from error
+            raise InvalidDeclaration(INVALID, declared.rid, str(error)) from error
         if name.tags and durable and durable != name.durability:
-            raise Refused(
+            raise InvalidDeclaration(
                 CONFLICT,
                 declared.rid,
                 f"'{declared.uri}' says another durability than its property 8",
@@ -243,7 +245,7 @@ class Tables:
         known, chosen = self.resources.get(declared.rid), self.selections.get(declared.rid)
         name = known.name if known else chosen.name if chosen else None
         durable = known.durability if known else 0
-        self.publishers[declared.rid] = Publication(
+        self.publishers[declared.rid] = DeclaredPublisher(
             declared.rid,
             self.space,
             name,
@@ -254,7 +256,9 @@ class Tables:
     def _subscriber(self, declared: Subscriber, now: float) -> None:
         self._room(self.subscribers, declared.id)  # type: ignore[arg-type]
         if declared.mode in (PERIODIC_PUSH, PERIODIC_PULL) and declared.duration >= declared.period:
-            raise Refused(INVALID, declared.id, "a window must be shorter than its period")
+            raise InvalidDeclaration(
+                INVALID, declared.id, "a window must be shorter than its period"
+            )
         known, chosen = self.resources.get(declared.id), self.selections.get(declared.id)
         name = known.name if known else chosen.name if chosen else None
         made = Subscription(
@@ -265,18 +269,20 @@ class Tables:
         if before is None:
             self.subscribers[declared.id] = made
         elif not before.same(made):
-            raise Refused(CONFLICT, declared.id, f"{declared.id} is subscribed to in another mode")
+            raise InvalidDeclaration(
+                CONFLICT, declared.id, f"{declared.id} is subscribed to in another mode"
+            )
 
     def _selection(self, declared: Selection) -> None:
         if declared.sid % 2 == 0 and not self.any_parity:
-            raise Refused(
+            raise InvalidDeclaration(
                 INVALID, declared.sid, f"selection {declared.sid}: selections have odd ids"
             )
         self._room(self.selections, declared.sid)  # type: ignore[arg-type]
         chosen = self.selections.get(declared.sid)
         if chosen is not None:
             if chosen.text != declared.query:
-                raise Refused(
+                raise InvalidDeclaration(
                     CONFLICT, declared.sid, f"selection {declared.sid} is '{chosen.text}' already"
                 )
             return
@@ -287,9 +293,9 @@ class Tables:
             if tree is not None:
                 tree.holds({}, parameters)
         except Unsupported as error:
-            raise Refused(UNSUPPORTED, declared.sid, str(error)) from error
+            raise InvalidDeclaration(UNSUPPORTED, declared.sid, str(error)) from error
         except (ExprError, DecodeError) as error:
-            raise Refused(INVALID, declared.sid, str(error)) from error
+            raise InvalidDeclaration(INVALID, declared.sid, str(error)) from error
         self.selections[declared.sid] = Chosen(
             declared.query, selected.name, tree, parameters, declared.properties
         )
@@ -297,12 +303,14 @@ class Tables:
     def _binding(self, declared: Binding) -> None:
         chosen = self.selections.get(declared.old_id)
         if chosen is None or declared.old_id % 2 == 0 or declared.new_id % 2 == 0:
-            raise Refused(
+            raise InvalidDeclaration(
                 INVALID, declared.old_id, "a binding names a known selection and an odd id"
             )
         self._room(self.selections, declared.new_id)  # type: ignore[arg-type]
         if self.selections.get(declared.new_id, chosen) is not chosen:
-            raise Refused(CONFLICT, declared.new_id, f"{declared.new_id} is another selection")
+            raise InvalidDeclaration(
+                CONFLICT, declared.new_id, f"{declared.new_id} is another selection"
+            )
         self.selections[declared.new_id] = chosen
 
     def _forget_selection(self, sid: int) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 from tests.journal.rows import rows
-from zenlake.journal.disk.messages import CODED, Messages, metadata_length
+from zenlake.journal.disk.messages import CODED, ArrowMessages, metadata_length
 
 
 def coded(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -24,7 +24,7 @@ def coded(batch: pa.RecordBatch) -> pa.RecordBatch:
     cut=st.tuples(st.integers(0, 12), st.integers(0, 12)),
 )
 def test_the_pieces_together_are_the_message(sizes: list[list[int]], cut: tuple[int, int]) -> None:
-    made = Messages()
+    made = ArrowMessages()
     for some in sizes:
         batch = coded(rows(["a", "b"] * len(some), values=[bytes(n) for n in some * 2]))
         batch = batch.slice(cut[0], max(1, len(batch) - sum(cut)))
@@ -40,5 +40,5 @@ def test_the_pieces_together_are_the_message(sizes: list[list[int]], cut: tuple[
 def test_large_columns_are_not_copied() -> None:
     batch = coded(rows(["a"], values=[b"x" * 100_000]))
     values = batch.column("value").buffers()[2]
-    parts = Messages().message(batch)
+    parts = ArrowMessages().message(batch)
     assert [part.address for part in parts if not isinstance(part, bytes)] == [values.address]

@@ -25,7 +25,7 @@ from zenlake.journal.ingest.columns import (
     cuts,
     declare,
 )
-from zenlake.journal.ingest.kernel import Rows
+from zenlake.journal.ingest.kernel import RowSink
 from zenlake.journal.ingest.plain import PlainSink
 from zenlake.journal.schema import UNNUMBERED
 from zenlake.testing import spec
@@ -71,7 +71,7 @@ class Twins:
     def __init__(self, partitions: int = 1) -> None:
         self.network = Network()
         self.columns = ColumnSink(partitions)
-        self.rows: Rows = self.columns.open(Hlc(ZenohId(ZID)), lambda: NOW)
+        self.rows: RowSink = self.columns.open(Hlc(ZenohId(ZID)), lambda: NOW)
         self.plain = PlainSink(Hlc(ZenohId(ZID)), partitions, lambda: NOW)
         self.sn = 0
         self.strangers: list[Stranger] = []

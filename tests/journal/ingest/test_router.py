@@ -11,7 +11,7 @@ from tests.routing.policies import access_control, applying, policy_of, rule, su
 from zenlake.clock import Hlc, ZenohId
 from zenlake.clock.hlc import MAX_AHEAD_NS
 from zenlake.journal.ingest.columns import STRETCH, ColumnSink
-from zenlake.journal.ingest.kernel import Rows
+from zenlake.journal.ingest.kernel import RowSink
 from zenlake.journal.ingest.plain import PlainSink
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.node.stamps import Timestamper
@@ -39,7 +39,7 @@ KEYS = ["k", "k/two", "robot/seven/pose", "other/" + "x" * 150]
 class Side:
     """A router with a clock that stands, a publisher, and some who subscribe to everything."""
 
-    def __init__(self, sink: Rows | PlainSink, hlc: Hlc, stamping: bool, others: int) -> None:
+    def __init__(self, sink: RowSink | PlainSink, hlc: Hlc, stamping: bool, others: int) -> None:
         self.network = Network()
         self.router = self.network.node("router", "router", zid=ZID)
         if stamping:

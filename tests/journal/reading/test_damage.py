@@ -17,14 +17,14 @@ from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.disk import frame
 from zenlake.journal.disk.frame import Block
 from zenlake.journal.reading import blocks
-from zenlake.journal.writing.log import Limits, Log
+from zenlake.journal.writing.log import Log, LogLimits
 
 PATH = "p0000/00000000000000000000.arrow"
 
 
 def sealed() -> Disk:
     disk = Disk()
-    log = Log(disk, limits=Limits(segment_bytes=1))
+    log = Log(disk, limits=LogLimits(segment_bytes=1))
     log.write(0, rows(["a", "b", "c/d"], values=[b"x" * 40_000] * 3))
     log.write(0, rows(["e", "a"], values=[b"y" * 40_000] * 2, start=3))
     log.commit()

@@ -22,8 +22,8 @@ from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.journal.serving import recall
 from zenlake.journal.serving.latest import COLUMNS, Latest, What
-from zenlake.journal.writing.log import Limits, Log
-from zenlake.journal.writing.retention import Retention
+from zenlake.journal.writing.log import Log, LogLimits
+from zenlake.journal.writing.retention import JournalRetention
 
 Answers = dict[str, tuple[int, bytes, bytes]]
 
@@ -66,7 +66,7 @@ def started(disk: Disk) -> tuple[Latest, int]:
 class Writer:
     """A recorder without threads: a log, and a memory of what was written to it."""
 
-    def __init__(self, disk: Disk, limits: Limits | None = None) -> None:
+    def __init__(self, disk: Disk, limits: LogLimits | None = None) -> None:
         self.disk = disk
         self.log = Log(disk, partitions=2, limits=limits)
         self.latest, _ = started(disk)
@@ -161,7 +161,7 @@ def test_what_was_put_aside_may_come_beside_what_is_heard() -> None:
 
 
 def test_values_whose_rows_were_let_go_are_forgotten() -> None:
-    limits = Limits(segment_bytes=1, retention=Retention(bytes=1))
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(bytes=1))
     writer = Writer(Disk(), limits)
     writer.write([row("a", 1)])
     writer.log.commit()
@@ -179,7 +179,7 @@ def test_values_whose_rows_were_let_go_are_forgotten() -> None:
 
 
 def test_what_retention_let_go_before_anybody_entered_it_makes_it_worthless() -> None:
-    writer = Writer(Disk(), Limits(segment_bytes=1, retention=Retention(bytes=1)))
+    writer = Writer(Disk(), LogLimits(segment_bytes=1, retention=JournalRetention(bytes=1)))
     writer.write([row("a", 1)])
     writer.put_aside([0, 0])
     writer.log.commit()
@@ -258,7 +258,7 @@ def test_the_power_may_fail_in_every_operation() -> None:
     ]
 
     def play(disk: Disk) -> None:
-        writer = Writer(disk, Limits(segment_bytes=1))
+        writer = Writer(disk, LogLimits(segment_bytes=1))
         for batch in rows:
             writer.write(batch)
             writer.put_aside()
@@ -274,7 +274,7 @@ def test_the_power_may_fail_in_every_operation() -> None:
         with pytest.raises(PowerCut):
             play(disk)
         for survivor in survivors(disk):
-            writer = Writer(survivor, Limits(segment_bytes=1))
+            writer = Writer(survivor, LogLimits(segment_bytes=1))
             assert told(writer.latest) == told(scanned(Journal(survivor, "disk")))
         # It goes on from there.
         writer.write([row("a", 20)])
@@ -322,7 +322,7 @@ def unique(rows: list[Row], used: set[tuple[int, bytes]]) -> list[Row]:
 def test_after_any_history_a_start_gives_what_reading_everything_gives(
     kind: type[Disk], found: list[Step], segment: int
 ) -> None:
-    limits = Limits(segment_bytes=segment)
+    limits = LogLimits(segment_bytes=segment)
     writer = Writer(kind(), limits)
     used: set[tuple[int, bytes]] = set()
     for name, rows, number in found:

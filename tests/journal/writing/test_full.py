@@ -11,7 +11,7 @@ from tests.journal.rows import rows, told
 from tests.waiting import until
 from zenlake.errors import JournalError, JournalFull
 from zenlake.journal import Journal, JournalWriter
-from zenlake.journal.writing.log import Limits, Log
+from zenlake.journal.writing.log import Log, LogLimits
 
 
 def writer_on(
@@ -93,7 +93,7 @@ def test_closing_on_a_full_disk_gives_up_when_told_to() -> None:
 )
 def test_however_much_room_is_left_sealing_breaks_nothing(kind: type[Disk], spare: int) -> None:
     disk = kind()
-    log = Log(disk, limits=Limits(segment_bytes=1))
+    log = Log(disk, limits=LogLimits(segment_bytes=1))
     log.write(0, rows(["a", "b"]))
     log.commit()
     disk.capacity = sum(len(inode.seen) for inode in disk.names.values()) + spare

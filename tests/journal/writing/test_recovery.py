@@ -13,8 +13,8 @@ from tests.journal.forgetful_disk import DirectDisk, Disk, PowerCut
 from tests.journal.rows import rows, told
 from zenlake.errors import JournalCorrupt, JournalError
 from zenlake.journal import Journal
-from zenlake.journal.writing.log import Limits, Log
-from zenlake.journal.writing.retention import Retention
+from zenlake.journal.writing.log import Log, LogLimits
+from zenlake.journal.writing.retention import JournalRetention
 
 KEYS = ["a", "b/c", "b/d"]
 each_kind = pytest.mark.parametrize("kind", [Disk, DirectDisk])
@@ -24,9 +24,9 @@ Row = tuple[int, str, bytes]
 class History:
     """A writer with a memory of its own: what it wrote, in the order of the offsets."""
 
-    def __init__(self, disk: Disk, limits: Limits | None = None, partitions: int = 1) -> None:
+    def __init__(self, disk: Disk, limits: LogLimits | None = None, partitions: int = 1) -> None:
         self.disk = disk
-        self.limits = limits or Limits()
+        self.limits = limits or LogLimits()
         self.count = partitions
         self.written: list[list[tuple[str, bytes]]] = [[] for _ in range(partitions)]
         self.now = 1000.0
@@ -77,7 +77,7 @@ def survivors(disk: Disk, seeds: int) -> Iterator[Disk]:
 
 
 def crash_everywhere(
-    kind: type[Disk], play: Callable[[History], None], limits: Limits, seeds: int
+    kind: type[Disk], play: Callable[[History], None], limits: LogLimits, seeds: int
 ) -> int:
     """Play, with the power failing in each operation in turn; recover, check, go on."""
     point = 0
@@ -123,7 +123,7 @@ def test_the_power_may_fail_in_every_operation(kind: type[Disk]) -> None:
         history.log.close()
 
     # Segments of one or two blocks, and room for a few of them: all steps happen.
-    limits = Limits(segment_bytes=6000, retention=Retention(bytes=30_000))
+    limits = LogLimits(segment_bytes=6000, retention=JournalRetention(bytes=30_000))
     points = crash_everywhere(kind, play, limits, seeds=2)
     assert points > 50
 
@@ -139,14 +139,14 @@ def test_the_power_may_fail_while_segments_are_let_go(kind: type[Disk]) -> None:
             history.log.tend()
         assert history.log.partitions[0].manifest.earliest > 0
 
-    limits = Limits(segment_bytes=1, retention=Retention(bytes=8_000))
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(bytes=8_000))
     assert crash_everywhere(kind, play, limits, seeds=2) > 40
 
 
 @each_kind
 def test_the_power_may_fail_again_while_recovering(kind: type[Disk]) -> None:
     disk = kind()
-    history = History(disk, Limits(segment_bytes=6000), partitions=2)
+    history = History(disk, LogLimits(segment_bytes=6000), partitions=2)
     history.open()
     for _ in range(3):
         history.write(0, 2)
@@ -256,7 +256,7 @@ def test_damage_below_the_watermark_names_file_block_and_offset() -> None:
 @pytest.mark.parametrize("name", ["journal.json", "p0000/manifest.json"])
 def test_a_page_that_is_damaged_is_named(name: str) -> None:
     disk = Disk()
-    history = History(disk, Limits(segment_bytes=1))
+    history = History(disk, LogLimits(segment_bytes=1))
     history.open()
     history.write(0, 2)
     history.log.commit()
@@ -317,7 +317,9 @@ STEPS = st.lists(
 def test_a_journal_is_a_list_that_loses_only_its_unacknowledged_end(
     kind: type[Disk], steps: list[Step], segment: int, keep: int | None
 ) -> None:
-    limits = Limits(segment_bytes=segment, segment_age=100.0, retention=Retention(bytes=keep))
+    limits = LogLimits(
+        segment_bytes=segment, segment_age=100.0, retention=JournalRetention(bytes=keep)
+    )
     history = History(kind(), limits, partitions=2)
     history.open()
     for name, first, second in steps:
@@ -355,7 +357,7 @@ def test_a_journal_is_a_list_that_loses_only_its_unacknowledged_end(
 
 def test_a_listed_segment_that_is_missing_is_named() -> None:
     disk = Disk()
-    history = History(disk, Limits(segment_bytes=1))
+    history = History(disk, LogLimits(segment_bytes=1))
     history.open()
     history.write(0, 2)
     history.log.commit()

@@ -11,9 +11,9 @@ from tests.journal.rows import rows, told
 from zenlake.errors import JournalGap, LocalError
 from zenlake.journal import Journal
 from zenlake.journal.disk.files import LocalFiles
-from zenlake.journal.writing.log import Limits, Log
+from zenlake.journal.writing.log import Log, LogLimits
 from zenlake.journal.writing.readers import READERS
-from zenlake.journal.writing.retention import Retention
+from zenlake.journal.writing.retention import JournalRetention
 from zenlake.supervise.readers import write_readers
 
 
@@ -27,7 +27,7 @@ class Clock:
 
 def test_a_segment_is_sealed_when_it_is_old() -> None:
     clock = Clock()
-    log = Log(disk := Disk(), limits=Limits(segment_age=10.0), clock=clock)
+    log = Log(disk := Disk(), limits=LogLimits(segment_age=10.0), clock=clock)
     log.write(0, rows(["a"]))
     log.commit()
     assert log.tend() == 10.0
@@ -45,7 +45,7 @@ def test_a_segment_is_sealed_when_it_is_old() -> None:
 
 def test_what_was_sealed_long_ago_is_let_go_whatever_its_rows_say() -> None:
     clock = Clock()
-    limits = Limits(segment_bytes=1, retention=Retention(age=100.0))
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(age=100.0))
     log = Log(disk := Disk(), limits=limits, clock=clock)
     for start, time in enumerate([4_000_000_000_000_000, 0, 5]):
         log.write(0, rows(["a"], start=start, time=[time]))
@@ -78,7 +78,7 @@ def sealed(log: Log, count: int, start: int = 0) -> None:
 
 def test_what_the_lake_has_not_read_is_kept_longer_up_to_a_bound(tmp_path: Path) -> None:
     size = 14_000
-    limits = Limits(segment_bytes=1, retention=Retention(bytes=size, hold=2 * size))
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(bytes=size, hold=2 * size))
     log = Log(files := LocalFiles(tmp_path), limits=limits)
     journal = Journal(files, "disk")
     write_readers(tmp_path, {})
@@ -101,7 +101,7 @@ def test_what_the_lake_has_not_read_is_kept_longer_up_to_a_bound(tmp_path: Path)
 
 def test_age_waits_for_the_lake_too(tmp_path: Path) -> None:
     clock = Clock()
-    limits = Limits(segment_bytes=1, retention=Retention(age=10.0, hold=1 << 30))
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(age=10.0, hold=1 << 30))
     log = Log(files := LocalFiles(tmp_path), limits=limits, clock=clock)
     write_readers(tmp_path, {log.info.id: [1]})
     sealed(log, 3)
@@ -111,7 +111,7 @@ def test_age_waits_for_the_lake_too(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_began_before_a_segment_was_let_go_reads_on() -> None:
-    limits = Limits(segment_bytes=1, retention=Retention(bytes=14_000))
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(bytes=14_000))
     log = Log(disk := Disk(), limits=limits)
 
     def more(start: int) -> None:
@@ -137,6 +137,6 @@ def test_a_reader_that_began_before_a_segment_was_let_go_reads_on() -> None:
 @pytest.mark.parametrize("limits", [{"bytes": 0}, {"age": -1.0}])
 def test_keeping_nothing_is_refused(limits: dict[str, int]) -> None:
     with pytest.raises(LocalError, match="is keeping nothing"):
-        Retention(**limits)
+        JournalRetention(**limits)
     with pytest.raises(LocalError, match="cannot be written"):
-        Limits(segment_bytes=0)
+        LogLimits(segment_bytes=0)

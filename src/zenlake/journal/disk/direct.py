@@ -15,14 +15,14 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-__all__ = ["PAGE", "DirectFile", "Pages", "open_pages"]
+__all__ = ["PAGE", "DirectFile", "PageFile", "open_pages"]
 
 #: What is written directly is gathered in a buffer of this size, and written in whole pages.
 STAGE: Final = 1 << 20
 PAGE: Final = 4096
 
 
-class Pages(Protocol):
+class PageFile(Protocol):
     """A file that is read and written in whole pages, from memory that begins with one."""
 
     def size(self) -> int:
@@ -69,7 +69,7 @@ class _SystemPages:
         os.close(self._fd)
 
 
-def open_pages(path: str, flags: int) -> Pages:
+def open_pages(path: str, flags: int) -> PageFile:
     """A file of this machine; raises `OSError` where its filesystem cannot be written directly."""
     return _SystemPages(os.open(path, flags | os.O_RDWR | os.O_DIRECT, 0o644))
 
@@ -77,7 +77,7 @@ def open_pages(path: str, flags: int) -> Pages:
 class DirectFile:
     """A file that only grows, written in whole pages."""
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: PageFile) -> None:
         """Append to what is there; closes it if that cannot be read."""
         self._pages = pages
         self._buffer = mmap.mmap(-1, STAGE)

@@ -19,8 +19,8 @@ from zenlake.journal.schema import KEY, SCHEMA
 __all__ = [
     "CODED",
     "FILE_MAGIC",
+    "ArrowMessages",
     "MessageSpan",
-    "Messages",
     "footer",
     "key_message",
     "keys_of",
@@ -98,7 +98,7 @@ class _Parts:
         self.closed = True
 
 
-class Messages:
+class ArrowMessages:
     """Makes record batch messages of `CODED` rows, as pieces that lie where the columns lie."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from zenlake.journal.disk.keys import KeyNumbers
 from zenlake.journal.disk.layout import FORMAT, TEMPORARY, folder, open_path, sealed_path
 from zenlake.journal.disk.messages import (
     CODED,
-    Messages,
+    ArrowMessages,
     MessageSpan,
     footer,
     key_message,
@@ -80,7 +80,7 @@ class WriteAhead:
         self._dictionaries: list[MessageSpan] = []
         self._batches: list[MessageSpan] = []
         self._keys = KeyNumbers()
-        self._messages: Messages | None = None
+        self._messages: ArrowMessages | None = None
 
     @property
     def size(self) -> int:
@@ -109,7 +109,7 @@ class WriteAhead:
         fresh = self._keys.proposed()
         keys = key_message(fresh, more=len(self._keys) > 0) if fresh else b""
         if self._messages is None:
-            self._messages = Messages()
+            self._messages = ArrowMessages()
         rows = self._messages.message(batch)
         parts = [keys, *rows] if fresh else rows
         hlc = np.asarray(batch.column(_HLC))

@@ -25,7 +25,7 @@ from zenlake.clock import Hlc
 from zenlake.engine.channel import END, Channel, live
 from zenlake.errors import ZError
 from zenlake.journal.disk.layout import partition_of
-from zenlake.journal.ingest.kernel import Rows
+from zenlake.journal.ingest.kernel import RowSink
 from zenlake.journal.ingest.rows import hlc_nanos
 from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, RowTable
 from zenlake.journal.schema import HEARD, INSTANT, UNNUMBERED
@@ -81,16 +81,16 @@ class ColumnSink:
         self.origin = origin
         self.linger = linger
         self.channel = Channel()
-        self._rows: Rows | None = None
+        self._rows: RowSink | None = None
         #: The partition of each numbered key, of one numbering.
         self._keys: list[str] = []
         self._partition_of: Numbers = np.zeros(0, np.int32)
 
-    def open(self, hlc: Hlc, wall: Callable[[], int] = time.time_ns) -> Rows:
+    def open(self, hlc: Hlc, wall: Callable[[], int] = time.time_ns) -> RowSink:
         """The end that the node feeds; `hlc` gives times to samples that have none."""
         if self._rows is not None:
             raise ZError("this ColumnSink is declared already: make one for each declaration")
-        self._rows = Rows(self.channel, hlc, wall)
+        self._rows = RowSink(self.channel, hlc, wall)
         return self._rows
 
     @property

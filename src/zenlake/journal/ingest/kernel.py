@@ -30,7 +30,7 @@ MOST_BYTES: Final = 256 << 20
 MOST_ROWS: Final = 1 << 22
 
 
-class Rows(FrameSink):
+class RowSink(FrameSink):
     """A subscriber that turns what it hears into rows; taken by another thread."""
 
     def __init__(self, channel: Channel, hlc: Hlc, wall: Callable[[], int]) -> None:

@@ -35,7 +35,7 @@ from zenlake.wire.numbers import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from zenlake.journal.ingest.kernel import Rows
+    from zenlake.journal.ingest.kernel import RowSink
 
 #: How many names of keys a lane finds without making an object, and how many it knows at all.
 SLOTS: Final = 1024
@@ -47,10 +47,10 @@ ROUTES: Final = 16
 class RowLane(Lane):
     """Walks over the messages of one neighbour."""
 
-    def __init__(self, rows: Rows, stamps: Timestamper | None, relay: Relay) -> None:
+    def __init__(self, rows: RowSink, stamps: Timestamper | None, relay: Relay) -> None:
         """Into the table of `rows`, and on to others by `relay`; with times by `stamps`."""
         super().__init__()
-        self.rows: Rows = rows
+        self.rows: RowSink = rows
         self.stamps: Timestamper | None = stamps
         self.relay: Relay = relay
         self.generation: int = rows.generation

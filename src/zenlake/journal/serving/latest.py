@@ -17,7 +17,7 @@ import pyarrow as pa
 from zenlake.journal.ledger.account import Integers
 from zenlake.journal.schema import DELETE
 from zenlake.keys import is_wild
-from zenlake.storage import Held, Newest
+from zenlake.storage import Held, NewestValues
 
 __all__ = ["COLUMNS", "KnownKey", "Latest", "LatestValue", "What"]
 
@@ -82,7 +82,7 @@ class Latest:
     def __init__(self) -> None:
         """Empty."""
         self._lock = threading.Lock()
-        self._newest: Newest[LatestValue] = Newest()
+        self._newest: NewestValues[LatestValue] = NewestValues()
 
     def enter(self, batch: Any, partition: int = 0, first: int | None = None) -> None:
         """Hear of more rows of a partition; their order does not matter.

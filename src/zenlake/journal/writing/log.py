@@ -22,23 +22,23 @@ from zenlake.journal.disk.watermark import WATERMARK, Watermark
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.writing.partition import Partition
 from zenlake.journal.writing.readers import read_by_all
-from zenlake.journal.writing.retention import Retention
+from zenlake.journal.writing.retention import JournalRetention
 from zenlake.journal.writing.shipping import Shipper
 from zenlake.journal.writing.sources import SourceNumbers
 
-__all__ = ["Limits", "Log"]
+__all__ = ["Log", "LogLimits"]
 
 _log = logging.getLogger("zenlake.journal")
 _SOURCES: Final = ("source_zid", "source_eid", "source_sn")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LogLimits:
     """When a segment is sealed, and what is kept."""
 
     segment_bytes: int = 128 << 20
     segment_age: float = 3600.0
-    retention: Retention = field(default_factory=Retention)
+    retention: JournalRetention = field(default_factory=JournalRetention)
 
     def __post_init__(self) -> None:
         if self.segment_bytes <= 0 or self.segment_age <= 0:
@@ -58,7 +58,7 @@ class Log:
         name: str = "journal",
         partitions: int | None = None,
         durable: bool = True,
-        limits: Limits | None = None,
+        limits: LogLimits | None = None,
         sealed_to: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -69,7 +69,7 @@ class Log:
         """
         self.files = files
         self._durable = durable
-        self._limits = limits or Limits()
+        self._limits = limits or LogLimits()
         self._clock = clock
         #: How many segments were sealed.
         self.sealed = 0

@@ -11,13 +11,13 @@ from zenlake.journal.disk.files import JournalFiles
 from zenlake.journal.disk.remote import RemoteFiles, is_uri, parted
 from zenlake.journal.writing.partition import Partition
 
-__all__ = ["Retention"]
+__all__ = ["JournalRetention"]
 
 _log = logging.getLogger("zenlake.journal")
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class JournalRetention:
     """At most this many bytes in all partitions together, and none sealed longer ago than this.
 
     What a reader has not read yet is kept beyond that, up to `hold` bytes more. The age of a

@@ -18,9 +18,9 @@ from zenlake.errors import JournalError, JournalFull, LocalError, Timeout, ZErro
 from zenlake.journal.disk.files import JournalFiles, LocalFiles
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.schema import UNNUMBERED
-from zenlake.journal.writing.log import Limits, Log
+from zenlake.journal.writing.log import Log, LogLimits
 from zenlake.journal.writing.partition import runs
-from zenlake.journal.writing.retention import Retention
+from zenlake.journal.writing.retention import JournalRetention
 
 __all__ = ["JournalWriter", "WriterStats", "interval_of"]
 
@@ -158,7 +158,9 @@ class JournalWriter:
         acknowledged rows are damaged.
         """
         interval, durable = interval_of(fsync)
-        limits = Limits(segment_bytes, segment_age, Retention(retain_bytes, retain_age, hold_bytes))
+        limits = LogLimits(
+            segment_bytes, segment_age, JournalRetention(retain_bytes, retain_age, hold_bytes)
+        )
         place = files or LocalFiles(path)
         lock = place.lock()
         try:
