@@ -36,6 +36,8 @@ COMMANDS = (
     "pong",
     "storage",
     "record",
+    "replay",
+    "diff",
     "journal",
     "ledger",
     "wire",

@@ -26,6 +26,7 @@ class OnFull(StrEnum):
 @examples(
     "zenlake record -k 'robot/**' --to flight",
     "zenlake record -k '**' --to flight --retain-age 30d --retain-size 100GB",
+    "zenlake record -k '**' --to faults --around 'robot/*/fault' --before 30s --after 10s",
 )
 @networked
 def record(
@@ -76,6 +77,25 @@ def record(
         OnFull,
         typer.Option(metavar="POLICY", help="On a full disk: block publishers, or drop and count."),
     ] = OnFull.BLOCK,
+    around: Annotated[
+        str | None,
+        typer.Option(
+            "--around",
+            metavar="KEYEXPR",
+            help="Write only what lies around samples of these keys; ?_filter=… chooses.",
+            show_default=False,
+        ),
+    ] = None,
+    before: Annotated[
+        str, typer.Option("--before", metavar="TIME", help="--around: how long before an event.")
+    ] = "30s",
+    after: Annotated[
+        str, typer.Option("--after", metavar="TIME", help="--around: how long after an event.")
+    ] = "10s",
+    ring_size: Annotated[
+        str,
+        typer.Option("--ring-size", metavar="SIZE", help="--around: memory for what may be kept."),
+    ] = "256MiB",
     no_answer: Annotated[
         bool, typer.Option("--no-answer", help="Do not reply to queries with the latest values.")
     ] = False,
@@ -96,9 +116,12 @@ def record(
 
     Runs until Ctrl-C. Every row below the durable watermark survives a crash. It prints a line each
     second; `missing` counts samples that publishers sent and that did not come.
+
+    With --around, what is heard waits in memory and is written only if an event follows in time;
+    it then replies to no queries, for it does not have all values.
     """
     from zenlake.journal.disk.memory import keep_memory
-    from zenlake.journal.options import Options
+    from zenlake.journal.options import Around, Options
     from zenlake.journal.recorder import Recorder
 
     quantities.local(to, "--to")
@@ -118,6 +141,14 @@ def record(
         answer_time=not no_answer_time,
         complete=complete,
         heal=not no_heal,
+        around=None
+        if around is None
+        else Around(
+            around,
+            quantities.duration(before, "--before") or 0.0,
+            quantities.duration(after, "--after") or 0.0,
+            quantities.size(ring_size, "--ring-size") or 1,
+        ),
     )
     keep_memory()  # this process does nothing else
     with connection.session() as session:
@@ -125,7 +156,8 @@ def record(
         try:
             with until_interrupted():
                 begun = ", ".join([f"'{key}'" for key in keys])
-                note(f"recording {begun} into {to} as '{recorder.name}'; Ctrl-C ends it")
+                told = "" if around is None else f", around '{around}'"
+                note(f"recording {begun} into {to} as '{recorder.name}'{told}; Ctrl-C ends it")
                 _watch(connection, recorder, quiet)
         finally:
             recorder.close()
@@ -166,11 +198,15 @@ def _tell_rate(connection: Connection, recorder: Recorder, rows: float, size: fl
                 "healed": totals["healed"],
                 "dropped": dropped,
             }
+            | ({} if recorder.ring is None else {"around": recorder.ring.counts})
         )
         return
+    ring = recorder.ring
+    waiting = "" if ring is None else f"  {ring.events:>4} events  {ring.rows:>9} rows wait"
     typer.echo(
         f"{rows:>10.0f} rows/s  {size / 1e6:>9.3f} MB/s  {durable:>12} durable"
         f"  {totals['missing']:>6} missing  {totals['healed']:>6} healed  {dropped:>6} dropped"
+        f"{waiting}"
     )
 
 
@@ -188,3 +224,9 @@ def _tell_total(connection: Connection, recorder: Recorder) -> None:
         f"{totals['healed']} healed; {totals['unprovable_rows']} rows unprovable; "
         f"{totals['drops']} dropped"
     )
+    ring = recorder.ring
+    if ring is not None:
+        typer.echo(
+            f"{ring.events} events; {ring.kept} rows around them were kept, {ring.passed} let go, "
+            f"{ring.overflowed} did not fit into the ring"
+        )

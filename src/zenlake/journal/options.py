@@ -9,7 +9,21 @@ from typing import Literal
 from zenlake.errors import KeyExprError, LocalError
 from zenlake.keys import KeyExpr, includes, is_wild
 
-__all__ = ["Options", "checked_name", "distinct"]
+__all__ = ["Around", "Options", "checked_name", "distinct"]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Which samples are events, and how much is kept before and after one, in seconds.
+
+    `key_expr` may have a filter: `robot/*/fault?_filter=level>2`.
+    """
+
+    key_expr: str
+    before: float
+    after: float
+    #: How many bytes of rows wait in memory for an event.
+    most_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,8 @@ class Options:
     complete: bool = False
     #: Whether to ask publishers for what did not come.
     heal: bool = True
+    #: Write only what lies around events.
+    around: Around | None = None
 
 
 def checked_name(options: Options) -> str:

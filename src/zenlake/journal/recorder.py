@@ -27,6 +27,7 @@ from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.ingest.columns import ColumnSink, ColumnSubscriber, declare
 from zenlake.journal.ingest.future import FutureTimes
+from zenlake.journal.ingest.ring import Ring
 from zenlake.journal.ingest.rows import batches_of, timestamp_of
 from zenlake.journal.ledger import checkpoint, heartbeats
 from zenlake.journal.ledger.account import Gap
@@ -135,6 +136,14 @@ class Recorder:
         self.bytes = 0
         self._failure: ZError | None = None
         self._future = FutureTimes(self._session._runtime)
+        #: What was heard lately, if only what lies around events is to be written.
+        self.ring: Ring | None = None
+        if options.around is not None:
+            self.ring = Ring(
+                round(options.around.before * 1e6),
+                round(options.around.after * 1e6),
+                options.around.most_bytes,
+            )
         self._sinks = [ColumnSink(self._writer.partitions) for _ in self._exprs]
         #: Held while a sink's rows are taken and handed on.
         self._taking = [threading.Lock() for _ in self._exprs]
@@ -148,7 +157,9 @@ class Recorder:
         self._others: list[threading.Thread] = []
 
     def _begin(self, options: Options) -> None:
-        if options.heal:
+        around = options.around
+        # What was let go on purpose is not asked for again.
+        if options.heal and around is None:
             self._healer = Healer(self._session, self._gaps_of, self._heal)
             self._healer.opened(self._ledger.open_gaps())
         self._writer.on_durable(lambda _: self._news.set())
@@ -157,10 +168,14 @@ class Recorder:
             self._hearing.append(
                 self._thread("recorder", lambda s=sink, n=number: self._hear(s, n))  # type: ignore[misc]
             )
-        for expr in self._exprs:
+        for expr in self._exprs if around is None else ():
             # `@adv` is verbatim: the expressions themselves never mean these keys.
             self._beating.append(
                 self._session.declare_subscriber(publishers_of(expr), self._beats.push)
+            )
+        if around is not None:
+            self._beating.append(
+                self._session.declare_subscriber(around.key_expr, lambda _: self._happened())
             )
         self._hearing.append(self._thread("heartbeats", self._hear_beats))
         self._others.append(self._thread("watermark", self._tell))
@@ -169,11 +184,12 @@ class Recorder:
             self._session,
             self.journal,
             Documents(self.watermark, self.report, self.stats),
-            self._matching if options.answer else None,
+            # Values that were let go make the latest of those that were kept a wrong answer.
+            self._matching if options.answer and around is None else None,
             self._settle,
             self._exprs,
             acknowledge=self._acknowledge,
-            time=options.answer and options.answer_time,
+            time=options.answer and options.answer_time and around is None,
             complete=options.complete,
         )
 
@@ -231,6 +247,7 @@ class Recorder:
             "future": {"replaced": self._future.replaced, "dropped": self._future.dropped},
             "heartbeats": {"heard": self._beats.heard, "refused": self._beats.refused},
             "latest": self._memory.counts,
+            "around": None if self.ring is None else self.ring.counts,
             "healing": {} if self._healer is None else self._healer.counts,
         }
 
@@ -278,14 +295,32 @@ class Recorder:
         if not batch.num_rows:
             return
         with self._order:
-            # Waits while the disk is slower than the network; links are held up meanwhile.
-            self._writer.append(partition, batch)
-            with self._lock:
-                first = self._ledger.offsets.get(partition, 0)
-                opened = self._ledger.enter(partition, batch)
-            self.rows += batch.num_rows
-            self.bytes += _payload_bytes(batch)
-            self._memory.enter(batch, partition, first)
+            parts = [(partition, batch)]
+            if self.ring is not None:
+                parts = self.ring.enter(partition, batch)
+            for number, rows in parts:
+                self._write(number, rows)
+
+    def _happened(self) -> None:
+        """An event: what was heard before it is written."""
+        try:
+            with self._order:
+                assert self.ring is not None
+                for partition, batch in self.ring.event(time.time_ns() // 1000):
+                    self._write(partition, batch)
+        except Exception as error:
+            self._ended("recording around an event", error)
+
+    def _write(self, partition: int, batch: Any) -> None:
+        """Write rows and enter them everywhere; `_order` is held."""
+        # Waits while the disk is slower than the network; links are held up meanwhile.
+        self._writer.append(partition, batch)
+        with self._lock:
+            first = self._ledger.offsets.get(partition, 0)
+            opened = self._ledger.enter(partition, batch)
+        self.rows += batch.num_rows
+        self.bytes += _payload_bytes(batch)
+        self._memory.enter(batch, partition, first)
         self._expected.entered(batch, partition, first)
         if opened and self._healer is not None:
             self._healer.opened(opened)
@@ -495,6 +530,8 @@ class Recorder:
         counted = {
             "disk full": self._writer.stats.dropped_rows,
             "not taken in time": sum([sink.dropped for sink in self._sinks]),
+            "around no event": 0 if self.ring is None else self.ring.passed,
+            "too much before an event": 0 if self.ring is None else self.ring.overflowed,
         }
         for reason, count in counted.items():
             total = self._drops_before.get(reason, 0) + count
@@ -526,6 +563,8 @@ class Recorder:
         self._news.set()
         for thread in self._hearing:
             thread.join(max(0.0, until - time.monotonic()))
+        if self.ring is not None:
+            self.ring.close()
         try:
             if self._failure is None:
                 self._writer.flush(max(0.1, until - time.monotonic()))

@@ -131,6 +131,13 @@ class History:
                     yield found
         yield from self.tail(looked, expr, range)
 
+    def file(self, path: str, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
+        """The samples of the keys in the range, of one file of `samples`."""
+        for batch in _scan(self._place / "samples", [path], _where(expr, range)):
+            found = _chosen(pa.Table.from_batches([batch]), expr, range)
+            if found.num_rows:
+                yield found
+
     def tail(self, looked: Looked, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
         """The part that only the journal has."""
         micros = None if range is None else _micros(range)

@@ -1,0 +1,136 @@
+"""Compares two recorded windows, read in the order of time, in bounded memory.
+
+Samples that were replayed with their timestamps are known again by these: each is compared with
+the one of the same key and timestamp. Otherwise the samples of a key are compared in their order
+(`zenlake.replay.comparison`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Literal
+
+from zenlake.journal.ingest.rows import hlc_nanos
+from zenlake.replay.comparison import Comparison, Report, Shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from zenlake.replay.sources import Source
+
+__all__ = ["By", "compare"]
+
+By = Literal["auto", "time", "order"]
+LOOKED_AT: Final = 4096
+"""Samples of each side that say whether timestamps are the same."""
+
+_One = tuple[int, str, Shown]
+
+
+def compare(
+    left: Source,
+    right: Source,
+    *,
+    strip_left: str = "",
+    strip_right: str = "",
+    by: By = "auto",
+    tolerance: float = 0.0,
+) -> tuple[Report, str]:
+    """Compare two sources; gives the report, and what samples were matched by.
+
+    `strip_left` and `strip_right` are prefixes that keys have on one side only.
+    """
+    found = Comparison(tolerance)
+    way = by if by != "auto" else _way(left, right)
+    one, other = _samples(left, strip_left), _samples(right, strip_right)
+    if way == "time":
+        _by_time(found, one, other)
+    else:
+        _by_order(found, one, other)
+    return found.end(), way
+
+
+def _way(left: Source, right: Source) -> str:
+    """By time, if any of the first samples have a timestamp in common."""
+    one, other = _first(left), _first(right)
+    return "time" if one & other else "order"
+
+
+def _first(source: Source) -> set[int]:
+    found: set[int] = set()
+    for rows in source.rows():
+        found.update(rows["hlc"].to_pylist()[: LOOKED_AT - len(found)])
+        if len(found) >= LOOKED_AT:
+            break
+    return found
+
+
+def _samples(source: Source, strip: str) -> Iterator[_One]:
+    shorter = _stripping(strip)
+    for rows in source.rows():
+        yield from _of(rows, shorter)
+
+
+def _of(rows: pa.Table, shorter: Callable[[str], str]) -> Iterator[_One]:
+    names = ("key", "hlc", "kind", "value", "encoding_id", "encoding_schema", "attachment")
+    columns = [rows[name].to_pylist() for name in names]
+    moments = hlc_nanos(rows["hlc"].to_numpy()).tolist()
+    for key, hlc, kind, value, id, schema, attachment, at in zip(*columns, moments, strict=True):
+        yield hlc, shorter(key), Shown(kind, value, (id, schema), attachment, at)
+
+
+def _stripping(prefix: str) -> Callable[[str], str]:
+    if not prefix:
+        return lambda key: key
+    start = f"{prefix}/"
+    return lambda key: key.removeprefix(start)
+
+
+def _by_time(found: Comparison, left: Iterator[_One], right: Iterator[_One]) -> None:
+    """Both are in the order of time: those of one timestamp are compared, key by key."""
+    ones, others = _groups(left), _groups(right)
+    one, other = next(ones, None), next(others, None)
+    while one is not None or other is not None:
+        here = min(group[0] for group in (one, other) if group is not None)
+        mine: dict[str, list[Shown]] = {}
+        theirs: dict[str, list[Shown]] = {}
+        if one is not None and one[0] == here:
+            mine = one[1]
+            one = next(ones, None)
+        if other is not None and other[0] == here:
+            theirs = other[1]
+            other = next(others, None)
+        for key in mine | theirs:
+            first, second = mine.get(key, []), theirs.get(key, [])
+            for place in range(max(len(first), len(second))):
+                found.pair(
+                    key,
+                    first[place] if place < len(first) else None,
+                    second[place] if place < len(second) else None,
+                )
+
+
+def _groups(samples: Iterator[_One]) -> Iterator[tuple[int, dict[str, list[Shown]]]]:
+    """The samples of one timestamp together."""
+    at, held = 0, dict[str, list[Shown]]()
+    for hlc, key, sample in samples:
+        if held and hlc != at:
+            yield at, held
+            held = {}
+        at = hlc
+        held.setdefault(key, []).append(sample)
+    if held:
+        yield at, held
+
+
+def _by_order(found: Comparison, left: Iterator[_One], right: Iterator[_One]) -> None:
+    """A few from either side by turns, so that little waits."""
+    while True:
+        ones, others = list(islice(left, 64)), list(islice(right, 64))
+        if not ones and not others:
+            return
+        for _, key, sample in ones:
+            found.left(key, sample)
+        for _, key, sample in others:
+            found.right(key, sample)

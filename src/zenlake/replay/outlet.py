@@ -1,0 +1,149 @@
+"""Puts recorded samples back on the bus: key behind a prefix, all else as it was.
+
+Payload, encoding, attachment, priority and express are the sample's own, byte for byte, and so is
+the timestamp unless new ones are wanted. What is said of the way is not: samples are sent reliably
+and wait where there is no room, so that none is lost, and they name no source, for the ledger of
+that source would count them twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+import pyarrow as pa
+
+from zenlake.api.put import OWN
+from zenlake.journal.schema import DELETE, HLC_BIAS
+from zenlake.keys import KeyExpr
+from zenlake.node.sample import wire_timestamp
+from zenlake.values import CongestionControl, Locality, Priority, QoS
+from zenlake.wire.codec_zenoh import Del, Put
+from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+    from zenlake.node.entities import Publication
+
+__all__ = ["Outlet", "Ready", "below"]
+
+MOST_KEYS: Final = 65_536
+"""How many keys are remembered with their routes."""
+
+_ANY: Final = Locality.ANY.value
+
+
+def below(prefix: str, key: str) -> str:
+    """The key behind a prefix."""
+    return f"{prefix}/{key}" if prefix else key
+
+
+@final
+class Ready:
+    """Rows as lists, ready to be published one after the other."""
+
+    __slots__ = (
+        "attachment",
+        "hlc",
+        "key",
+        "keys",
+        "kind",
+        "qos",
+        "schema",
+        "shape",
+        "stamp",
+        "value",
+    )
+
+    def __init__(self, rows: pa.Table) -> None:
+        """Take the columns apart, once for all rows."""
+        rows = rows.combine_chunks()
+        keys = rows["key"].combine_chunks().dictionary_encode()
+        if isinstance(keys, pa.ChunkedArray):
+            keys = keys.unify_dictionaries().combine_chunks()
+        self.keys: list[str] = keys.dictionary.to_pylist()
+        self.key: list[int] = keys.indices.to_numpy(zero_copy_only=False).tolist()
+        self.value: list[bytes] = rows["value"].to_pylist()
+        self.kind: list[int] = rows["kind"].to_numpy().tolist()
+        self.shape: list[int] = rows["encoding_id"].to_numpy().tolist()
+        schema = rows["encoding_schema"]
+        self.schema: list[str | None] | None = None
+        if schema.null_count < rows.num_rows:
+            self.schema = schema.to_pylist()
+        self.hlc: list[int] = rows["hlc"].to_numpy().tolist()
+        self.stamp: list[bytes] = rows["stamp_id"].to_pylist()
+        attachment = rows["attachment"]
+        self.attachment: list[bytes | None] | None = None
+        if attachment.null_count < rows.num_rows:
+            self.attachment = attachment.to_pylist()
+        express = rows["express"].to_pylist()
+        self.qos: list[int] = [
+            16 + priority if fast else priority
+            for priority, fast in zip(rows["priority"].to_numpy().tolist(), express, strict=True)
+        ]
+
+
+@final
+class Outlet:
+    """The publications of a replay."""
+
+    def __init__(self, session: Session, prefix: str, retime: bool) -> None:
+        """Below this prefix; the empty one means the very keys that were recorded."""
+        self._session = session
+        self._prefix = str(KeyExpr(prefix)) if prefix else ""
+        self._retime = retime
+        self._known: dict[tuple[str, int, int, str | None], Publication] = {}
+        self.samples = 0
+        self.bytes = 0
+        #: What a neighbour did not take.
+        self.lost = 0
+
+    def publish(self, ready: Ready, start: int, end: int) -> None:
+        """Publish these rows; waits where there is no room."""
+        known, retime = self._known, self._retime
+        session = self._session
+        keys, schemas, attachments = ready.keys, ready.schema, ready.attachment
+        size = 0
+        for row in range(start, end):
+            key, id = keys[ready.key[row]], ready.shape[row]
+            schema = None if schemas is None else schemas[row]
+            name = (key, ready.qos[row], id, schema)
+            publication = known.get(name)
+            if publication is None:
+                publication = self._found(name)
+            if retime:
+                stamp = wire_timestamp(session.new_timestamp())
+            else:
+                raw = ready.hlc[row] + HLC_BIAS
+                stamp = WireTimestamp(
+                    seconds=raw >> 32, fraction=raw & 0xFFFFFFFF, id=ready.stamp[row]
+                )
+            attachment = None if attachments is None else attachments[row]
+            body: Put | Del
+            if ready.kind[row] == DELETE:
+                body = Del(timestamp=stamp, attachment=attachment)
+            else:
+                value = ready.value[row]
+                size += len(value)
+                body = Put(
+                    timestamp=stamp,
+                    encoding=id,
+                    schema=publication.schema,
+                    attachment=attachment,
+                    payload=value,
+                )
+            if not publication.publish(publication.message(body, None)):
+                self.lost += 1
+        self.samples += end - start
+        self.bytes += size
+
+    def _found(self, name: tuple[str, int, int, str | None]) -> Publication:
+        key, told, id, schema = name
+        qos = QoS(Priority(told & 7), CongestionControl.BLOCK, told >= 16).byte
+        text = str(KeyExpr(below(self._prefix, key)))
+        publication = self._session._open().node.local.publication(
+            OWN, text, qos, True, id, b"" if schema is None else schema.encode(), _ANY
+        )
+        if len(self._known) >= MOST_KEYS:
+            self._known.clear()
+        self._known[name] = publication
+        return publication

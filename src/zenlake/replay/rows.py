@@ -1,0 +1,156 @@
+"""What is replayed and compared of a sample: its columns, from a journal, a lake or SQL."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zenlake.errors import EncodingError, LocalError
+from zenlake.journal.schema import DELETE, HLC_BIAS, PUT
+from zenlake.values import Encoding
+
+__all__ = ["JOURNAL_COLUMNS", "ROWS", "from_answer", "from_journal", "from_lake", "hlc_floor"]
+
+ROWS: Final = pa.schema(
+    [
+        ("key", pa.string()),
+        ("value", pa.binary()),
+        ("kind", pa.int8()),
+        ("encoding_id", pa.int32()),
+        ("encoding_schema", pa.string()),
+        ("hlc", pa.int64()),
+        ("stamp_id", pa.binary()),
+        ("attachment", pa.binary()),
+        ("priority", pa.int8()),
+        ("express", pa.bool_()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+    ]
+)
+"""A row for each sample; `hlc`, `partition` and `offset` say where it stands in the order."""
+
+JOURNAL_COLUMNS: Final = tuple(name for name in ROWS.names if name != "partition")
+_DATA: Final = 5
+_NEEDED: Final = ("key", "value")
+#: What a lake calls an encoding whose number has no name.
+_UNKNOWN: Final = re.compile(r"unknown\(([0-9]{1,9})\)(?:;(.*))?", re.DOTALL)
+
+
+def from_journal(batch: pa.RecordBatch, partition: int) -> pa.Table:
+    """Rows of a journal."""
+    count = batch.num_rows
+    columns: dict[str, Any] = {
+        name: batch.column(name) for name in ROWS.names if name != "partition"
+    }
+    columns["key"] = columns["key"].dictionary_decode()
+    columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), count)
+    return pa.table([columns[name] for name in ROWS.names], schema=ROWS)
+
+
+def from_lake(rows: pa.Table) -> pa.Table:
+    """Rows of the table `samples`, where encodings and ids are words."""
+    from zenlake.lake.rows import id_bytes
+
+    columns: dict[str, Any] = {
+        name: rows[name]
+        for name in ROWS.names
+        if name in rows.column_names and name not in ("kind", "stamp_id")
+    }
+    columns["kind"] = pc.if_else(
+        pc.equal(rows["kind"], "delete"), pa.scalar(DELETE, pa.int8()), pa.scalar(PUT, pa.int8())
+    )
+    columns["stamp_id"] = _mapped(rows["stamp_id"], id_bytes, pa.binary())
+    texts = rows["encoding"]
+    columns["encoding_id"] = _mapped(texts, lambda text: _encoding(text)[0], pa.int32())
+    columns["encoding_schema"] = _mapped(texts, lambda text: _encoding(text)[1], pa.string())
+    return pa.table([columns[name].cast(ROWS.field(name).type) for name in ROWS.names], schema=ROWS)
+
+
+def from_answer(answer: pa.Table) -> pa.Table:
+    """Rows of an answer in SQL: it must have `key` and `value`, and `hlc` or `time`.
+
+    What else a sample has is taken if it is there.
+    """
+    names = answer.column_names
+    missing = [name for name in _NEEDED if name not in names]
+    if missing or not {"hlc", "time"} & set(names):
+        wanted = ", ".join(missing or ["time"])
+        raise LocalError(
+            f"a question whose answer is replayed must have key, value and time; this one has no "
+            f"{wanted}, only {', '.join(names)}: write SELECT * FROM samples WHERE …"
+        )
+    count = answer.num_rows
+    full: dict[str, Any] = {name: answer[name] for name in names}
+    if "hlc" not in full or full["hlc"].null_count:
+        full["hlc"] = _hlc_of_times(full["time"])
+    defaults: dict[str, tuple[Any, pa.DataType]] = {
+        "kind": ("put", pa.string()),
+        "stamp_id": ("1", pa.string()),
+        "encoding": ("", pa.string()),
+        "attachment": (None, pa.binary()),
+        "priority": (_DATA, pa.int8()),
+        "express": (False, pa.bool_()),
+        "partition": (0, pa.int32()),
+    }
+    for name, (value, kind) in defaults.items():
+        if name not in full:
+            full[name] = pa.repeat(pa.scalar(value, kind), count)
+        elif value is not None and full[name].null_count:
+            full[name] = pc.fill_null(full[name], pa.scalar(value, full[name].type))
+    full["offset"] = pa.array(np.arange(count, dtype=np.int64))
+    value = full["value"]
+    if not pa.types.is_binary(value.type):
+        full["value"] = value.cast(pa.string()).cast(pa.binary())
+    full["value"] = pc.fill_null(full["value"], b"")
+    if full["key"].null_count:
+        raise LocalError("a row of the answer has no key; leave such rows out")
+    return from_lake(pa.table(full))
+
+
+def hlc_floor(nanos: int) -> int:
+    """The least `hlc` that may lie at or after a moment in nanoseconds."""
+    return min((1 << 64) - 1, max(0, ((nanos - 1) << 32) // 1_000_000_000)) - HLC_BIAS
+
+
+def _hlc_of_times(times: Any) -> Any:
+    micros = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    if micros.null_count:
+        raise LocalError("a row of the answer has no time; leave such rows out")
+    raw = np.asarray(micros.to_numpy(), np.uint64)
+    second = np.uint64(1_000_000)
+    whole, part = raw // second, raw % second
+    hlc = (whole << np.uint64(32)) | ((part << np.uint64(32)) // second + np.uint64(1))
+    return pa.array((hlc ^ np.uint64(HLC_BIAS)).view(np.int64))
+
+
+@lru_cache(maxsize=1024)
+def _encoding(text: str | None) -> tuple[int, str | None]:
+    """The number and the schema of an encoding in words."""
+    from zenlake.api.options import encoding_parts
+
+    unknown = _UNKNOWN.fullmatch(text or "")
+    if unknown is not None:
+        return int(unknown[1]), unknown[2] or None
+    try:
+        number, schema = encoding_parts(Encoding(text or ""))
+    except EncodingError:
+        return 0, None
+    return number, schema.decode("utf-8", "replace") if schema else None
+
+
+def _mapped(column: Any, function: Any, kind: pa.DataType) -> Any:
+    """A function of each value, asked once for each that is different."""
+    coded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(coded, pa.ChunkedArray):
+        coded = pa.chunked_array([c.cast(pa.string()) for c in coded.chunks], pa.string())
+    if not pa.types.is_dictionary(coded.type):
+        coded = coded.dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.unify_dictionaries().combine_chunks()
+    values = pa.array([function(value) for value in coded.dictionary.to_pylist()], kind)
+    return values.take(coded.indices)
