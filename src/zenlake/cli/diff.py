@@ -36,8 +36,8 @@ Window = Annotated[
 
 @examples(
     "zenlake diff 'robot/**' 'ghost/robot/**' --from -10m",
-    "zenlake diff 'out/**?_time=[now(-2h);10m]' 'out/**?_time=[now(-1h);10m]' --tolerance 0.01",
-    "zenlake diff 'robot/**' 'robot/**' --journal monday --journal-b tuesday --json",
+    "zenlake diff 'a/**?_time=[now(-2h);10m]' 'a/**?_time=[now(-1h);10m]'",
+    "zenlake diff '**' '**' --journal mon --journal-b tue --tolerance 0.01",
 )
 def diff(
     a: Window,

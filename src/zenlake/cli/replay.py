@@ -56,8 +56,8 @@ To = Annotated[
 
 @examples(
     "zenlake replay 'robot/**' --from -10m --prefix ghost --speed 4",
-    "zenlake replay 'robot/**' --journal flight --prefix ghost --speed max --retime",
-    "zenlake replay \"SELECT * FROM samples WHERE key LIKE 'robot/7/%'\" --prefix ghost",
+    "zenlake replay 'robot/**' --journal flight --prefix ghost --speed max",
+    "zenlake replay \"SELECT * FROM samples WHERE key LIKE '%/pose'\" --prefix g",
 )
 @networked
 def replay(

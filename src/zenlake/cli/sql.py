@@ -18,7 +18,6 @@ import typer
 from zenlake.cli.connection import note
 from zenlake.cli.lake import LAKE, Conf, Master, Where, sparking
 from zenlake.cli.pages import examples
-from zenlake.lake.plain import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -223,12 +222,16 @@ def _shown(value: object) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S.%f}"
     if isinstance(value, list | dict):
+        from zenlake.lake.plain import plain
+
         return json.dumps(plain(value), ensure_ascii=False)
     return str(value).replace("\n", "⏎")
 
 
 def _lines(answer: pa.Table, form: Format) -> None:
     names = answer.column_names
+    from zenlake.lake.plain import plain
+
     columns = [[plain(value) for value in column.to_pylist()] for column in answer.columns]
     rows = zip(*columns, strict=True)
     if form is Format.CSV:

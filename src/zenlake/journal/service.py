@@ -19,7 +19,9 @@ __all__ = ["options_of", "recording"]
 
 #: What a configuration and a recorder call by the same name.
 SAME = tuple(
-    field.name for field in fields(Options) if field.name not in ("key_exprs", "path", "name")
+    field.name
+    for field in fields(Options)
+    if field.name not in ("key_exprs", "path", "name", "around")
 )
 
 
