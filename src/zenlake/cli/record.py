@@ -26,7 +26,7 @@ class OnFull(StrEnum):
 @examples(
     "zenlake record -k 'robot/**' --to flight",
     "zenlake record -k '**' --to flight --retain-age 30d --retain-size 100GB",
-    "zenlake record -k '**' --to faults --around '*/fault' --before 1m --after 10s",
+    "zenlake record -k '**' --to faults --around '*/fault' --before 1m",
 )
 @networked
 def record(

@@ -229,9 +229,9 @@ def _shown(value: object) -> str:
 
 
 def _lines(answer: pa.Table, form: Format) -> None:
-    names = answer.column_names
     from zenlake.lake.plain import plain
 
+    names = answer.column_names
     columns = [[plain(value) for value in column.to_pylist()] for column in answer.columns]
     rows = zip(*columns, strict=True)
     if form is Format.CSV:
