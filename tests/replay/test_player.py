@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import zenoh
@@ -83,7 +83,7 @@ def drive(world: World, count: int) -> list[Said]:
     heard: list[Said] = []
     before = sum(world.recorder.watermark().offsets)
     with world.hears("robot/**", heard), world.client.declare_publisher("robot/**") as robots:
-        until(lambda: robots.matching_status.matching)
+        until(lambda: cast(Any, robots).matching_status.matching)
         for n in range(count):
             value = json.dumps({"n": n, "x": n / 8}).encode()
             world.client.put(f"robot/{n % 3}/pose", value, encoding="application/json;pose",
@@ -176,14 +176,14 @@ def test_it_pauses_steps_seeks_and_changes_its_speed_over_the_bus(tmp_path: Path
 
             def tell(command: str) -> dict[str, Any]:
                 for reply in here.client.get("ghost/@replay/control", payload=command, timeout=30):
-                    told = reply.ok if reply.ok is not None else reply.err
+                    told: Any = reply.ok if reply.ok is not None else reply.err
                     found: dict[str, Any] = json.loads(told.payload.to_bytes())
                     return found
                 return {}
 
             def status(holds: Callable[[dict[str, Any]], bool]) -> None:
                 def ask() -> bool:
-                    replies = list(here.client.get("ghost/@replay/status", timeout=30))
+                    replies: list[Any] = list(here.client.get("ghost/@replay/status", timeout=30))
                     return bool(replies) and holds(json.loads(replies[0].ok.payload.to_bytes()))
 
                 until(ask)
