@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zenlake.clock import ZenohId
-from zenlake.routing.trees import Recomputation, Trees, effective_weight, siphash13
+from zenlake.routing.trees import Recomputation, Trees, _Tree, effective_weight, siphash13
 
 Links = dict[bytes, dict[bytes, int]]
 
@@ -245,6 +245,43 @@ def test_the_order_in_which_links_were_heard_changes_nothing(links: Links, rando
         assert sorted(ours.children(root)) == sorted(theirs.children(root))
         for destination in links:
             assert ours.direction(root, destination) == theirs.direction(root, destination)
+
+
+@settings(max_examples=60, deadline=None)
+@given(meshes())
+def test_trees_of_neighbours_tell_my_place_in_all_others(links: Links) -> None:
+    for me in links:
+        trees = Trees(me, links)
+        for root in links:
+            itself = Trees(me, links)
+            itself.direction(root, me)  # takes the tree of the root
+            assert sorted(trees.children(root)) == sorted(itself.children(root))
+            assert trees.parent(root) == itself.parent(root)
+
+
+def test_a_place_in_a_thousand_trees_takes_as_many_trees_as_there_are_neighbours() -> None:
+    ring = [number.to_bytes(2, "big") for number in range(257, 1257)]
+    trees = Trees(ring[0], joined(*zip(ring, ring[1:] + ring[:1], strict=True)))
+    for root in ring:
+        assert len(trees.children(root)) <= 2
+        trees.parent(root)
+    assert trees.computed <= 2 * (2 + 1)
+
+
+def test_of_paths_too_near_to_each_other_the_tree_itself_decides() -> None:
+    # Both ways around a square are 2.0 long: which one it is, rounding decides, or the order.
+    edges = {one: [(other, 1.0) for other in (b"b", b"c")] for one in (b"a", b"d")}
+    edges |= {one: [(other, 1.0) for other in (b"a", b"d")] for one in (b"b", b"c")}
+    tree = _Tree(b"a", edges)
+    assert tree.doubted == {b"d"}
+    assert tree.firsts == {b"b": b"b", b"c": b"c", b"d": tree.parents[b"d"]}
+    for me in edges:
+        trees = Trees(me, {})
+        trees._edges = edges
+        for _ in range(2):  # asked again, more of them are known
+            for root in edges:
+                assert trees.children(root) == _Tree(root, edges).children(me)
+                assert trees.parent(root) == _Tree(root, edges).parents.get(me, b"")
 
 
 # --------------------------------------------------------------------------------------- when

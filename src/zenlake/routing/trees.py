@@ -24,6 +24,12 @@ __all__ = ["DEFAULT_WEIGHT", "Recomputation", "Trees", "effective_weight", "siph
 DEFAULT_WEIGHT: Final = 100
 """What a link weighs if neither end says anything."""
 
+NEAR: Final = 1e-11
+"""Paths whose lengths differ by less, as a share, may trade places when sums are rounded otherwise.
+
+A sum of a thousand weights is off by 1e-13 of itself at most.
+"""
+
 _WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
@@ -96,46 +102,84 @@ def _factor(smaller: bytes, greater: bytes) -> float:
 class Trees:
     """All trees of a network of routers, as one of them sees them.
 
-    A tree is computed when it is first asked about: many routers never say anything.
+    A tree is computed when it is first asked about: many routers never say anything. And where
+    many are asked about, few are computed. The shortest path from `root` to a neighbour of mine is
+    the one from the neighbour to `root`, backwards; so the trees of my neighbours tell my place in
+    all others, however many routers there are. Only the way to a third router takes the tree itself.
 
     Args:
         me: the router that asks.
         links: for each router, whom it lists and the weight it gives (0: none).
     """
 
-    __slots__ = ("_edges", "_trees", "me")
+    __slots__ = ("_children", "_edges", "_hops", "_trees", "me")
 
     def __init__(self, me: bytes, links: dict[bytes, dict[bytes, int]]) -> None:
         self.me: bytes = me
         self._edges: dict[bytes, list[tuple[bytes, float]]] = _edges(links)
         self._trees: dict[bytes, _Tree] = {}
+        self._children: dict[bytes, list[bytes]] = {}
+        self._hops: dict[bytes, dict[bytes, bytes]] = {}
 
     def __contains__(self, root: object) -> bool:
         return root in self._edges
 
+    @property
+    def computed(self) -> int:
+        """How many trees were computed so far."""
+        return len(self._trees)
+
     def parent(self, root: bytes) -> bytes:
         """Who is before me on the path from `root`; empty if there is no path, or it is mine."""
-        return self._tree(root).parents.get(self.me, b"")
+        tree = self._trees.get(root)
+        if tree is None:
+            mine = self._tree(self.me)
+            if root not in mine.doubted:
+                return mine.firsts.get(root, b"")
+            tree = self._tree(root)
+        return tree.parents.get(self.me, b"")
 
     def children(self, root: bytes) -> list[bytes]:
         """Whom I pass on to what `root` says to all."""
-        return self._tree(root).children
+        children = self._children.get(root)
+        if children is None:
+            children = self._find_children(root)
+            self._children[root] = children
+        return children
 
     def direction(self, root: bytes, destination: bytes) -> bytes:
         """The neighbour towards `destination` in the tree of `root`; empty if there is no path.
 
         That is my child above the destination, or my parent if it lies elsewhere in the tree.
         """
-        return self._tree(root).hops.get(destination, b"")
+        hops = self._hops.get(root)
+        if hops is None:
+            hops = self._tree(root).hops(self.me)
+            self._hops[root] = hops
+        return hops.get(destination, b"")
 
     def distance(self, destination: bytes) -> float:
         """How far away a router is; infinite if there is no path."""
         return self._tree(self.me).distances.get(destination, float("inf"))
 
+    def _find_children(self, root: bytes) -> list[bytes]:
+        near = self._edges.get(self.me, [])
+        # A few trees are computed themselves: there may be fewer of them than neighbours.
+        if root in self._trees or len(self._trees) <= len(near):
+            return self._tree(root).children(self.me)
+        found: list[bytes] = []
+        for zid, _ in near:
+            tree = self._tree(zid)
+            if root in tree.doubted:
+                return self._tree(root).children(self.me)
+            if tree.firsts.get(root) == self.me:
+                found.append(zid)
+        return found
+
     def _tree(self, root: bytes) -> _Tree:
         tree = self._trees.get(root)
         if tree is None:
-            tree = _Tree(self.me, root, self._edges)
+            tree = _Tree(root, self._edges)
             self._trees[root] = tree
         return tree
 
@@ -144,48 +188,65 @@ class Trees:
 class _Tree:
     """The shortest paths from one router to all others."""
 
-    __slots__ = ("children", "distances", "hops", "parents")
+    __slots__ = ("distances", "doubted", "firsts", "parents", "root")
 
-    def __init__(
-        self, me: bytes, root: bytes, edges: dict[bytes, list[tuple[bytes, float]]]
-    ) -> None:
+    def __init__(self, root: bytes, edges: dict[bytes, list[tuple[bytes, float]]]) -> None:
+        self.root: bytes = root
         self.distances: dict[bytes, float] = {}
-        #: The last router before each on the path from the root.
+        #: The last router before each on the path from the root, and the first behind the root.
         self.parents: dict[bytes, bytes] = {}
+        self.firsts: dict[bytes, bytes] = {}
+        #: Those whose path another is so near to that it might be the shorter one when sums are
+        #: rounded in the order of the way back.
+        self.doubted: set[bytes] = set()
         if root in edges:
             self._measure(root, edges)
-        self.children: list[bytes] = [node for node, parent in self.parents.items() if parent == me]
-        #: The next hop from me to each router.
-        self.hops: dict[bytes, bytes] = {}
-        if me in self.distances:
-            self._follow(me, root)
 
     def _measure(self, root: bytes, edges: dict[bytes, list[tuple[bytes, float]]]) -> None:
         """Find the shortest paths, nearest routers first."""
         nearest: list[tuple[float, bytes]] = [(0.0, root)]
         distances: dict[bytes, float] = {root: 0.0}
+        second: dict[bytes, float] = {}
         while nearest:
             near, one = heappop(nearest)
             if one in self.distances:
                 continue
             self.distances[one] = near
+            if one != root:
+                parent = self.parents[one]
+                self.firsts[one] = one if parent == root else self.firsts[parent]
+                if parent in self.doubted or second.get(one, float("inf")) - near < near * NEAR:
+                    self.doubted.add(one)
             for other, weight in edges[one]:
+                way = near + weight
                 far = distances.get(other)
-                if far is None or near + weight < far:
-                    distances[other] = near + weight
+                if far is None or way < far:
+                    if far is not None:
+                        second[other] = far
+                    distances[other] = way
                     self.parents[other] = one
-                    heappush(nearest, (near + weight, other))
+                    heappush(nearest, (way, other))
+                elif way < second.get(other, float("inf")):
+                    second[other] = way
 
-    def _follow(self, me: bytes, root: bytes) -> None:
-        """Find the next hops: below me through a child, elsewhere through my parent."""
+    def children(self, me: bytes) -> list[bytes]:
+        """Those behind a router on the paths through it."""
+        return [node for node, parent in self.parents.items() if parent == me]
+
+    def hops(self, me: bytes) -> dict[bytes, bytes]:
+        """The next hop from a router to each: below it through a child, elsewhere its parent."""
+        hops: dict[bytes, bytes] = {}
+        if me not in self.distances:
+            return hops
         up = self.parents.get(me, b"")
         for destination in self.distances:  # parents come before their children
             if destination == me:
                 continue
             above = self.parents.get(destination, b"")
-            hop = destination if above == me else self.hops.get(above, up)
+            hop = destination if above == me else hops.get(above, up)
             if hop:
-                self.hops[destination] = hop
+                hops[destination] = hop
+        return hops
 
 
 def _edges(links: dict[bytes, dict[bytes, int]]) -> dict[bytes, list[tuple[bytes, float]]]:
