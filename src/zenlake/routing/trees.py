@@ -104,8 +104,8 @@ class Trees:
 
     A tree is computed when it is first asked about: many routers never say anything. And where
     many are asked about, few are computed. The shortest path from `root` to a neighbour of mine is
-    the one from the neighbour to `root`, backwards; so the trees of my neighbours tell my place in
-    all others, however many routers there are. Only the way to a third router takes the tree itself.
+    the one from the neighbour to `root`, backwards; so the trees of my neighbours tell my place
+    in all others, however many there are. Only the way to a third router takes the tree itself.
 
     Args:
         me: the router that asks.

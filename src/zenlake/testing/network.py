@@ -191,6 +191,7 @@ class Network:
         self.last_traffic = 0.0
         self._weather: dict[frozenset[str], Conditions] = {}
         self._groups: list[frozenset[str]] = []
+        self._severed: set[frozenset[str]] = set()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._strangers = 0
@@ -281,6 +282,16 @@ class Network:
                 while end.held:
                     self._arrive(end, end.held.popleft())
 
+    def sever(self, one: Host, other: Host) -> None:
+        """Cut the links between two nodes, and let no new ones come up before `mend`."""
+        self._severed.add(frozenset((one.name, other.name)))
+        for link in self.between(one, other):
+            link.cut()
+
+    def mend(self, one: Host, other: Host) -> None:
+        """Let two nodes meet again that were severed, when one of them tries."""
+        self._severed.discard(frozenset((one.name, other.name)))
+
     def crash(self, host: Host, silent: bool = False) -> None:
         """Let a node die without a word; `silent`: its links do not end, either."""
         host.alive = False
@@ -334,10 +345,12 @@ class Network:
         """Let time pass."""
         self.run_until(self.now + seconds)
 
-    def settle(self, quiet: float = 0.5, within: float = 120.0) -> None:
+    def settle(self, quiet: float = 0.5, within: float = 120.0, alone: bool = False) -> None:
         """Run until nothing but keep-alives has been said for `quiet` seconds.
 
-        Raises `TimeoutError` if the nodes are still talking after `within` seconds.
+        With `alone` no program acts meanwhile (by `at`), so only nodes that heard something are
+        looked at: that is for networks of many nodes. Raises `TimeoutError` if the nodes are still
+        talking after `within` seconds.
         """
         self.flush()
         limit = self.now + within
@@ -345,6 +358,9 @@ class Network:
         while self.now < self.last_traffic + quiet:
             if self.now > limit:
                 raise TimeoutError(f"the nodes are still talking after {within:g} s")
+            if alone and self._events and self._events[0][0] < self.last_traffic + quiet:
+                self.step()
+                continue
             self.run_until(
                 min(
                     self._events[0][0] if self._events else float("inf"),
@@ -376,7 +392,7 @@ class Network:
                 return
             if target is None or not target.node.settings.locators:
                 host.node.failed(attempt, f"{endpoint}: connection refused", self.now)
-            elif self._apart(host.name, name):
+            elif self._apart(host.name, name) or frozenset((host.name, name)) in self._severed:
                 host.node.failed(attempt, f"{endpoint}: no route", self.now)
             else:
                 self._join(host, target, attempt)

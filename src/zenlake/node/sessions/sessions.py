@@ -81,6 +81,8 @@ class Sessions(SessionOwner):
         self.make_outbox: Callable[[bool, int], Outbox] = make_outbox
         #: A neighbour for each link.
         self.neighbours: list[Neighbour] = []
+        #: Those whose session is not open yet: few, beside a hundred thousand that are.
+        self.opening: dict[Neighbour, None] = {}
         #: The multicast groups that the node is in.
         self.multicasts: list[MulticastSession] = []
         self.past: ClosedSessionCounts = ClosedSessionCounts()
@@ -149,6 +151,7 @@ class Sessions(SessionOwner):
             timeout,
         )
         self.neighbours.append(neighbour)
+        self.opening[neighbour] = None
         return neighbour
 
     def may_accept(self, peer: str) -> bool:
@@ -159,8 +162,8 @@ class Sessions(SessionOwner):
             self.node.rejections.add(LOGIN, peer, what, self.node.moment())
             return False
         pending = 0
-        for neighbour in self.neighbours:
-            if not neighbour.attempt and neighbour.face is None:
+        for neighbour in self.opening:
+            if not neighbour.attempt:
                 pending += 1
         if pending < self.node.settings.accept_pending:
             return True
@@ -252,9 +255,9 @@ class Sessions(SessionOwner):
         )
 
     def _is_opening_to(self, zid: bytes) -> bool:
-        for neighbour in self.neighbours:
+        for neighbour in self.opening:
             unicast = neighbour.unicast
-            if neighbour.attempt and unicast is not None and not neighbour.is_open():
+            if neighbour.attempt and unicast is not None:
                 initiator = unicast.initiator
                 terms = None if initiator is None else initiator.terms
                 if terms is not None and terms.zid == zid:
@@ -263,6 +266,7 @@ class Sessions(SessionOwner):
 
     def opened(self, neighbour: Neighbour, terms: Terms, now: float) -> None:
         """A session is open: tell it what it must know, ask what we must know."""
+        self.opening.pop(neighbour, None)
         node = self.node
         node.now = now
         unicast = neighbour.unicast
@@ -329,6 +333,7 @@ class Sessions(SessionOwner):
         """A link is gone, and with its last one the session; or it never began."""
         node = self.node
         node.now = now
+        self.opening.pop(neighbour, None)
         if neighbour in self.neighbours:
             self.neighbours.remove(neighbour)
         if neighbour in neighbour.links:

@@ -61,6 +61,8 @@ class Topology:
         for index in range(subregions):
             self._introductions(south(index, PEER))
         self._faces: dict[int, Face] = {}
+        #: Those of peers in the south: there may be a hundred thousand clients beside them.
+        self._served: dict[int, Face] = {}
 
     def _introductions(self, region: int) -> Introductions:
         """The peers of a region."""
@@ -98,6 +100,7 @@ class Topology:
             self._say(self._mesh(face.region).added(face))
         elif face.south:
             if face.kind == PEER:
+                self._served[face.id] = face
                 self._say(self._introductions(face.region).added(face.id, face.zid))
         elif face.kind == PEER and self.gossips:
             self._say(self.gossip.added(face.id, face.zid, 1 << face.role, face.serves))
@@ -111,6 +114,7 @@ class Topology:
             self._say(self.meshes[face.region].removed(face))
         elif face.south:
             if face.kind == PEER:
+                self._served.pop(face.id, None)
                 self.introductions[face.region].removed(face.id)
         else:
             self._say(self.gossip.removed(face.id))
@@ -137,19 +141,18 @@ class Topology:
 
     def _share(self) -> None:
         """Share the work with other gateways of the same peers."""
-        if not self.introductions:
+        if not self._served:
             return
         reachable = self._reachable()
         tables = self.tables
-        for face in list(self._faces.values()):
-            if face.kind == PEER and face.south:
-                introductions = self.introductions[face.region]
-                gateways = introductions.gateways(face.id)
-                if gateways != face.gateways:
-                    face.gateways = gateways
-                    tables.version += 1
-                tables.relink(face, introductions.links(face.id))
-                tables.carry(face, introductions.leads(face.id, reachable))
+        for face in list(self._served.values()):
+            introductions = self.introductions[face.region]
+            gateways = introductions.gateways(face.id)
+            if gateways != face.gateways:
+                face.gateways = gateways
+                tables.version += 1
+            tables.relink(face, introductions.links(face.id))
+            tables.carry(face, introductions.leads(face.id, reachable))
 
     def _reachable(self) -> Container[bytes] | None:
         """The nodes of the north that things can be left to; None: it cannot be known."""

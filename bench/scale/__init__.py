@@ -1,0 +1,1 @@
+"""How zenlake grows beyond one machine, in the simulated network."""
