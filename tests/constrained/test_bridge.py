@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import zenlake
 from tests.cli.programs import Program
 from tests.constrained.conftest import Bridged, bridged, router_config
 from tests.journal.recording import until_rows
+from tests.waiting import until
 from zenlake import xrce
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
-
-
-def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait for something that another thread does."""
-    pause = threading.Event()
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never happened"
-        pause.wait(0.005)
 
 
 def wanted(bridge: Bridged, program: zenlake.Session, key: str) -> None:

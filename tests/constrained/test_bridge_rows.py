@@ -11,7 +11,8 @@ import pytest
 
 import zenlake
 from tests.constrained.conftest import Bridged, bridged, router_config
-from tests.constrained.test_bridge import until, wanted
+from tests.constrained.test_bridge import wanted
+from tests.waiting import until
 from zenlake import xrce
 from zenlake.constrained.translate import key_exprs, paths
 from zenlake.values import EntityGlobalId, SourceInfo

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.constrained.test_bridge import until
+from tests.waiting import until
 from zenlake.constrained.peer import Peer
 
 

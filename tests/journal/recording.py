@@ -10,6 +10,7 @@ from typing import Any
 import zenlake
 from tests.api.sessions import connected, listening
 from tests.waiting import until
+from zenlake.journal.disk.files import JournalFiles
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 
@@ -26,13 +27,13 @@ def until_heard(publisher: Any) -> None:
 
 @contextmanager
 def recording(
-    path: Path, *exprs: str, **options: Any
+    path: Path, *exprs: str, files: JournalFiles | None = None, **options: Any
 ) -> Iterator[tuple[Recorder, zenlake.Session]]:
     """A recorder with a session of its own, and another session connected to that."""
     found = Options(exprs or ("r/**",), str(path), **{"name": "j", "fsync": "5ms"} | options)
     with (
         listening() as session,
-        Recorder(session, found) as recorder,
+        Recorder(session, found, files) as recorder,
         connected(session) as other,
     ):
         yield recorder, other

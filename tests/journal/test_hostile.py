@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ from tests.journal.recording import recording, until_heard, until_rows
 from tests.waiting import until
 from zenlake import Timestamp
 from zenlake.errors import JournalError
-from zenlake.journal.disk.direct import DirectFile
-from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.disk.files import File, LocalFiles
 from zenlake.journal.ingest.future import latest_believed
 from zenlake.journal.schema import HLC_BIAS
 
@@ -50,38 +50,46 @@ def test_half_a_second_ahead_is_believed_and_more_is_not() -> None:
     assert (limit >> 32, limit & 0xFFFF_FFFF) == (1000, 1 << 31)
 
 
-class Sick:
-    """Makes every write of files fail while it is set."""
+class SickFile:
+    """A file that takes nothing while its disk is sick."""
+
+    def __init__(self, disk: SickFiles, file: File) -> None:
+        self._disk = disk
+        self.truncate, self.fsync, self.close = file.truncate, file.fsync, file.close
+        self._write = file.write
+
+    def write(self, parts: Sequence[Any]) -> None:
+        self._disk.check()
+        self._write(parts)
+
+
+class SickFiles(LocalFiles):
+    """A disk of which every write fails while `number` is set."""
 
     number: int | None = None
 
+    def check(self) -> None:
+        if self.number is not None:
+            raise OSError(self.number, "it is sick")
+
+    def create(self, path: str) -> SickFile:
+        self.check()
+        return SickFile(self, super().create(path))
+
+    def extend(self, path: str) -> SickFile:
+        self.check()
+        return SickFile(self, super().extend(path))
+
 
 @pytest.fixture
-def sick(monkeypatch: pytest.MonkeyPatch) -> Sick:
-    state = Sick()
-    grown = LocalFiles._opened
-
-    def opened(self: LocalFiles, path: str, flags: int) -> Any:
-        if state.number is not None:
-            raise OSError(state.number, "it is sick")
-        return grown(self, path, flags)
-
-    wrote = DirectFile.write
-
-    def write(self: DirectFile, parts: Any) -> None:
-        if state.number is not None:
-            raise OSError(state.number, "it is sick")
-        wrote(self, parts)
-
-    monkeypatch.setattr(LocalFiles, "_opened", opened)
-    monkeypatch.setattr(DirectFile, "write", write)
-    return state
+def sick(tmp_path: Path) -> SickFiles:
+    return SickFiles(tmp_path / "j")
 
 
 def test_a_recorder_that_cannot_write_says_so_answers_for_no_keys_and_comes_back(
-    tmp_path: Path, sick: Sick
+    tmp_path: Path, sick: SickFiles
 ) -> None:
-    with recording(tmp_path / "j") as (recorder, other):
+    with recording(tmp_path / "j", files=sick) as (recorder, other):
         publisher = other.declare_publisher("r/a")
         until_heard(publisher)
         publisher.put("1")
@@ -102,10 +110,10 @@ def test_a_recorder_that_cannot_write_says_so_answers_for_no_keys_and_comes_back
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_closing_on_a_disk_that_takes_nothing_ends_in_seconds_and_says_what_is_lost(
-    tmp_path: Path, sick: Sick, number: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sick: SickFiles, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zenlake.journal.recorder.CLOSE_SECONDS", 0.5)
-    with recording(tmp_path / "j") as (recorder, other):
+    with recording(tmp_path / "j", files=sick) as (recorder, other):
         publisher = other.declare_publisher("r/a")
         until_heard(publisher)
         publisher.put("1")

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.errors import JournalError, LocalError, ZError
-from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.disk.files import JournalFiles, LocalFiles
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.ingest.columns import ColumnSink, ColumnSubscriber, declare
@@ -80,9 +80,18 @@ SETTLE_TIME: Final = 1.0
 class Recorder:
     """Records until it is closed."""
 
-    def __init__(self, session: Session, options: Options) -> None:
-        """Open the journal, go on where it ended, and begin to hear."""
+    def __init__(
+        self, session: Session, options: Options, files: JournalFiles | None = None
+    ) -> None:
+        """Open the journal, go on where it ended, and begin to hear.
+
+        Args:
+            session: What is recorded is heard through it.
+            options: What to record, where, and how.
+            files: The disk operations to use; without them those of this machine.
+        """
         self._session = session
+        self._files = files or LocalFiles(options.path)
         self._exprs = distinct(options.key_exprs)
         name = checked_name(options)
         self._writer = JournalWriter.open(
@@ -96,6 +105,7 @@ class Recorder:
             retain_age=options.retain_age,
             hold_bytes=options.hold_bytes,
             on_full=options.on_full,
+            files=self._files,
         )
         try:
             self._set_up(options)
@@ -127,7 +137,7 @@ class Recorder:
         self._put_aside_offsets: dict[int, int] = {}
         self._end = threading.Event()
         self._memory = RememberedValues(
-            self.journal, LocalFiles(options.path), self._writer, self._entered, self._end
+            self.journal, self._files, self._writer, self._entered, self._end
         )
         #: Acknowledged puts that wait for their rows.
         self._expected = Expected()
