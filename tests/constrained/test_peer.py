@@ -33,7 +33,7 @@ def test_peers_find_each_other_by_multicast() -> None:
     with Peer(group=group, interface="lo") as a, Peer(group=group, interface="lo") as b:
         samples = b.subscriber("/x")
         publisher = a.publisher("/x")
-        until(lambda: publisher.matched, 20)
+        until(lambda: publisher.matched)
         publisher.put(b"found")
         assert samples.recv(10) == ("x", b"found")
 
@@ -45,7 +45,7 @@ def test_a_sample_for_all_peers_is_one_datagram() -> None:
         Peer(group=group, interface="lo") as b,
         Peer(group=group, interface="lo") as c,
     ):
-        until(lambda: a.peers == b.peers == c.peers == 2, 20)
+        until(lambda: a.peers == b.peers == c.peers == 2)
         heard = {name: peer.subscriber("/x/*") for name, peer in (("a", a), ("b", b), ("c", c))}
         for name, peer in (("a", a), ("b", b), ("c", c)):
             publisher = peer.publisher("/x/y", multicast=True)

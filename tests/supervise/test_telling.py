@@ -56,7 +56,7 @@ def test_problems_that_strangers_invent_do_not_fill_the_memory() -> None:
     telling = Telling()
     for number in range(10 * SUBJECTS):
         telling.tell(NOW, f"peer {number}", "sent nonsense")
-    assert len(telling._told) == SUBJECTS
+    assert len(telling._last) == SUBJECTS
 
 
 def test_a_clock_set_back_is_not_silence() -> None:

@@ -108,14 +108,14 @@ def explain(
         _tell_disabled(op.value, key, as_json)
         return
     flows = range(len(FLOWS)) if flow is None else [FLOWS.index(flow.value)]
-    told = [access.explain(number, KINDS.index(op.value), key) for number in flows]
+    decisions = [access.explain(number, KINDS.index(op.value), key) for number in flows]
     if as_json:
         typer.echo(
-            json.dumps({"enabled": True, "decisions": [_facts(one) for one in told]}, indent=2)
+            json.dumps({"enabled": True, "decisions": [_facts(one) for one in decisions]}, indent=2)
         )
     else:
-        typer.echo("\n".join([line for one in told for line in _lines(one)]))
-    if not all(one.allowed for one in told):
+        typer.echo("\n".join([line for one in decisions for line in _lines(one)]))
+    if not all(one.allowed for one in decisions):
         raise typer.Exit(1)
 
 
@@ -132,13 +132,13 @@ def _read(file: str) -> Config:
         return Config.from_file(file)
 
 
-def _subject(told: list[str]) -> Subject:
+def _subject(words: list[str]) -> Subject:
     from zenlake.clock import ZenohId
     from zenlake.errors import LocatorError
     from zenlake.routing.policy import Subject
 
     known: dict[str, list[str]] = {name: [] for name in WHO}
-    for word in told:
+    for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value or name not in known:
             raise typer.BadParameter(
@@ -169,23 +169,23 @@ def _tell_disabled(op: str, key: str, as_json: bool) -> None:
     typer.echo(f"ALLOW {op} on {key}: access control is not enabled (access_control/enabled)")
 
 
-def _lines(told: Explanation) -> list[str]:
-    word = "ALLOW" if told.allowed else "DENY"
-    lines = [f"{word} {told.message} on {told.key}, {told.flow}: {told.sentence()}"]
+def _lines(decision: Explanation) -> list[str]:
+    word = "ALLOW" if decision.allowed else "DENY"
+    lines = [f"{word} {decision.message} on {decision.key}, {decision.flow}: {decision.sentence()}"]
     # The rest of what was asked; one that allows is enough, and then the others do not matter.
-    others = [ground for ground in told.grounds if ground is not told.deciding]
+    others = [ground for ground in decision.grounds if ground is not decision.deciding]
     lines.extend(f"  also: {ground.sentence()}" for ground in others)
     return lines
 
 
-def _facts(told: Explanation) -> dict[str, object]:
-    deciding = told.deciding
+def _facts(decision: Explanation) -> dict[str, object]:
+    deciding = decision.deciding
     return {
-        "flow": told.flow,
-        "message": told.message,
-        "key": told.key,
-        "allowed": told.allowed,
-        "why": told.sentence(),
+        "flow": decision.flow,
+        "message": decision.message,
+        "key": decision.key,
+        "allowed": decision.allowed,
+        "why": decision.sentence(),
         "rule": None if deciding is None else deciding.rule,
         "key_expr": None if deciding is None else deciding.key_expr,
         "subject": None if deciding is None else deciding.subject,
@@ -199,6 +199,6 @@ def _facts(told: Explanation) -> dict[str, object]:
                 "subject": ground.subject,
                 "policy": ground.policy,
             }
-            for ground in told.grounds
+            for ground in decision.grounds
         ],
     }

@@ -93,20 +93,20 @@ class KeyFacts:
 
     def facts(self) -> Plain:
         """For programs."""
-        told: Plain = {"key": self.key}
-        told |= {f"{kind}s": sorted(self.declared.get(kind, ())) for kind in KINDS}
-        return told | {"samples": self.samples, "bytes": self.size}
+        document: Plain = {"key": self.key}
+        document |= {f"{kind}s": sorted(self.declared.get(kind, ())) for kind in KINDS}
+        return document | {"samples": self.samples, "bytes": self.size}
 
     def words(self) -> str:
         """For people."""
-        told = [
+        parts = [
             f"{len(zids)} {kind}{'s' if len(zids) > 1 else ''}"
             for kind in KINDS
             if (zids := self.declared.get(kind))
         ]
         if self.samples:
-            told.append(f"{self.samples} sample{'s' if self.samples > 1 else ''}")
-        return ", ".join(told)
+            parts.append(f"{self.samples} sample{'s' if self.samples > 1 else ''}")
+        return ", ".join(parts)
 
 
 def keyspace(session: Session, shown: dict[str, Shown], among: str) -> list[KeyFacts]:

@@ -137,7 +137,7 @@ class Connection:
         """The configuration that the options ask for."""
         from zenlake.config import Config, ConfigWarning
 
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", ConfigWarning)
             config = Config() if self.file is None else Config.from_file(self.file)
         with warnings.catch_warnings():
@@ -151,7 +151,7 @@ class Connection:
                 config.insert_json5("listen/endpoints", json.dumps(self.listen))
             if self.no_multicast_scouting:
                 config.insert_json5("scouting/multicast/enabled", "false")
-        with warnings.catch_warnings(record=True) as told_too:
+        with warnings.catch_warnings(record=True) as warned_too:
             warnings.simplefilter("always", ConfigWarning)
             for change in self.changes or ():
                 key, colon, value = change.partition(":")
@@ -161,7 +161,7 @@ class Connection:
                         param_hint="--cfg",
                     )
                 config.insert_json5(key, value)
-        for warning in (*told, *told_too):
+        for warning in (*warned, *warned_too):
             note(str(warning.message))
         return config
 

@@ -82,13 +82,13 @@ def demo(
             stage.open(fleet.robots)
             if not connection.as_json:
                 note(f"{robots} robots at {rate:g} Hz on robot/1 … robot/{robots}; Ctrl-C ends it")
-            started, told = time.monotonic(), 0.0
+            started, last_line = time.monotonic(), 0.0
             while duration is None or time.monotonic() - started < duration:
                 now = time.monotonic() - started
                 for robot, said in fleet.step(now):
                     stage.say(robot, said)
-                if now - told >= LINE:
-                    told = now
+                if now - last_line >= LINE:
+                    last_line = now
                     stage.tell(now, connection.as_json)
                 pause.wait(max(0.0, fleet.due - (time.monotonic() - started)))
             stage.tell(time.monotonic() - started, connection.as_json)
@@ -196,14 +196,14 @@ class _Stage:
     def tell(self, seconds: float, as_json: bool) -> None:
         here = len(self._sessions)
         if as_json:
-            told = {
+            document = {
                 "seconds": round(seconds, 1),
                 "robots": here,
                 "samples": self._said,
                 "bytes": self._bytes,
                 "lost": self._lost,
             }
-            typer.echo(json.dumps(told))
+            typer.echo(json.dumps(document))
             return
         typer.echo(
             f"{seconds:7.1f} s  {here} robots in reach  {self._said:>9} samples"

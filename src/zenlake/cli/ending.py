@@ -91,10 +91,10 @@ def ended_well() -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
-        told = _ending(error)
-        if told is None:
+        ending = _ending(error)
+        if ending is None:
             raise
-        code, text = told
+        code, text = ending
         if text:
             note(text)
         raise typer.Exit(code) from None

@@ -78,9 +78,9 @@ def measure(
     window: int,
     every: float,
     heads: Sequence[str],
-    told: Callable[[Window], tuple[dict[str, float], Sequence[str]] | None],
+    measured: Callable[[Window], tuple[dict[str, float], Sequence[str]] | None],
 ) -> None:
-    """Listen, and print every so often what is `told` of each key: JSON, or a line under heads."""
+    """Listen, and print now and then what is `measured` of each key: JSON, or lines under heads."""
     from zenlake.cli.patience import looking_out
     from zenlake.cli.rate import Windows
 
@@ -93,9 +93,9 @@ def measure(
     ):
         note(f"measuring '{key}'; Ctrl-C ends it")
         while not came.full.wait(every):
-            if not _report(connection, came, heads, told):
+            if not _report(connection, came, heads, measured):
                 note("no key has had two samples yet")
-    if not _report(connection, came, heads, told):
+    if not _report(connection, came, heads, measured):
         note("no key had two samples")
         raise typer.Exit(NOBODY)
 
@@ -104,14 +104,14 @@ def _report(
     connection: Connection,
     came: Windows,
     heads: Sequence[str],
-    told: Callable[[Window], tuple[dict[str, float], Sequence[str]] | None],
+    measured: Callable[[Window], tuple[dict[str, float], Sequence[str]] | None],
 ) -> bool:
     """Print a line for each key; whether there was any."""
     from zenlake.cli.show import print_json
 
     rows: list[tuple[str, Sequence[str]]] = []
     for key, window in came.by_key():
-        found = told(window)
+        found = measured(window)
         if found is None:
             continue
         numbers, cells = found

@@ -133,11 +133,11 @@ Timeout = Annotated[
 ]
 
 
-def payload_of(told: str) -> bytes:
+def payload_of(text: str) -> bytes:
     """The bytes that `-p` means: its text, or all of the standard input."""
-    return sys.stdin.buffer.read() if told == "-" else bytes_of(told)
+    return sys.stdin.buffer.read() if text == "-" else bytes_of(text)
 
 
-def bytes_of(told: str) -> bytes:
+def bytes_of(text: str) -> bytes:
     """The bytes that a word of the command line was, also where they are not UTF-8."""
-    return told.encode("utf-8", "surrogateescape")
+    return text.encode("utf-8", "surrogateescape")

@@ -134,12 +134,12 @@ def nobody(session: Session) -> str:
     multicast = runtime.settings.scouting.multicast
     if multicast.enabled:
         tried.append(f"multicast {multicast.address} on interface {multicast.interface}")
-    told = ["nobody is there yet"]
-    told.append(f"tried {', '.join(tried)}" if tried else "nothing to try")
+    sentences = ["nobody is there yet"]
+    sentences.append(f"tried {', '.join(tried)}" if tried else "nothing to try")
     if listening:
-        told.append(f"listening on {', '.join(listening)}")
-    told.append("start a router or a peer, or say where one is: -e tcp/HOST:PORT")
-    return "; ".join(told)
+        sentences.append(f"listening on {', '.join(listening)}")
+    sentences.append("start a router or a peer, or say where one is: -e tcp/HOST:PORT")
+    return "; ".join(sentences)
 
 
 def _why(endpoint: str, error: str) -> str:

@@ -50,9 +50,9 @@ def line(pairs: list[tuple[float, float]], ends: list[str], width: int) -> str:
         up = round((y - low) / ((high - low) or 1) * (HEIGHT * 4 - 1))
         down = HEIGHT * 4 - 1 - up
         grid[down // 4][across // 2] |= DOTS[down % 4][across % 2]
-    told = {0: f"{high:g}", HEIGHT - 1: f"{low:g}"}
+    labels = {0: f"{high:g}", HEIGHT - 1: f"{low:g}"}
     lines = [
-        f"{told.get(n, ''):>{label}} ┤" + "".join(chr(0x2800 + dots) for dots in row)
+        f"{labels.get(n, ''):>{label}} ┤" + "".join(chr(0x2800 + dots) for dots in row)
         for n, row in enumerate(grid)
     ]
     room = columns - len(ends[0]) - len(ends[1])

@@ -172,7 +172,7 @@ def shell(where: str, way: Way, limit: int) -> None:
                 known.update(columns_of(where))
             return known
 
-        told = Shell(answer, tables, limit)
+        typed = Shell(answer, tables, limit)
         file = history_file()
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -181,11 +181,11 @@ def shell(where: str, way: Way, limit: int) -> None:
             pass
         readline.set_history_length(10_000)
         readline.set_completer_delims(" \t\n,()<>=+-*/;'\"")
-        readline.set_completer(lambda text, n: _nth(told.completions(text), n))
+        readline.set_completer(lambda text, n: _nth(typed.completions(text), n))
         readline.parse_and_bind("tab: complete")
         note(f"asking the lake in {where}. {HELP}")
         try:
-            while told.line(_read(told)):
+            while typed.line(_read(typed)):
                 pass
         except EOFError:
             typer.echo("")
@@ -196,13 +196,13 @@ def shell(where: str, way: Way, limit: int) -> None:
                 note(f"the questions are not remembered: {error}")
 
 
-def _read(told: Shell) -> str:
+def _read(prompt: Shell) -> str:
     while True:
         try:
-            return input(told.prompt)
+            return input(prompt.prompt)
         except KeyboardInterrupt:
             typer.echo("")
-            told.interrupted()
+            prompt.interrupted()
 
 
 def _nth(found: list[str], n: int) -> str | None:
@@ -216,8 +216,8 @@ def columns_of(where: str) -> dict[str, dict[str, str]]:
     asking = ask(where, {"do": "tables"})
     if asking is not None:
         with asking:
-            told: dict[str, Any] = asking.fact()
-        return {name: dict(one["columns"]) for name, one in told.items()}
+            tables: dict[str, Any] = asking.fact()
+        return {name: dict(one["columns"]) for name, one in tables.items()}
     import zenlake.lake
 
     return {

@@ -293,10 +293,10 @@ def drawn(
             else:
                 flow = rate(first, now, seconds)
                 cells += [f"{flow.samples:.1f}", scaled(flow.size)]
-        told = "  ".join([f"{cell:>9}" for cell in cells])
+        row = "  ".join([f"{cell:>9}" for cell in cells])
         lines.append(
             f"{called.get(node, node[:NAME]):<{NAME}}  {called.get(peer, peer[:NAME]):<{NAME}}  "
-            f"{whatami:<6}  {told}"
+            f"{whatami:<6}  {row}"
         )
     if len(shown_sessions) > room:
         lines.append(f"and {len(shown_sessions) - room} more sessions")
@@ -349,11 +349,11 @@ def _print_json(before: Look, after: Look, rows: int, order: SortOrder) -> None:
     sessions: list[dict[str, object]] = []
     for (node, peer), (whatami, came, went) in sorted(after.sessions.items()):
         known = before.sessions.get((node, peer), ("", None, None))
-        told: dict[str, object] = {"node": node, "neighbour": peer, "whatami": whatami}
+        document: dict[str, object] = {"node": node, "neighbour": peer, "whatami": whatami}
         for way, first, now in (("rx", known[1], came), ("tx", known[2], went)):
             if now is not None:
                 flow = rate(first, now, seconds)
-                told[f"{way}_messages_per_s"] = flow.samples
-                told[f"{way}_bytes_per_s"] = flow.size
-        sessions.append(told)
+                document[f"{way}_messages_per_s"] = flow.samples
+                document[f"{way}_bytes_per_s"] = flow.size
+        sessions.append(document)
     print_json({"seconds": seconds, "keys": keys, "sessions": sessions})

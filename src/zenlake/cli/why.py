@@ -47,15 +47,15 @@ def why(
         shown_nodes(session, connection)
         pages = {page["zid"]: page for _, page in asked(session, f"@/*/*/why/{key}")}
         hops = dict(asked(session, "@/*/router/route/successor/**"))
-    told = Diagnosis(key, pages, hops).run()
+    verdict = Diagnosis(key, pages, hops).run()
     if connection.as_json:
-        print_json(told.facts())
+        print_json(verdict.facts())
     else:
-        for stage, word, text in told.lines:
+        for stage, word, text in verdict.lines:
             colour = {"ok": "green", "stop": "red", "note": "yellow"}[word]
             typer.echo(f"{paint(f'{word:<4}', colour)}  {stage:<16}{text}")
-        typer.echo(told.sentence())
-    if told.stopped:
+        typer.echo(verdict.sentence())
+    if verdict.stopped:
         raise typer.Exit(FAILED)
 
 
@@ -119,29 +119,29 @@ class Diagnosis:
         self._key = key
         self._pages = pages
         self._hops = hops
-        self._told = RouteVerdict(key)
+        self._verdict = RouteVerdict(key)
 
     def run(self) -> RouteVerdict:
         """Stage by stage, until one stops them."""
-        told = self._told
+        verdict = self._verdict
         if not self._pages:
-            return told.stop("publisher", "no node tells of its ways: they are not zenlake's")
+            return verdict.stop("publisher", "no node tells of its ways: they are not zenlake's")
         publishers = self._ends("publishers") or self._speakers()
         if not publishers:
             denied = self._denied("ingress", "put")
             if denied:
-                return told.stop("access control", denied)
-            return told.stop("publisher", "nobody has declared one, and nothing was heard")
-        told.ok("publisher", ", ".join(sorted({zid for zid, _ in publishers})))
+                return verdict.stop("access control", denied)
+            return verdict.stop("publisher", "nobody has declared one, and nothing was heard")
+        verdict.ok("publisher", ", ".join(sorted({zid for zid, _ in publishers})))
         subscribers = self._ends("subscribers")
         if not subscribers:
             denied = self._denied("ingress", "declare_subscriber")
             if denied:
-                return told.stop("access control", denied)
-            return told.stop(
+                return verdict.stop("access control", denied)
+            return verdict.stop(
                 "subscriber", f"nobody subscribes to anything that meets '{self._key}'"
             )
-        told.ok("subscriber", ", ".join(sorted({zid for zid, _ in subscribers})))
+        verdict.ok("subscriber", ", ".join(sorted({zid for zid, _ in subscribers})))
         return self._follow(publishers, subscribers)
 
     # --------------------------------------------------------------------------------- the ends
@@ -192,7 +192,7 @@ class Diagnosis:
     def _follow(
         self, publishers: set[tuple[str, str]], subscribers: set[tuple[str, str]]
     ) -> RouteVerdict:
-        told = self._told
+        verdict = self._verdict
         ways: list[tuple[str, str, list[Leg]]] = []
         direct: list[str] = []
         cut: list[str] = []
@@ -208,15 +208,15 @@ class Diagnosis:
                 else:
                     ways.append((publisher, subscriber, legs))
         if not ways and not direct and cut:
-            return told.stop(
+            return verdict.stop(
                 "route",
                 f"there is no way from {'; from '.join(cut)}; peers must have a link to each "
                 "other, since routers carry nothing between them",
             )
         drawn = [*(self._drawn(*way) for way in ways), *direct]
-        told.ok("route", "; ".join(drawn) or "publisher and subscriber are one node")
+        verdict.ok("route", "; ".join(drawn) or "publisher and subscriber are one node")
         if cut:
-            told.note("route", f"but there is none from {'; from '.join(cut)}")
+            verdict.note("route", f"but there is none from {'; from '.join(cut)}")
         for stage, look in (
             ("access control", self._access),
             ("low-pass filter", self._limit),
@@ -225,15 +225,15 @@ class Diagnosis:
         ):
             found = {word for _, _, legs in ways for leg in legs if (word := look(leg))}
             if not found:
-                told.ok(stage, "nothing is stopped")
+                verdict.ok(stage, "nothing is stopped")
             elif stage == "access control":
-                return told.stop(stage, "; ".join(sorted(found)))
+                return verdict.stop(stage, "; ".join(sorted(found)))
             else:
                 stopping = sorted(word for word in found if word.startswith("!"))
                 if stopping:
-                    return told.stop(stage, "; ".join(word[1:] for word in stopping))
-                told.note(stage, "; ".join(sorted(found)))
-        return told
+                    return verdict.stop(stage, "; ".join(word[1:] for word in stopping))
+                verdict.note(stage, "; ".join(sorted(found)))
+        return verdict
 
     def _way(self, publisher: str, first: str, subscriber: str, last: str) -> list[Leg] | None:
         """The steps from a publisher to a subscriber; None if there is no way."""

@@ -67,10 +67,10 @@ def wire(
         raise typer.Exit(1)
 
 
-def read_hex(told: str) -> bytes:
+def read_hex(text: str) -> bytes:
     """The bytes that people write as `c109f2`, `c1 09 f2`, `c1:09:f2` or `0xc1, 0x09`."""
     digits = []
-    for word in re.split(r"[\s:,;]+", told.strip()):
+    for word in re.split(r"[\s:,;]+", text.strip()):
         part = word[2:] if word[:2].lower() == "0x" else word
         if strange := re.search(r"[^0-9a-fA-F]", part):
             raise typer.BadParameter(f"{strange[0]!r} in {_cut(word)!r} is not a hexadecimal digit")
@@ -111,8 +111,8 @@ def _print_in_colour(found: Dissection) -> None:
     from zenlake.wire.dissector.text import ending, heading, table
 
     console = Console(highlight=False, soft_wrap=True)
-    for told in heading(found):
-        console.print(Text(told, "dim"))
+    for notice in heading(found):
+        console.print(Text(notice, "dim"))
     console.print()
     for at, octets, branch, name, value, meaning, kind in table(found):
         style = STYLES.get(kind, "")
@@ -127,8 +127,8 @@ def _print_in_colour(found: Dissection) -> None:
         console.print(line)
     if found.broken is not None and found.nodes:
         console.print()
-    for told in ending(found):
-        console.print(Text(told, "bold red"))
+    for notice in ending(found):
+        console.print(Text(notice, "bold red"))
 
 
 def _cut(word: str) -> str:

@@ -53,9 +53,9 @@ def reason_of(error: BaseException) -> str:
             return _at(plain, path)
     raised = _RAISED.findall(text)
     if raised:
-        name, told = raised[-1]
+        name, said = raised[-1]
         return _line(
-            told if name in ("ZError", "JournalError", "LocalError") else f"{name}: {told}"
+            said if name in ("ZError", "JournalError", "LocalError") else f"{name}: {said}"
         )
     name = "" if type(error).__module__.startswith("zenlake") else f"{type(error).__name__}: "
     return _line(f"{name}{text}" if str(error) else text)

@@ -72,13 +72,13 @@ class LakeConfig:
     """Seconds after which a file that no version needs is deleted."""
 
 
-def seconds_of(told: object, what: str = "a duration") -> float:
+def seconds_of(given: object, what: str = "a duration") -> float:
     """The seconds of `7d`, `90s`, `500ms`, or of a plain number."""
-    if isinstance(told, int | float) and not isinstance(told, bool) and told >= 0:
-        return float(told)
-    found = _DURATION.fullmatch(told.strip()) if isinstance(told, str) else None
+    if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
+        return float(given)
+    found = _DURATION.fullmatch(given.strip()) if isinstance(given, str) else None
     if found is None:
-        raise ConfigError(f"{told!r} is not {what}; write a number and ms, s, m, h, d or w")
+        raise ConfigError(f"{given!r} is not {what}; write a number and ms, s, m, h, d or w")
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -106,10 +106,10 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         path=_text(root.get("path"), "path"),
         journal=_text(root.get("journal"), "journal"),
         tables=tuple(
-            _table(name, _object(told, f"tables/{name}"))
-            for name, told in _object(root.get("tables", {}), "tables").items()
+            _table(name, _object(given, f"tables/{name}"))
+            for name, given in _object(root.get("tables", {}), "tables").items()
         ),
-        retain=tuple(_retention(told, n) for n, told in enumerate(_list(root.get("retain", [])))),
+        retain=tuple(_retention(given, n) for n, given in enumerate(_list(root.get("retain", [])))),
         buckets=_whole(latest.get("buckets", plain_default.buckets), "latest/buckets", 4096),
         remember=seconds_of(latest.get("remember", plain_default.remember), "latest/remember"),
         gaps_every=seconds_of(gaps.get("every", plain_default.gaps_every), "gaps/every"),
@@ -123,14 +123,14 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
     )
 
 
-def _table(name: str, told: Mapping[str, Any]) -> TypedTable:
+def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
     where = f"tables/{name}"
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{where}: a table's name has lower-case letters, digits and _")
     if name in FIXED:
         raise ConfigError(f"{where}: every lake has a table '{name}' already; choose another name")
-    _check(told, _TABLE_KEYS, where)
-    shape = _text(told.get("format"), f"{where}/format")
+    _check(given, _TABLE_KEYS, where)
+    shape = _text(given.get("format"), f"{where}/format")
     if shape is None:
         raise ConfigError(f"{where}: say which keys it has: format: 'robot/${{id}}/pose'")
     shape = _SHORT.sub(r"${\1:*}", shape)
@@ -138,7 +138,7 @@ def _table(name: str, told: Mapping[str, Any]) -> TypedTable:
         names = KeyFormat(shape).names
     except KeyExprError as error:
         raise ConfigError(f"{where}/format: {error}") from error
-    columns = _object(told.get("columns", {}), f"{where}/columns")
+    columns = _object(given.get("columns", {}), f"{where}/columns")
     taken = {name.lower() for name in RESERVED}
     for part in names:
         if column_name(part).lower() in taken:
@@ -152,24 +152,24 @@ def _table(name: str, told: Mapping[str, Any]) -> TypedTable:
         if column_name(column) != column or column.lower() in taken:
             raise ConfigError(f"{where}/columns/{column}: not a free name for a column")
         taken.add(column.lower())
-    decoder = _text(told.get("decoder"), f"{where}/decoder")
+    decoder = _text(given.get("decoder"), f"{where}/decoder")
     if decoder is not None:
         decoder_named(decoder)
-    elif told.get("type") is not None:
-        python_type(told["type"])
+    elif given.get("type") is not None:
+        python_type(given["type"])
     return TypedTable(
         name=name,
         format=shape,
-        encoding=_text(told.get("encoding"), f"{where}/encoding"),
+        encoding=_text(given.get("encoding"), f"{where}/encoding"),
         decoder=decoder,
-        type=told.get("type"),
+        type=given.get("type"),
         columns=dict(columns),
     )
 
 
-def _retention(told: Any, place: int) -> Retention:
+def _retention(given: Any, place: int) -> Retention:
     where = f"retain/{place}"
-    rule = _object(told, where)
+    rule = _object(given, where)
     _check(rule, ("keys", "age"), where)
     if "age" not in rule:
         raise ConfigError(f"{where}: say how long: age: '7d'")
@@ -180,33 +180,33 @@ def _retention(told: Any, place: int) -> Retention:
     return Retention(keys, seconds_of(rule["age"], f"{where}/age"))
 
 
-def _check(told: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for name in told:
+def _check(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for name in given:
         if name not in known:
             near = nearest(name, known)
             advice = f"; did you mean '{near}'?" if near else f"; known are {', '.join(known)}"
             raise ConfigError(f"{where}: unknown key '{name}'{advice}")
 
 
-def _object(told: Any, where: str) -> dict[str, Any]:
-    if not isinstance(told, dict):
-        raise ConfigError(f"{where}: {told!r} is not an object; write {{…}}")
-    return told
+def _object(given: Any, where: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where}: {given!r} is not an object; write {{…}}")
+    return given
 
 
-def _list(told: Any) -> list[Any]:
-    if not isinstance(told, list):
-        raise ConfigError(f"retain: {told!r} is not a list; write [{{keys: …, age: …}}]")
-    return told
+def _list(given: Any) -> list[Any]:
+    if not isinstance(given, list):
+        raise ConfigError(f"retain: {given!r} is not a list; write [{{keys: …, age: …}}]")
+    return given
 
 
-def _text(told: Any, where: str) -> str | None:
-    if told is not None and not isinstance(told, str):
-        raise ConfigError(f"{where}: {told!r} is not text")
-    return told
+def _text(given: Any, where: str) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise ConfigError(f"{where}: {given!r} is not text")
+    return given
 
 
-def _whole(told: Any, where: str, most: int = 1 << 40) -> int:
-    if not isinstance(told, int) or isinstance(told, bool) or not 1 <= told <= most:
-        raise ConfigError(f"{where}: {told!r} is not a whole number from 1 to {most}")
-    return told
+def _whole(given: Any, where: str, most: int = 1 << 40) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= most:
+        raise ConfigError(f"{where}: {given!r} is not a whole number from 1 to {most}")
+    return given

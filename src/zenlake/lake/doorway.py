@@ -52,9 +52,9 @@ class Visitor:
         except (OSError, ValueError):
             return True
 
-    def fact(self, told: object) -> None:
+    def fact(self, fact: object) -> None:
         """Send a fact."""
-        self._send(FACT, json.dumps(told).encode())
+        self._send(FACT, json.dumps(fact).encode())
 
     def refuse(self, why: str) -> None:
         """Say what went wrong."""

@@ -23,10 +23,10 @@ class Freshness:
 
     def seen(self, now: float, ends: Sequence[int]) -> None:
         """The journal is durable up to here, for each partition."""
-        told = tuple(ends)
-        if self._seen and self._seen[-1][1] == told:
+        offsets = tuple(ends)
+        if self._seen and self._seen[-1][1] == offsets:
             return
-        self._seen.append((now, told))
+        self._seen.append((now, offsets))
         if len(self._seen) > MOST:
             self._seen = deque(list(self._seen)[::2])
 

@@ -211,5 +211,5 @@ def _bare(address: str) -> str:
 
 def _words(kind: str) -> str:
     """The name of a part of a plan as words: `InsertIntoDir` is 'insert into dir'."""
-    told = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in kind).strip()
-    return f"'{told}'"
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in kind).strip()
+    return f"'{words}'"

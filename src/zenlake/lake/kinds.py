@@ -147,8 +147,8 @@ def _flatten(
 
 def column_name(name: str) -> str:
     """A name that every reader of tables accepts."""
-    told = _UNFIT.sub("_", name)[:MOST_NAME]
-    return told or "_"
+    fitting = _UNFIT.sub("_", name)[:MOST_NAME]
+    return fitting or "_"
 
 
 def _even(items: list[object]) -> bool:
@@ -167,5 +167,5 @@ def _even(items: list[object]) -> bool:
 
 
 def _shown(value: object) -> str:
-    told = ascii(value) if isinstance(value, str) else repr(value)
-    return told if len(told) <= 40 else f"{told[:40]}…"
+    text = ascii(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -271,8 +271,8 @@ class Pipeline:
         return (self.samples, *self.typed.values())
 
     def _at(self, table: Table, partition: int) -> int:
-        told = table.committed(self.app(partition)) or 0
-        return max(told, self._ahead.get((table.name, partition), 0))
+        committed = table.committed(self.app(partition)) or 0
+        return max(committed, self._ahead.get((table.name, partition), 0))
 
     # --- plans ----------------------------------------------------------------------------------
 

@@ -122,27 +122,27 @@ def _simple(node: Any) -> Iterator[tuple[Any, str, Any]]:
         yield node.this, "starts", node.expression
 
 
-def _value(told: Any, operator: str, kind: pa.DataType, now: datetime.datetime) -> Any:
+def _value(term: Any, operator: str, kind: pa.DataType, now: datetime.datetime) -> Any:
     """What is compared with, as the column has it; None if that is not certain."""
     if operator == "in":
-        values = [_value(one, "=", kind, now) for one in told]
+        values = [_value(one, "=", kind, now) for one in term]
         return None if any(value is None for value in values) else values
     if operator == "starts":
-        return _prefix(told) if pa.types.is_string(kind) else None
+        return _prefix(term) if pa.types.is_string(kind) else None
     from sqlglot import exp
 
     if pa.types.is_string(kind):
-        plain = isinstance(told, exp.Literal) and told.is_string and "\\" not in told.this
-        return str(told.this) if plain else None
+        plain = isinstance(term, exp.Literal) and term.is_string and "\\" not in term.this
+        return str(term.this) if plain else None
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _number(told)
+        return _number(term)
     # Spark's own `now()` is a little later than ours: good for what lies after it only.
-    if _is_now(told) and operator not in (">", ">="):
+    if _is_now(term) and operator not in (">", ">="):
         return None
     if pa.types.is_timestamp(kind) and kind.tz:
-        return _instant(told, now)
+        return _instant(term, now)
     if pa.types.is_date(kind):
-        instant = None if _is_now(told) else _instant(told, now)
+        instant = None if _is_now(term) else _instant(term, now)
         return instant.date() if instant is not None and _is_midnight(instant) else None
     return None
 
@@ -151,85 +151,85 @@ def _is_midnight(moment: datetime.datetime) -> bool:
     return moment.time() == datetime.time(0)
 
 
-def _is_now(told: Any) -> bool:
+def _is_now(term: Any) -> bool:
     from sqlglot import exp
 
-    return told.find(exp.CurrentTimestamp) is not None or any(
-        _is_call(one, "now") for one in told.find_all(exp.Anonymous)
+    return term.find(exp.CurrentTimestamp) is not None or any(
+        _is_call(one, "now") for one in term.find_all(exp.Anonymous)
     )
 
 
-def _is_call(told: Any, name: str) -> bool:
+def _is_call(term: Any, name: str) -> bool:
     from sqlglot import exp
 
-    return isinstance(told, exp.Anonymous) and told.name.lower() == name and not told.expressions
+    return isinstance(term, exp.Anonymous) and term.name.lower() == name and not term.expressions
 
 
-def _prefix(told: Any) -> str | None:
+def _prefix(term: Any) -> str | None:
     """What a LIKE pattern starts with, if that is something."""
     from sqlglot import exp
 
-    if not isinstance(told, exp.Literal) or not told.is_string or "\\" in told.this:
+    if not isinstance(term, exp.Literal) or not term.is_string or "\\" in term.this:
         return None
-    text = str(told.this)
+    text = str(term.this)
     cut = min((text.find(one) for one in "%_" if one in text), default=len(text))
     return text[:cut] or None
 
 
-def _number(told: Any) -> int | float | None:
+def _number(term: Any) -> int | float | None:
     from sqlglot import exp
 
     sign = 1
-    while isinstance(told, exp.Neg | exp.Paren):
-        sign = -sign if isinstance(told, exp.Neg) else sign
-        told = told.this
-    if not isinstance(told, exp.Literal) or told.is_string:
+    while isinstance(term, exp.Neg | exp.Paren):
+        sign = -sign if isinstance(term, exp.Neg) else sign
+        term = term.this
+    if not isinstance(term, exp.Literal) or term.is_string:
         return None
     try:
-        return sign * int(told.this)
+        return sign * int(term.this)
     except ValueError:
-        return sign * float(told.this)
+        return sign * float(term.this)
 
 
-def _instant(told: Any, now: datetime.datetime) -> datetime.datetime | None:
+def _instant(term: Any, now: datetime.datetime) -> datetime.datetime | None:
     from sqlglot import exp
 
-    if isinstance(told, exp.Paren):
-        return _instant(told.this, now)
-    if isinstance(told, exp.Literal) and told.is_string:
-        return _read(str(told.this))
-    if isinstance(told, exp.Cast) and isinstance(told.this, exp.Literal) and told.this.is_string:
-        found = _read(str(told.this.this))
-        if found is None or not told.is_type("timestamp", "timestamptz", "timestampltz", "date"):
+    if isinstance(term, exp.Paren):
+        return _instant(term.this, now)
+    if isinstance(term, exp.Literal) and term.is_string:
+        return _read(str(term.this))
+    if isinstance(term, exp.Cast) and isinstance(term.this, exp.Literal) and term.this.is_string:
+        found = _read(str(term.this.this))
+        if found is None or not term.is_type("timestamp", "timestamptz", "timestampltz", "date"):
             return None
-        return found if not told.is_type("date") or _is_midnight(found) else None
-    if isinstance(told, exp.CurrentTimestamp) or _is_call(told, "now"):
+        return found if not term.is_type("date") or _is_midnight(found) else None
+    if isinstance(term, exp.CurrentTimestamp) or _is_call(term, "now"):
         return now
-    if isinstance(told, exp.Anonymous | exp.UnixToTime):
-        return _seconds(told)
-    if isinstance(told, exp.Add | exp.Sub):
-        start = _instant(told.left, now)
-        length = _length(told.right)
+    if isinstance(term, exp.Anonymous | exp.UnixToTime):
+        return _seconds(term)
+    if isinstance(term, exp.Add | exp.Sub):
+        start = _instant(term.left, now)
+        length = _length(term.right)
         if start is None or length is None:
             return None
-        return start + length if isinstance(told, exp.Add) else start - length
+        return start + length if isinstance(term, exp.Add) else start - length
     return None
 
 
-def _seconds(told: Any) -> datetime.datetime | None:
+def _seconds(term: Any) -> datetime.datetime | None:
     """`timestamp_seconds(n)` and `timestamp_micros(n)`."""
     from sqlglot import exp
 
-    name = told.name.lower() if isinstance(told, exp.Anonymous) else "timestamp_seconds"
+    name = term.name.lower() if isinstance(term, exp.Anonymous) else "timestamp_seconds"
     scale = {"timestamp_seconds": 1_000_000, "timestamp_millis": 1000, "timestamp_micros": 1}
-    if isinstance(told, exp.Anonymous):
-        if len(told.expressions) != 1:
+    if isinstance(term, exp.Anonymous):
+        if len(term.expressions) != 1:
             return None
-        number = _number(told.expressions[0])
+        number = _number(term.expressions[0])
     else:
-        if told.args.get("scale") is not None or told.args.get("zone") is not None:
+        if term.args.get("scale") is not None or term.args.get("zone") is not None:
             return None
-        number = _number(told.this)
+        number = _number(term.this)
     if name not in scale or not isinstance(number, int):
         return None
     try:
@@ -238,13 +238,13 @@ def _seconds(told: Any) -> datetime.datetime | None:
         return None
 
 
-def _length(told: Any) -> datetime.timedelta | None:
+def _length(term: Any) -> datetime.timedelta | None:
     from sqlglot import exp
 
-    if not isinstance(told, exp.Interval) or told.unit is None:
+    if not isinstance(term, exp.Interval) or term.unit is None:
         return None
-    unit = str(told.unit).upper().rstrip("S")
-    word = told.this
+    unit = str(term.unit).upper().rstrip("S")
+    word = term.this
     number = word.this if isinstance(word, exp.Literal) else None
     if unit not in _UNITS or number is None or not str(number).lstrip("-").isdigit():
         return None

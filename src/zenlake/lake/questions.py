@@ -246,20 +246,20 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
 
 def _reason(error: Exception) -> str:
     """What a failure says: that of Java is behind the name of the call that failed."""
-    told = str(error)
-    found = told.partition("\n: ")[2]
-    return found or told
+    text = str(error)
+    found = text.partition("\n: ")[2]
+    return found or text
 
 
-def one_line(told: str) -> str:
+def one_line(text: str) -> str:
     """What Spark says of a question in one line: without its codes, plans and stacks."""
     import re
 
-    first = told.strip().partition("\n")[0]
+    first = text.strip().partition("\n")[0]
     first = re.sub(r"^(?:[\w.$]*(?:Exception|Error): )+", "", first)
     first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first)
     first = re.sub(r"\s*SQLSTATE: \w+", "", first)
-    where = re.search(r"\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+)", told)
+    where = re.search(r"\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+)", text)
     first = re.sub(r"; line \d+ pos \d+;?$", "", first).strip()
     if where is not None and "line" not in first:
         line, column = (where[1], where[2]) if where[1] else (where[3], where[4])

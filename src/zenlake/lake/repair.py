@@ -48,39 +48,39 @@ def repair(lake: Place, name: str, *, dry: bool = False) -> Repair:
         raise LocalError(
             f"the lake at {lake.uri} has no folder '{name}'; it has {', '.join(lake.folders())}"
         )
-    told = Repair(name)
-    table = _opened(lake, name, told)
-    if table is None and not told.found:
-        told.found.append("there is no log in the folder: it is no table")
-        return told
+    report = Repair(name)
+    table = _opened(lake, name, report)
+    if table is None and not report.found:
+        report.found.append("there is no log in the folder: it is no table")
+        return report
     if table is None:
-        _mend_log(lake / name, told, dry)
+        _mend_log(lake / name, report, dry)
         if dry:
-            return told
+            return report
         table = _opened(lake, name, Repair(name))
         if table is None:
-            _set_aside(lake, name, told)
-            return told
-    _mend_files(table, told, dry)
-    return told
+            _set_aside(lake, name, report)
+            return report
+    _mend_files(table, report, dry)
+    return report
 
 
-def _opened(lake: Place, name: str, told: Repair) -> Table | None:
+def _opened(lake: Place, name: str, report: Repair) -> Table | None:
     try:
         return Table.open(lake, name)
     except Damaged as error:
-        told.found.append(str(error).partition("; `")[0])
+        report.found.append(str(error).partition("; `")[0])
         return None
 
 
-def _mend_log(place: Place, told: Repair, dry: bool) -> None:
+def _mend_log(place: Place, report: Repair, dry: bool) -> None:
     """Take back a torn last commit; leave out checkpoints where all commits are there."""
     names = sorted(n.rpartition("/")[2] for n, _, _ in place.files() if n.startswith(f"{LOG}/"))
     commits = [n for n in names if n.endswith(".json") and n[:-5].isdigit()]
     torn = [n for n in commits if not _is_whole(place, f"{LOG}/{n}")]
     if torn and torn == commits[-len(torn) :] and len(torn) < len(commits):
         for name in torn:
-            told.done.append(
+            report.done.append(
                 f"version {int(name[:-5])} was not written to its end and is taken back; its rows "
                 "come again from the journal"
             )
@@ -89,7 +89,7 @@ def _mend_log(place: Place, told: Repair, dry: bool) -> None:
     whole = commits and [int(n[:-5]) for n in commits] == list(range(len(commits)))
     points = [n for n in names if "checkpoint" in n and not n.endswith(".damaged")]
     if not torn and whole and points:
-        told.done.append("the checkpoint of the log is left out: all commits are there")
+        report.done.append("the checkpoint of the log is left out: all commits are there")
         for name in points if not dry else ():
             _rename(place, f"{LOG}/{name}", f"{LOG}/{name}.damaged")
 
@@ -103,29 +103,29 @@ def _is_whole(place: Place, path: str) -> bool:
         return False
 
 
-def _set_aside(lake: Place, name: str, told: Repair) -> None:
+def _set_aside(lake: Place, name: str, report: Repair) -> None:
     """Give a table that cannot be read another name."""
     aside = f".{name}.damaged-{int(time.time())}"
     lake.filesystem.move(lake.path(name), lake.path(aside))
     again = _AGAIN.get(name, f"`zenlake lake rebuild {name}` makes it again from samples")
-    told.done.append(f"the table is set aside as {aside}; {again}")
+    report.done.append(f"the table is set aside as {aside}; {again}")
 
 
-def _mend_files(table: Table, told: Repair, dry: bool) -> None:
+def _mend_files(table: Table, report: Repair, dry: bool) -> None:
     """Take files out of the log that are not there, or are not as long as they were."""
     sizes = {name: size for name, size, _ in table.place.files()}
     lost = [file for file in table.files() if sizes.get(file.path) != file.size]
     if not lost:
         return
-    told.lost_rows = sum(file.rows for file in lost)
-    told.found.append(
-        f"{len(lost)} of its files are lost or cut, with {told.lost_rows:,} rows; the first is "
+    report.lost_rows = sum(file.rows for file in lost)
+    report.found.append(
+        f"{len(lost)} of its files are lost or cut, with {report.lost_rows:,} rows; the first is "
         f"{lost[0].path}"
     )
     again = ""
     if table.name not in _AGAIN:
         again = f"; `zenlake lake rebuild {table.name}` makes the rows again from samples"
-    told.done.append(f"they leave the table, and its other rows can be read{again}")
+    report.done.append(f"they leave the table, and its other rows can be read{again}")
     if not dry:
         table.rewrite([], lost, True)
 

@@ -81,31 +81,31 @@ def selection_of(parameters: Parameters, now_ns: int) -> Selection | None:
 
     Raises `SelectorError` with the text that is at fault.
     """
-    told = {name: parameters.interpreted(name) for name in LAKE if name in parameters}
-    if not told:
+    given = {name: parameters.interpreted(name) for name in LAKE if name in parameters}
+    if not given:
         return None
-    for name, value in told.items():
+    for name, value in given.items():
         if not value and name != "_proof":
             raise SelectorError(f"'{name}' has no value; write one, or leave it out")
     range = parameters.time_range()
-    asof = told.get("_asof")
+    asof = given.get("_asof")
     if range is not None and asof is not None:
         raise SelectorError("'_time' and '_asof' in one query: ask for a range or for an instant")
-    aggregates, window = _aggregates(told.get("_agg"))
-    project = _projected(told.get("_project"))
-    if aggregates and (project or told.get("_order")):
+    aggregates, window = _aggregates(given.get("_agg"))
+    project = _projected(given.get("_project"))
+    if aggregates and (project or given.get("_order")):
         other = "_project" if project else "_order"
         raise SelectorError(f"'_agg' gives rows of its own: leave '{other}' out")
     return Selection(
         None if range is None else range.resolve(now_ns),
         None if asof is None else moment_of(asof).resolve(now_ns),
-        _filter(told.get("_filter")),
+        _filter(given.get("_filter")),
         project,
         aggregates,
         window,
-        _order(told.get("_order")),
-        _limit(told.get("_limit")),
-        form_of(told.get("_as")),
+        _order(given.get("_order")),
+        _limit(given.get("_limit")),
+        form_of(given.get("_as")),
         parameters.flag("_proof"),
     )
 

@@ -57,30 +57,30 @@ EVERYTHING: Final = Sight()
 
 def pattern_of(expr: str) -> str:
     """The regular expression of a key expression, without anchors, as Python and Java read it."""
-    told = ""
+    pattern = ""
     chunks = str(KeyExpr(expr)).split("/")
     for place, chunk in enumerate(chunks):
         last = place == len(chunks) - 1
         if chunk == "**":
             # Chunks that begin with @ are met only by name.
-            told += "(?:(?!@)[^/]+(?:/(?!@)[^/]+)*)" if place == 0 and last else ""
+            pattern += "(?:(?!@)[^/]+(?:/(?!@)[^/]+)*)" if place == 0 and last else ""
             if place == 0 and not last:
-                told += "(?:(?!@)[^/]+/)*"
+                pattern += "(?:(?!@)[^/]+/)*"
             elif place and last:
-                told = f"{told[:-1]}(?:/(?!@)[^/]+)*"
+                pattern = f"{pattern[:-1]}(?:/(?!@)[^/]+)*"
             elif place:
-                told += "(?:(?!@)[^/]+/)*"
+                pattern += "(?:(?!@)[^/]+/)*"
             continue
-        told += _chunk(chunk) + ("" if last else "/")
-    return told
+        pattern += _chunk(chunk) + ("" if last else "/")
+    return pattern
 
 
 def _chunk(chunk: str) -> str:
     if chunk == "*":
         return "(?!@)[^/]+"
     pieces = [chunk] if chunk.startswith("@") else chunk.split("$*")
-    told = "[^/]*".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in pieces)
-    return f"(?!@){told}" if not pieces[0] else told
+    pattern = "[^/]*".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in pieces)
+    return f"(?!@){pattern}" if not pieces[0] else pattern
 
 
 def _either(exprs: Iterable[str]) -> str:

@@ -32,20 +32,20 @@ def statistics(footer: Any) -> str:
             name = column.path_in_schema
             if "." in name:  # the inside of a list has no bounds
                 continue
-            told = column.statistics
-            if told is None:
+            measured = column.statistics
+            if measured is None:
                 unknown.add(name)
                 continue
-            if told.has_null_count:
-                nulls[name] = nulls.get(name, 0) + told.null_count
-            if told.has_min_max:
-                low, high = _bound(told.min), _bound(told.max)
+            if measured.has_null_count:
+                nulls[name] = nulls.get(name, 0) + measured.null_count
+            if measured.has_min_max:
+                low, high = _bound(measured.min), _bound(measured.max)
                 if low is None or high is None:
                     unknown.add(name)
                     continue
                 least[name] = min(least.get(name, low), low)
                 most[name] = max(most.get(name, high), high)
-            elif told.null_count != row_group.num_rows:
+            elif measured.null_count != row_group.num_rows:
                 unknown.add(name)
     for name in unknown:
         least.pop(name, None)

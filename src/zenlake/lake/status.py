@@ -105,16 +105,16 @@ class LakeStatus:
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> LakeStatus:
         """What `plain` wrote; facts of another release that are not known here are left out."""
-        told = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
-        told["tables"] = tuple(_table(one) for one in told.get("tables", ()))
-        told["problems"] = tuple(told.get("problems", ()))
-        told["committed"] = _offsets(told.get("committed", {}))
-        return cls(**told)
+        given = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
+        given["tables"] = tuple(_table(one) for one in given.get("tables", ()))
+        given["problems"] = tuple(given.get("problems", ()))
+        given["committed"] = _offsets(given.get("committed", {}))
+        return cls(**given)
 
 
 def _table(plain: Mapping[str, Any]) -> TableStatus:
-    told = {f.name: plain[f.name] for f in fields(TableStatus) if f.name in plain}
-    return TableStatus(**told | {"at": _offsets(told.get("at", {}))})
+    given = {f.name: plain[f.name] for f in fields(TableStatus) if f.name in plain}
+    return TableStatus(**given | {"at": _offsets(given.get("at", {}))})
 
 
 def _offsets(plain: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

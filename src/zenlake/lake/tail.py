@@ -101,8 +101,8 @@ def fresh(
             notes[row["key"]] = (row["hlc"], row["stamp_id"])
         rest = aside.filter(pc.invert(is_base))
         if rest.num_rows:
-            told = [(*(row[name] for name in names), False) for row in rest.to_pylist()]
-            rows = rows.unionByName(spark.createDataFrame(told, rows.schema))
+            tuples = [(*(row[name] for name in names), False) for row in rest.to_pylist()]
+            rows = rows.unionByName(spark.createDataFrame(tuples, rows.schema))
     wild = "contains(key, '*')"
     updates = rows.where(wild).selectExpr("*", f"{MOMENT} AS moment", f"{PATTERN} AS pattern")
     alive = _newest(spark, rows.where(f"NOT {wild}"), notes).join(

@@ -31,13 +31,13 @@ EVERY: Final = 1.0
 
 def report_until(over: threading.Event, session: Session, recording: Recording | None) -> None:
     """Report until `over` is set; a second thread answers what is asked."""
-    told = threading.Lock()
+    writing = threading.Lock()
     runtime = session._runtime
     threading.Thread(
-        target=_answer, args=(runtime, told), name="zenlake answering", daemon=True
+        target=_answer, args=(runtime, writing), name="zenlake answering", daemon=True
     ).start()
     while True:
-        _say(told, {"report": _report(runtime, recording)})
+        _say(writing, {"report": _report(runtime, recording)})
         if over.wait(EVERY):
             return
 
@@ -66,20 +66,20 @@ def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
     }
 
 
-def _answer(runtime: Runtime, told: threading.Lock) -> None:
+def _answer(runtime: Runtime, writing: threading.Lock) -> None:
     for line in sys.stdin:
         if line.strip() == "metrics" and not runtime.closed:
             counted = service_metrics(runtime)
             with runtime.locked() as node:
                 uptime = node.now - runtime.started
                 text = openmetrics(node, MetricSelection(), version(), uptime, services=counted)
-            _say(told, {"metrics": text})
+            _say(writing, {"metrics": text})
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _say(told: threading.Lock, fact: dict[str, Any]) -> None:
+def _say(writing: threading.Lock, fact: dict[str, Any]) -> None:
     line = json.dumps(fact) + "\n"
-    with told:
+    with writing:
         try:
             sys.stdout.write(line)
             sys.stdout.flush()

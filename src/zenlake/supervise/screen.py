@@ -77,17 +77,17 @@ def screen(status: Status, width: int = 80) -> list[str]:
 def line(status: Status) -> str:
     """A status in one line, for logs and pipes."""
     journal = status.journal
-    told = [
+    parts = [
         f"{status.health}",
         f"{journal.rows_per_s:,.0f} rows/s",
         f"{journal.durable:,} durable",
     ]
     if status.lake is not None:
-        told.append(_lake(status))
-    told.append(f"{journal.missing:,} missing")
-    told.append(f"{journal.dropped + sum(status.drops.values()):,} dropped")
-    told.append(f"disk {amount(status.disk.free)} free, {forecast(status)}")
-    return "; ".join(told)
+        parts.append(_lake(status))
+    parts.append(f"{journal.missing:,} missing")
+    parts.append(f"{journal.dropped + sum(status.drops.values()):,} dropped")
+    parts.append(f"disk {amount(status.disk.free)} free, {forecast(status)}")
+    return "; ".join(parts)
 
 
 def forecast(status: Status) -> str:
@@ -109,27 +109,27 @@ def _row(name: str, words: str) -> str:
 
 
 def _part(part: PartStatus) -> str:
-    told = f"{part.name:<10} {part.state:<9} {span(part.seconds):<11}"
+    text = f"{part.name:<10} {part.state:<9} {span(part.seconds):<11}"
     if part.restarts:
-        told += f" {part.restarts} restart{'s' if part.restarts > 1 else ''}"
+        text += f" {part.restarts} restart{'s' if part.restarts > 1 else ''}"
     if part.state == State.RESTING and part.again_in is not None:
-        told += f" again in {span(max(0.0, part.again_in))}"
+        text += f" again in {span(max(0.0, part.again_in))}"
     if part.memory_bytes:
-        told += f" {amount(part.memory_bytes)}"
+        text += f" {amount(part.memory_bytes)}"
     if part.reason and part.state != State.UP:
-        told += f" {part.reason}"
+        text += f" {part.reason}"
     elif part.doing and part.state == State.STARTING:
-        told += f" {part.doing}"
-    return told.rstrip()
+        text += f" {part.doing}"
+    return text.rstrip()
 
 
 def _lake(status: Status) -> str:
     lake = status.lake
     assert lake is not None
-    told = f"{lake.behind:,} rows behind"
+    text = f"{lake.behind:,} rows behind"
     if lake.freshness is not None:
-        told += f", fresh to {span(lake.freshness)}"
-    return f"{told}, {lake.quarantine:,} in quarantine"
+        text += f", fresh to {span(lake.freshness)}"
+    return f"{text}, {lake.quarantine:,} in quarantine"
 
 
 def _drops(status: Status) -> str:

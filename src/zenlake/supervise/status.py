@@ -186,8 +186,8 @@ class Status:
 
     def to_json(self) -> str:
         """One JSON object."""
-        told = {"health": self.health, "reasons": self.reasons, "warnings": self.warnings}
-        return json.dumps(told | asdict(self), ensure_ascii=False)
+        document = {"health": self.health, "reasons": self.reasons, "warnings": self.warnings}
+        return json.dumps(document | asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Status:

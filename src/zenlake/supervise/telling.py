@@ -37,7 +37,7 @@ class Telling:
     def __init__(self, again: float = AGAIN) -> None:
         """`again`: seconds before the same subject is told again."""
         self._again = again
-        self._told: dict[str, tuple[float, int]] = {}
+        self._last: dict[str, tuple[float, int]] = {}
         #: The last lines, oldest first.
         self.lines: deque[Line] = deque(maxlen=LINES)
 
@@ -46,19 +46,19 @@ class Telling:
 
         `subject` names the problem without its numbers; `words` are for people.
         """
-        before = self._told.pop(subject, None)
+        before = self._last.pop(subject, None)
         if before is not None and 0 <= at - before[0] < self._again:
-            self._told[subject] = (before[0], before[1] + 1)
+            self._last[subject] = (before[0], before[1] + 1)
             return None
         if before is not None and before[1]:
             words += f" ({before[1]} more since it was last told)"
-        if len(self._told) >= SUBJECTS:
-            del self._told[next(iter(self._told))]
-        self._told[subject] = (at, 0)
+        if len(self._last) >= SUBJECTS:
+            del self._last[next(iter(self._last))]
+        self._last[subject] = (at, 0)
         line = Line(at, words, bad)
         self.lines.append(line)
         return line
 
     def over(self, subject: str) -> bool:
         """A problem has ended: when it comes back it is told at once. Whether it had been told."""
-        return self._told.pop(subject, None) is not None
+        return self._last.pop(subject, None) is not None

@@ -58,9 +58,9 @@ class Voice:
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait((text, fact))
 
-    def tell(self, told: Line) -> None:
+    def tell(self, noted: Line) -> None:
         """Print a dated line."""
-        self.say(str(told), {"at": told.at, "told": told.words, "bad": told.bad})
+        self.say(str(noted), {"at": noted.at, "told": noted.words, "bad": noted.bad})
 
     def show(self, status: Status) -> None:
         """This is how it is now."""

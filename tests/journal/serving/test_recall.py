@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -397,7 +398,7 @@ def test_an_older_row_that_is_kept_stands_in_for_a_newest_one_that_is_not(tmp_pa
         [row("r/a", 9), row("r/gone", 8), Row("r/x", hlc=1, value=b"x" * 60_000)],
         [row("r/a", 5), row("r/b", 3), Row("r/x", hlc=2, value=b"y" * 60_000)],
     ]
-    retain = {"segment_bytes": 1, "retain_bytes": 100_000}
+    retain: dict[str, Any] = {"segment_bytes": 1, "retain_bytes": 100_000}
     with JournalWriter.open(tmp_path, name="j", segment_bytes=1) as writer:
         for number, rows in enumerate(batches):
             writer.append(0, batch_of(rows))

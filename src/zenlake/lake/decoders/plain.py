@@ -25,9 +25,9 @@ class Plain:
 
     def decode(self, payload: bytes, schema: str, type: object) -> Fields:
         """`text`, and `number` where the text is one."""
-        told = text(payload)
-        value = number(told.strip())
-        return {"text": told, "number": None if value is None else float(value)}
+        decoded = text(payload)
+        value = number(decoded.strip())
+        return {"text": decoded, "number": None if value is None else float(value)}
 
 
 def text(payload: bytes) -> str:
@@ -40,12 +40,12 @@ def text(payload: bytes) -> str:
         ) from error
 
 
-def number(told: str) -> int | float | None:
+def number(digits: str) -> int | float | None:
     """The number that a text spells; None if it spells none, or one too large to hold."""
-    if len(told) > MOST_DIGITS or not _NUMBER.fullmatch(told):
+    if len(digits) > MOST_DIGITS or not _NUMBER.fullmatch(digits):
         return None
-    if told.lstrip("+-").isdigit():
-        whole = int(told)
-        return whole if -(1 << 63) <= whole < 1 << 63 else float(told)
-    value = float(told)
+    if digits.lstrip("+-").isdigit():
+        whole = int(digits)
+        return whole if -(1 << 63) <= whole < 1 << 63 else float(digits)
+    value = float(digits)
     return value if math.isfinite(value) else None

@@ -29,8 +29,8 @@ class Properties:
         return found
 
 
-def _value(told: str) -> object:
-    if told in ("true", "false"):
-        return told == "true"
-    value = number(told)
-    return told if value is None else value
+def _value(word: str) -> object:
+    if word in ("true", "false"):
+        return word == "true"
+    value = number(word)
+    return word if value is None else value

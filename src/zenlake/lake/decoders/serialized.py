@@ -63,29 +63,29 @@ class Serialized:
             value = z_deserialize(_plan(_frozen(type)), payload)
         except SerializeError as error:
             raise Undecodable(f"not of this type: {error}") from error
-        told = _plain(value, type)
-        return told if isinstance(told, dict) else {WHOLE: told}
+        plain = _plain(value, type)
+        return plain if isinstance(plain, dict) else {WHOLE: plain}
 
 
-def python_type(told: object) -> Any:
+def python_type(described: object) -> Any:
     """The Python type that `z_deserialize` reads for a `type` of the configuration."""
-    if isinstance(told, Mapping):
-        if not told:
+    if isinstance(described, Mapping):
+        if not described:
             raise ConfigError("a type without fields holds nothing; write {name: type}")
-        return tuple.__class_getitem__(tuple(python_type(item) for item in told.values()))
-    if not isinstance(told, str):
-        raise ConfigError(f"{told!r} is no type; write a name or an object of them")
-    told = told.strip()
-    if told in _NAMES:
-        return _NAMES[told]
-    inner = _LIST.fullmatch(told)
+        return tuple.__class_getitem__(tuple(python_type(item) for item in described.values()))
+    if not isinstance(described, str):
+        raise ConfigError(f"{described!r} is no type; write a name or an object of them")
+    described = described.strip()
+    if described in _NAMES:
+        return _NAMES[described]
+    inner = _LIST.fullmatch(described)
     if inner:
         return list[python_type(inner[1])]  # type: ignore[misc]
-    inner = _MAP.fullmatch(told)
+    inner = _MAP.fullmatch(described)
     if inner:
         return dict[str, python_type(inner[1])]  # type: ignore[misc]
     raise ConfigError(
-        f"'{told}' is no type; write one of {', '.join(_NAMES)}, list<…>, map<string, …> "
+        f"'{described}' is no type; write one of {', '.join(_NAMES)}, list<…>, map<string, …> "
         "or an object of them"
     )
 
@@ -95,10 +95,10 @@ def _plan(frozen: object) -> Any:
     return python_type(_thawed(frozen))
 
 
-def _frozen(told: object) -> object:
-    if isinstance(told, Mapping):
-        return tuple((name, _frozen(item)) for name, item in told.items())
-    return told
+def _frozen(described: object) -> object:
+    if isinstance(described, Mapping):
+        return tuple((name, _frozen(item)) for name, item in described.items())
+    return described
 
 
 def _thawed(frozen: object) -> object:
