@@ -13,7 +13,7 @@ A key may be written differently from how it is used:
 
 * *by mode*: its default is a `ByMode`, and a file may write one value, or one for each mode;
 * *null*: a file may leave the choice to zenlake by writing `null`, which is also what
-  `get_json` shows until somebody chooses.
+  `get_json` shows until one is chosen.
 """
 
 from __future__ import annotations

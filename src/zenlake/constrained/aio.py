@@ -161,7 +161,7 @@ class Session:
         return made
 
     async def put(self, publisher: Written, payload: bytes, *, always: bool = False) -> bool:
-        """Publish a sample if somebody listens, when there is room; False: nobody listens."""
+        """Publish a sample if there is a subscriber, when there is room; False: there is none."""
         if not publisher.matched and not always:
             self._check()
             return False
@@ -207,7 +207,7 @@ class Session:
         return time.monotonic() - began
 
     async def matching(self, publisher: Written, timeout: float = PATIENCE) -> None:
-        """Wait until somebody listens to a publisher."""
+        """Wait until a publisher has a subscriber."""
         await self._until(lambda: publisher.matched, timeout, "nobody listens")
 
     async def undeclare(self, thing: Written | Read) -> None:

@@ -193,7 +193,7 @@ class Bridge(Outside):
             log.warning("'%s' is not subscribed to: %s", path, error)
 
     def publishing(self, path: str, publishing: bool) -> bool:
-        """Watch whether somebody listens to a path."""
+        """Watch whether a path has subscribers in 1.x."""
         if not publishing:
             listener = self._matching.pop(path, None)
             if listener is not None:
@@ -232,7 +232,7 @@ class Bridge(Outside):
         return True
 
     def children(self, member: Member, one: Subscription, most: int | None) -> bool:
-        """Somebody wants the names below a path: ask everybody for `path/*`."""
+        """Ask 1.x for `path/*`, for a session that wants the names below a path."""
         running = self.running
         if running is None or one.name is None or one.space == 1:
             return False
@@ -250,7 +250,7 @@ class Bridge(Outside):
         return True
 
     def late(self, member: Member, one: Subscription) -> None:
-        """Somebody wants last values by tag: ask storages and other brokers."""
+        """Ask storages and other brokers, for a session that wants last values by tag."""
         running = self.running
         if running is None or one.name is None or not is_key(one.name.path):
             return

@@ -44,11 +44,11 @@ class Publisher:
 
     @property
     def matched(self) -> bool:
-        """Whether somebody listens."""
+        """Whether there is a subscriber."""
         return self._inner.matched
 
     def put(self, payload: bytes, *, always: bool = False) -> bool:
-        """Publish a sample if somebody listens; False: nobody does.
+        """Publish a sample if there is a subscriber; False: there is none.
 
         It is sent soon, together with others; who publishes faster than it leaves has to wait.
         """
@@ -65,7 +65,7 @@ class Publisher:
         return True
 
     def wait(self, timeout: float = PATIENCE) -> None:
-        """Wait until somebody listens."""
+        """Wait until there is a subscriber."""
         session = self._session
         session._loop.run(session._inner.matching(self._inner, timeout))
 

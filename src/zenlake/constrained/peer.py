@@ -170,7 +170,7 @@ class Peer:
         return write(Hello(mask=PEER, locators=tuple(self.places), properties=mine))
 
     def _asked(self, datagram: bytes, address: tuple[str, int], interface: str) -> None:
-        """Somebody looks for peers: say hello. Or it is a peer's sample for all of us."""
+        """Answer a Scout for peers with a Hello, or take a sample that a peer sent to all."""
         if datagram[:1] == KEEP_ALIVE:
             self._to_all(datagram)
             return
@@ -365,7 +365,7 @@ class PeerPublisher:
         return self._peer._matched(self._uri)
 
     def put(self, payload: bytes) -> bool:
-        """Publish a sample to those who listen; False: nobody does."""
+        """Publish a sample to subscribers; False: there is none."""
         peer = self._peer
         if self._multicast:
             return peer._loop.run(peer._put_to_all(self._uri, payload, self._reliable), 30)

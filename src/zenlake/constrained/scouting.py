@@ -18,7 +18,7 @@ from zenlake.xrce.framing import Deframer, frame
 
 @dataclass(frozen=True, slots=True)
 class ScoutedBroker:
-    """Somebody who said Hello."""
+    """A broker or peer that answered a Scout with a Hello."""
 
     address: str
     mask: int

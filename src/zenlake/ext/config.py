@@ -36,7 +36,7 @@ class RepliesConfig:
 
 @final
 class CacheConfig:
-    """How much of its past a publisher remembers for those who come late or miss something."""
+    """How much of its past a publisher keeps for subscribers that come late or miss something."""
 
     __slots__ = ("max_samples", "replies_config")
 
@@ -67,7 +67,7 @@ class HistoryConfig:
     ) -> None:
         """At most `max_samples` of each publisher, none older than `max_age` seconds.
 
-        With `detect_late_publishers` those who come later are asked too; they must let
+        With `detect_late_publishers` publishers that come later are asked too; they must let
         themselves be detected.
         """
         self.detect_late_publishers: bool = bool(detect_late_publishers)

@@ -68,7 +68,7 @@ class Following(SampleSink):
         self._move()
 
     def commit(self) -> None:
-        """Wake whoever waits for the samples."""
+        """Wake the threads that wait for the samples."""
         self._channel.commit()
         if self._channel.is_full():
             self._channel.wait_for_room()

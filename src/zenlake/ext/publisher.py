@@ -50,7 +50,7 @@ SHORTEST: Final = 0.001
 
 
 class Past(QuerySink):
-    """What a publisher published, answered to whoever asks."""
+    """What a publisher published, in reply to queries."""
 
     def __init__(self, runtime: Runtime, key: str, max_samples: int) -> None:
         """Under the key that the samples had."""

@@ -20,7 +20,7 @@ DELETE: Final = 1
 HEARD: Final = 0
 HEALED: Final = 1
 IMPORTED: Final = 2
-#: No sample: a publisher tells which number it used last. Only those who ask for it are given it.
+#: No sample: a publisher tells which number it used last. Only for readers that ask for it.
 HEARTBEAT: Final = 3
 #: What the key of every heartbeat has in it, after the key that it is about.
 HEARTBEAT_MARK: Final = "/@adv/pub/"

@@ -25,7 +25,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 def believed(
     locators: Iterable[str], within: bool, networks: tuple[str, ...] | None = None
 ) -> list[str]:
-    """The locators that may be dialled because somebody told them.
+    """The locators that may be dialled because a neighbour announced them.
 
     `within`: the teller is on this machine. `networks`: where they may be; None: anywhere.
     """

@@ -55,7 +55,7 @@ log = logging.getLogger("zenlake.storages")
 
 #: How long one query of an alignment may take, in seconds; the next digest finds the rest.
 ALIGN_TIME: Final = 60.0
-#: How long an empty storage waits for someone to answer, in seconds.
+#: How long an empty storage waits for a replica to answer, in seconds.
 DISCOVERY_TIME: Final = 10.0
 #: Replicas that are known by their digests; those of more are not looked at.
 MOST_REPLICAS: Final = 256

@@ -168,7 +168,7 @@ class Device:
         return made
 
     def put(self, publisher: Written, payload: bytes) -> bool:
-        """Publish a sample, if somebody listens."""
+        """Publish a sample, if there is a subscriber."""
         sent = self.client.put(publisher, payload)
         self.flush()
         return sent

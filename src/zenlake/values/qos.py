@@ -98,7 +98,7 @@ class SampleKind(Enum):
         return str(self)
 
 
-# The bits of the byte in which quality of service travels, for those who have no `QoS` at hand.
+# The bits of the byte in which quality of service travels, for code that has no `QoS` at hand.
 QOS_PRIORITY: Final = 0x07
 QOS_BLOCK: Final = 0x08
 QOS_EXPRESS: Final = 0x10

@@ -74,7 +74,7 @@ class Broker(Routing):
     # ---------------------------------------------------------------------------------- links
 
     def connected(self, key: Any, stream: bool, mtu: int = 0) -> Port:
-        """A link that somebody may speak over."""
+        """A link over which a client may open a session."""
         return Port(key, stream, mtu or (STREAM_MTU if stream else self.options.mtu))
 
     def lost(self, port: Port) -> None:

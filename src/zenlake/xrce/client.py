@@ -69,7 +69,7 @@ class Written:
         self.name = name
         self.reliable = reliable
         self.conduit = conduit
-        #: Whether somebody listens; nothing is sent before.
+        #: Whether there is a subscriber; nothing is sent before.
         self.matched = False
 
 
@@ -262,7 +262,7 @@ class Client:
     # --------------------------------------------------------------------------------- samples
 
     def put(self, publisher: Written, payload: bytes, always: bool = False) -> bool:
-        """Publish a sample if somebody listens; False: nobody does, or there is no room."""
+        """Publish a sample if there is a subscriber; False: there is none, or no room."""
         if not publisher.matched and not always:
             return False
         message = StreamData(reliable=publisher.reliable, sn=0, id=publisher.id, payload=payload)

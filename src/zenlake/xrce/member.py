@@ -50,7 +50,7 @@ BATCH_MAX: Final = 127
 #: Such numbers, far from those that a device chooses, and how many there are.
 GIVEN_FIRST: Final = 1 << 40
 GIVEN_MAX: Final = 4096
-#: Seconds after which a client on a stream is told again that somebody listens: those of 2018 send
+#: Seconds after which a client on a stream is told again of a subscriber: those of 2018 send
 #: their declaration first, note it then, and miss an answer that comes in between.
 REMINDED: Final = (0.1, 1.0)
 
@@ -72,7 +72,7 @@ class Member:
         self.asked: set[Subscription] = set()
         #: Numbers that the broker gave to names which the peer has none for.
         self.given: dict[tuple[int, str], int] = {}
-        #: Publishers that are told once more that somebody listens, and when.
+        #: Publishers that are told once more of a subscriber, and when.
         self.reminders: list[tuple[float, DeclaredPublisher]] = []
         self.style = "/"
         self.styled = False
@@ -189,7 +189,7 @@ class Member:
             self.congested += 1
 
     def match(self, publication: DeclaredPublisher, matched: bool) -> None:
-        """Tell a publisher whether somebody listens, by a subscriber on its own id."""
+        """Tell a publisher whether it has subscribers, by a Subscriber with its own id."""
         if publication.matched == matched:
             return
         publication.matched = matched
@@ -278,7 +278,7 @@ class Member:
         return known
 
     def pull(self, message: Pull, now: float) -> None:
-        """Somebody awake wants what was kept."""
+        """Send what was kept for a subscriber that is awake again."""
         space = space_of(message, self.habits.ocaml)
         tables = self.spaces.get(space)
         one = tables.subscribers.get(message.id) if tables is not None else None

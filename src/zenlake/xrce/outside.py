@@ -30,7 +30,7 @@ class Outside:
         """The first session wants what a path names, or the last one no longer does."""
 
     def publishing(self, path: str, publishing: bool) -> bool:
-        """The first session publishes a path, or the last one stops; whether somebody listens."""
+        """The first session publishes a path, or the last one stops; whether it has subscribers."""
         return False
 
     def ask(self, member: Member, one: Subscription, most: int | None) -> bool:
@@ -38,11 +38,11 @@ class Outside:
         return False
 
     def children(self, member: Member, one: Subscription, most: int | None) -> bool:
-        """Somebody wants the names below a path: whether `Broker.named` comes with more."""
+        """A session wants the names below a path: whether `Broker.named` comes with more."""
         return False
 
     def late(self, member: Member, one: Subscription) -> None:
-        """Somebody wants last values by tag: `Broker.remembered` comes with those outside."""
+        """A session wants last values by tag: `Broker.remembered` comes with those outside."""
 
     def came(self, pid: bytes) -> None:
         """A session opened."""
@@ -62,7 +62,7 @@ class Values(Protocol):
         """Keep the newest value of a path."""
 
     def commit(self) -> None:
-        """Make what was put last, before anybody is told that it arrived."""
+        """Make what was put last, before its arrival is acknowledged."""
 
     def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
         """The values at paths that match: path, durability, payload."""
@@ -112,7 +112,7 @@ class BrokerOptions:
     store_depth: int = 16
     store_bytes: int = 1 << 20
     habits: Habits = field(default_factory=Habits)
-    #: What it is to those who scout: 1 a broker, 4 a peer.
+    #: What it is in a Hello: 1 a broker, 4 a peer.
     mask: int = 1
     #: Conduits that sessions may use; and the one that goes to all peers at once, 0: none does.
     conduits: int = 5

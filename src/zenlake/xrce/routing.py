@@ -1,4 +1,4 @@
-"""Where a sample goes among the sessions of a broker, and who is told that somebody listens.
+"""Where a sample goes among the sessions of a broker, and which publishers are told of subscribers.
 
 The way of a sample is found once for each name and remembered until a subscription comes or goes.
 A session gets a sample once, however many of its pushed subscriptions want it, and never its own.
@@ -262,7 +262,7 @@ class Routing(ABC):
                 self.outside.publishing(path, False)
 
     def listened(self, path: str, listened: bool) -> None:
-        """Somebody outside listens to a path that is published here, or nobody does any more."""
+        """A path that is published here has a subscriber outside, or has none any more."""
         if listened:
             self._listened.add(path)
         else:

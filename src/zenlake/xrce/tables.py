@@ -73,7 +73,7 @@ class Known:
 
     @property
     def reliable(self) -> bool:
-        """Whether samples of it are reliable unless somebody says otherwise."""
+        """Whether samples of it are reliable unless a declaration says otherwise."""
         return number_of(self.properties, RELIABILITY) != 0
 
 
@@ -97,7 +97,7 @@ class DeclaredPublisher:
     name: Name | None
     durability: int = 0
     reliable: bool = True
-    #: Whether its owner was told that somebody listens.
+    #: Whether its owner was told of a subscriber.
     matched: bool = False
 
 

@@ -90,7 +90,7 @@ class RowSink(FrameSink):
         return table
 
     def has_room(self) -> bool:
-        """Whether rows are taken in, or dropped because those who bring them cannot be paused."""
+        """Whether rows are taken in, or dropped because their links cannot be paused."""
         table = self.table
         return table.held < MOST_BYTES and table.count < MOST_ROWS and not self.channel.ended
 

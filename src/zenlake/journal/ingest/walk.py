@@ -120,7 +120,7 @@ class RowLane(Lane):
                 table.chunk_number = table.keep(data)
             count = self._walk(table, data, r.pos, r.end, RELIABLE if reliable else 0)
             if count:
-                # No other thread has moved the clock: those who do hold the node's lock or ours.
+                # No other thread has moved the clock: that takes the node's lock or ours.
                 rows.hlc.move_to(self._last)
                 rows.end_stretch(count, now, weight)
                 r.pos = self._stop

@@ -1,6 +1,6 @@
 """Closing gaps: asking publishers for what did not come.
 
-An advanced publisher keeps its newest samples and gives them again to whoever asks for their
+An advanced publisher keeps its newest samples and gives them again in reply to queries for their
 numbers. When a gap opens, its source is asked, a moment later (what is only late comes by
 itself), not too often, and not forever:
 

@@ -6,8 +6,8 @@ A publisher that beats puts the number it used last under a key of its own:
 
 What is lost at the very end of a stream is noticed by nothing else. So a heartbeat that tells of
 numbers which did not come is written down, as a row between the rows that came before and after
-it: whoever folds the journal again hears it at the same moment. It lies in the partition of the
-key that it is about.
+it: a reader that folds the journal again meets it at the same place. It lies in the partition of
+the key that it is about.
 """
 
 from __future__ import annotations

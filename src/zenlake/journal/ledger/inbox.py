@@ -17,7 +17,7 @@ MOST_HELD: Final = 10_000
 
 
 class Inbox:
-    """What publishers said last, until somebody looks; a newer word takes the place of an older.
+    """The last heartbeat of each publisher, until the recorder takes it.
 
     Nobody is held up here, and no stranger can fill more than there is room for.
     """

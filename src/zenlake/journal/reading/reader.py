@@ -1,4 +1,4 @@
-"""Reading a journal: without a lock, beside whoever writes it, never past the watermark."""
+"""Reading a journal: without a lock, beside its writer, never past the watermark."""
 
 from __future__ import annotations
 

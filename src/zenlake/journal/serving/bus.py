@@ -137,7 +137,7 @@ class RemoteJournal(Readable):
         read: Callable[[list[Range]], Iterator[pa.RecordBatch]],
         poll: float,
     ) -> Iterator[pa.RecordBatch]:
-        # The watermark is published as it moves: it wakes whoever waits for rows.
+        # The watermark is published as it moves: it wakes programs that wait for rows.
         moved = threading.Event()
 
         def pause() -> None:

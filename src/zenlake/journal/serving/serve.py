@@ -242,7 +242,7 @@ class JournalReplies:
     # ------------------------------------------------------------------------------ queries
 
     def _received(self, query: Query) -> None:
-        """Somebody wants to know about the journal itself."""
+        """Reply to a query for the journal's own documents."""
         selector = str(query.key_expr)
         try:
             if selector.startswith(f"{self._root}/rows"):
@@ -283,7 +283,7 @@ class JournalReplies:
                 query.reply(key, text(), encoding=JSON)
 
     def _received_key(self, query: Query, number: int) -> None:
-        """Somebody wants to know about a key that is recorded."""
+        """Reply to a query for keys that are recorded."""
         try:
             parameters = query.parameters
             if parameters.flag("_ack_put"):

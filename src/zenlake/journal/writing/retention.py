@@ -48,7 +48,7 @@ class JournalRetention:
     ) -> None:
         """Let go of segments; readers that have one open keep it.
 
-        `shipped`: whether somebody else removes those that are on another filesystem. `read`: of
+        `shipped`: whether another program removes those that are on another filesystem. `read`: of
         each partition, the offset below which every reader has all; None if nobody reads.
         """
         drop = [0] * len(partitions)
