@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import zenlake
 from tests.cli.programs import Program
 from tests.constrained.conftest import Bridged, bridged, router_config
+from tests.constrained.old_peers import ROOT
 from tests.journal.recording import until_rows
 from tests.waiting import until
 from zenlake import xrce
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
+
+GUIDE = ROOT / "docs/how-to/constrained-devices.md"
 
 
 def wanted(bridge: Bridged, program: zenlake.Session, key: str) -> None:
@@ -108,6 +112,12 @@ def test_liveliness_counters_and_properties_are_shown(
         }
         assert found["/broker"]["sessions"] == 1
         assert found["/session/0a0b"]["declared"]["resources"] == 1
+        # Every counter that the guide names beside a bound is there.
+        named = re.findall(r"\| `(broker|session)`: (.*) \|", GUIDE.read_text("utf-8"))
+        assert len(named) == 14
+        shown = {"broker": found["/broker"], "session": found["/session/0a0b"]}
+        for where, names in named:
+            assert set(re.findall(r"`(\w+)`", names)) <= set(shown[where]), names
         assert found["/property/typed"] == {"25": b"struct Light { long luminosity; };".hex()}
     until(lambda: not list(program.liveliness().get("z18/session/*")))
 

@@ -7,9 +7,11 @@ import re
 import signal
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+import zenlake.lake
 from tests.cli.programs import Program, endpoint
 from tests.cli.test_up import Up
 from tests.constrained.conftest import Bridged
@@ -17,7 +19,12 @@ from tests.constrained.old_peers import ROOT, VERSIONS, script
 from tests.lake.journals import Here
 from zenlake import xrce
 from zenlake.constrained.brokering import RunningBroker
+from zenlake.journal import Journal
 from zenlake.lake import Pipeline
+from zenlake.lake.service import Service
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
@@ -119,29 +126,40 @@ def test_2018_and_eclipse_share_one_world(bridge: Bridged) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_what_2018_says_to_zenlake_up_is_found_with_sql(tmp_path: Path) -> None:
+def test_what_2018_says_to_zenlake_up_is_found_with_sql(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         devices = f"127.0.0.1:{found.getsockname()[1]}"
     where = endpoint()
-    data = tmp_path / "data"
+    data, lake = tmp_path / "data", tmp_path / "lake"
     up = Up(data, where, "--no-lake", "--cfg", f'xrce/listen:["tcp/{devices}"]')
     with up.program as program:
         up.ready()
         with (
-            Program("-c", LISTEN, where, "house/**", "to/nobody") as eclipse,
+            xrce.open(f"tcp/{devices}") as sleepy,
+            Program("-c", LISTEN, where, "house/**", "to/sleepy") as eclipse,
             script("0.1.0", PUBLISH.format(place=devices, name="//house/2018", count=5)) as old,
         ):
-            eclipse.says("listening")
+            kept = sleepy.subscriber("/to/sleepy", "pull")
             old.says("written")
             eclipse.says("heard 0")
+            eclipse.says("put")
+            assert eclipse.ends() == 0
+            assert kept.pull() == [("to/sleepy", b"hello from Eclipse")]
         assert program.interrupt(signal.SIGTERM) == 0
-    # One Spark is enough here: that `up` fills its lake with another is shown where `up` is tested.
-    Pipeline(str(tmp_path / "lake"), str(data / "journal"), Here()).step()
+    # The lake that `up` runs has a Spark of its own, which is shown where `up` is tested: here the
+    # Spark of all tests stands in for it, and is asked as that one is.
+    Pipeline(str(lake), str(data / "journal"), Here()).step()
+    service = Service(zenlake.lake.open(lake, spark), Journal.open(data / "journal"))
     query = "SELECT cast(value AS string) AS v FROM samples WHERE key = 'house/2018' ORDER BY v"
-    words = ("-m", "zenlake", "sql", query, "--lake", str(tmp_path / "lake"), "--format", "json")
-    with Program(*words) as sql:
-        # Spark's start says nothing for a while on a busy machine.
-        assert sql.ends(150) == 0
-        rows = [json.loads(line)["v"] for line in sql.lines if line.startswith("{")]
+    words = ("-m", "zenlake", "sql", query, "--lake", str(lake), "--format", "json")
+    try:
+        with Program(*words) as sql:
+            assert sql.ends(120) == 0, sql.lines
+            rows = [json.loads(line)["v"] for line in sql.lines if line.startswith("{")]
+        assert "a Spark is started" not in "\n".join(sql.lines)
+    finally:
+        service.close()
     assert rows == ["0", "1", "2", "3", "4"]

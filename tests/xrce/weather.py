@@ -40,8 +40,11 @@ class Pair:
         self.weather = weather or Weather()
         self.random = random or Random(0)
         self.now = 0.0
-        self.near = Side(XrceSession(SessionOptions(b"near", **(near or {})), True))
-        self._far_options = SessionOptions(b"far", **(far or {}))
+        # In the worst weather two of three questions are in vain: what is tested there begins when
+        # the two have met.
+        patience: dict[str, Any] = {"open_tries": 60} if self.weather.loss else {}
+        self.near = Side(XrceSession(SessionOptions(b"near", **{**patience, **(near or {})}), True))
+        self._far_options = SessionOptions(b"far", **{**patience, **(far or {})})
         self.far: Side | None = None
         self._flying: list[tuple[float, int, bool, bytes]] = []
         self._count = 0

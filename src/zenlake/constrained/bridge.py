@@ -58,6 +58,15 @@ DECLARED_MAX: Final = 4096
 FIRST_EID: Final = 0x8000_0000
 #: Seconds in which a query for a pull is answered.
 PULL_TIMEOUT: Final = 5.0
+#: Paths that are subscribed to outside; what devices want beyond is not heard there.
+WANTED_MAX: Final = 65536
+#: Queries for devices that are under way, and samples and bytes that one of them may bring.
+ASKING_MAX: Final = 1024
+REPLIES_MAX: Final = 16384
+REPLIES_BYTES: Final = 1 << 24
+#: Samples, and their bytes, that wait for the broker's thread.
+INCOMING_MAX: Final = 65536
+INCOMING_BYTES: Final = 1 << 26
 
 
 class Bridge(Outside):
@@ -72,7 +81,7 @@ class Bridge(Outside):
         self._deletes = deletes
         self.running: RunningBroker | None = None
         self._publishers: dict[tuple[str, bool, int], Any] = {}
-        self._matching: dict[str, Any] = {}
+        self._matching: dict[str, tuple[Any, Any]] = {}
         self._wanted: dict[str, list[Any]] = {}
         self._exprs: dict[str, list[str]] = {}
         self._owners: dict[str, str] = {}
@@ -85,6 +94,13 @@ class Bridge(Outside):
         self.failed = 0
         #: Samples of our own devices that came back: another bridge gave them back to 1.x.
         self.looped = 0
+        #: Paths, queries and replies beyond the bounds; and samples of 1.x that came too fast.
+        self.refused = 0
+        self.overrun = 0
+        self._asking = 0
+        # One is counted by the thread of the session, the other by that of the broker.
+        self._came_bytes = 0
+        self._taken_bytes = 0
         self._admin = session.declare_queryable(
             f"@/{session.zid()}/z18/**", Callback(self._asked_about), complete=True
         )
@@ -92,7 +108,8 @@ class Bridge(Outside):
     def close(self) -> None:
         """Undeclare everything."""
         for thing in (
-            *self._publishers.values(), *self._matching.values(), *self._tokens.values(),
+            *(one for both in self._matching.values() for one in both),
+            *self._publishers.values(), *self._tokens.values(),
             *self._durable.values(), *(one for many in self._wanted.values() for one in many),
             self._admin,
         ):  # fmt: skip
@@ -131,6 +148,8 @@ class Bridge(Outside):
         """Put a sample of a session."""
         try:
             publisher = self._publishers.get((path, reliable, conduit))
+            if publisher is None and reliable and not conduit and path in self._matching:
+                publisher = self._matching[path][0]
             if publisher is None:
                 publisher = self._publisher(path, reliable, conduit)
             if durability and path not in self._durable and len(self._durable) < DECLARED_MAX:
@@ -144,14 +163,17 @@ class Bridge(Outside):
     def _publisher(self, path: str, reliable: bool, conduit: int) -> Any:
         if len(self._publishers) >= DECLARED_MAX:
             self._undeclare(self._publishers.pop(next(iter(self._publishers))))
-        made = self._session.declare_publisher(
+        made = self._declared(path, reliable, conduit)
+        self._publishers[path, reliable, conduit] = made
+        return made
+
+    def _declared(self, path: str, reliable: bool, conduit: int) -> Any:
+        return self._session.declare_publisher(
             self._prefix + path,
             reliability=Reliability.RELIABLE if reliable else Reliability.BEST_EFFORT,
             congestion_control=CongestionControl.BLOCK if reliable else CongestionControl.DROP,
             priority=PRIORITIES.get(conduit, Priority.DATA),
         )
-        self._publishers[path, reliable, conduit] = made
-        return made
 
     def _numbered(self, source: bytes, path: str) -> SourceInfo:
         """The reliable samples of a session on a path, counted: a gap would be a loss."""
@@ -177,6 +199,9 @@ class Bridge(Outside):
             return
         if not is_key(path):
             return
+        if len(self._wanted) >= WANTED_MAX:
+            self.refused += 1
+            return
         try:
             exprs = key_exprs(path)
             self._exprs[path] = exprs
@@ -195,17 +220,21 @@ class Bridge(Outside):
     def publishing(self, path: str, publishing: bool) -> bool:
         """Watch whether a path has subscribers in 1.x."""
         if not publishing:
-            listener = self._matching.pop(path, None)
-            if listener is not None:
-                self._undeclare(listener)
+            for one in reversed(self._matching.pop(path, ())):
+                self._undeclare(one)
             return False
-        if not is_key(path) or len(self._matching) >= DECLARED_MAX:
+        if not is_key(path):
             return False
+        if len(self._matching) >= DECLARED_MAX:
+            self.refused += 1
+            return True  # nobody watches: what is published is put in any case
         try:
-            publisher = self._publisher(path, True, 0)
-            self._matching[path] = publisher.declare_matching_listener(
+            # Apart from those that come with samples, which make room for each other.
+            publisher = self._declared(path, True, 0)
+            listener = publisher.declare_matching_listener(
                 Callback(lambda status: self._listened(path, bool(status.matching)))
             )
+            self._matching[path] = (publisher, listener)
             return bool(publisher.matching_status.matching)
         except ZError as error:
             log.warning("nobody knows whether somebody listens to '%s': %s", path, error)
@@ -267,19 +296,35 @@ class Bridge(Outside):
         """Ask everybody for some keys; `told` gets paths and payloads on the broker's thread."""
         values: list[tuple[str, bytes]] = []
         waiting = len(exprs)
+        size = 0
+        if self._asking >= ASKING_MAX:
+            self.refused += 1
+            self._later(lambda: done(values))
+            return
+        self._asking += 1
 
         def replied(reply: Reply) -> None:
+            nonlocal size
             sample = reply.ok
+            if len(values) >= REPLIES_MAX or size > REPLIES_BYTES:
+                self.refused += 1
+                return
             if sample is not None and sample.kind is SampleKind.PUT:
                 path = str(sample.key_expr).removeprefix(self._prefix)
                 if not any(chunk.startswith("@") for chunk in path.split("/")):
-                    values.append((path, sample.payload.to_bytes()))
+                    payload = sample.payload.to_bytes()
+                    size += len(payload)
+                    values.append((path, payload))
 
         def ended() -> None:
             nonlocal waiting
             waiting -= 1
             if not waiting:
-                self._later(lambda: done(values))
+                self._later(answered)
+
+        def answered() -> None:
+            self._asking -= 1
+            done(values)
 
         for expr in exprs:
             selector = f"{self._prefix}{expr}{parameters}"
@@ -327,14 +372,21 @@ class Bridge(Outside):
         reliable = sample.congestion_control is CongestionControl.BLOCK
         conduit = CONDUITS.get(sample.priority, 0)
         running = self.running
-        if running is not None:
-            self._later(lambda: self._inject(wanted, path, payload, reliable, conduit))
+        if running is None:
+            return
+        waiting = self._came_bytes - self._taken_bytes
+        if running.waiting >= INCOMING_MAX or waiting > INCOMING_BYTES:
+            self.overrun += 1
+            return
+        self._came_bytes += len(payload)
+        self._later(lambda: self._inject(wanted, path, payload, reliable, conduit))
 
     def _is_ours(self, source: EntityGlobalId) -> bool:
         return source.zid == self._session.zid() and source.eid >= FIRST_EID
 
     def _inject(self, wanted: str, path: str, payload: bytes, reliable: bool, conduit: int) -> None:
         """Give a sample to the sessions, once: several of our subscribers may have heard it."""
+        self._taken_bytes += len(payload)
         owner = self._owners.get(path)
         if owner is None:
             owner = next(
@@ -395,11 +447,14 @@ def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[st
     broker = running.broker
     counters = asdict(broker.counters)
     counters["sessions"] = len(broker.members)
+    counters["values_refused"] = broker.values.refused
     counters["congested"] += sum(member.congested for member in broker.members.values())
     if bridge is not None:
         counters["dropped_deletes"] = bridge.dropped_deletes
         counters["failed"] = bridge.failed
         counters["looped"] = bridge.looped
+        counters["bridge_refused"] = bridge.refused
+        counters["overrun"] = bridge.overrun
     rows: list[tuple[str, Any]] = [
         ("broker", {"pid": broker.options.pid.hex(), "locators": running.locators(), **counters})
     ]
@@ -407,7 +462,16 @@ def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[st
         session = member.session
         known: dict[str, Any] = asdict(session.counters)
         known["stored"] = sum(store.count for store in member.stores.values())
-        known["store_dropped"] = sum(store.dropped for store in member.stores.values())
+        known["stored_bytes"] = member.store_room.used
+        known["store_dropped"] = member.store_dropped + sum(
+            store.dropped for store in member.stores.values()
+        )
+        ways = session.conduits.values()
+        known["dropped"] = sum(way.reliable_in.dropped for way in ways)
+        known["discarded"] = sum(
+            way.reliable_slices.discarded + way.best_slices.discarded for way in ways
+        )
+        known["declared_bytes"] = sum(tables.bytes for tables in member.spaces.values())
         known["backlog"] = session.backlog
         known["congested"] = member.congested
         known["sn_bits"] = session.bits

@@ -100,6 +100,11 @@ class RunningBroker:
         if first:
             self.thread.soon(self._work)
 
+    @property
+    def waiting(self) -> int:
+        """How much of what other threads asked for is not done yet."""
+        return len(self._soon)
+
     def _work(self) -> None:
         soon, self._soon = self._soon, []
         for work in soon:

@@ -83,7 +83,10 @@ class VolumeValues:
     def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
         """The values at paths that match."""
         self.commit()
-        keys = [at for at in self._paths if matches(path, at)]
+        if "*" in path or "?" in path:
+            keys = [at for at in self._paths if matches(path, at)]
+        else:
+            keys = [path] if path in self._paths else []
         values: list[tuple[str, int, bytes]] = []
         for entry in self._volume.read(keys):
             if entry is not None and entry.value is not None and entry.value.payload is not None:
@@ -103,6 +106,11 @@ class TieredValues:
         """A value is in one of the two."""
         self._transient = transient
         self._persistent = persistent
+
+    @property
+    def refused(self) -> int:
+        """How many values there was no room for."""
+        return self._transient.refused + self._persistent.refused
 
     def put(self, path: str, durability: int, payload: bytes) -> None:
         """Keep the newest value of a path."""

@@ -25,7 +25,7 @@ from zenlake.xrce.codec import (
     StreamData,
     WriteData,
 )
-from zenlake.xrce.framing import Deframer, frame
+from zenlake.xrce.framing import PACKET_MAX, Deframer, frame
 from zenlake.xrce.markers import XrceMessage, conduit_of, read_messages, space_of
 from zenlake.xrce.member import Member
 from zenlake.xrce.names import parse_name
@@ -38,6 +38,12 @@ from zenlake.xrce.session import CLOSED, NEVER, XrceSession, written
 BROKER, DURABILITY_BIT, PEER, CLIENT = 1, 2, 4, 8
 #: Frames to peers that read them in pieces are no larger.
 STREAM_MTU: Final = 1 << 22
+#: The largest packet on a stream without a session: strangers make nobody hoard bytes.
+KNOCKING_BYTES: Final = 4096
+#: Seconds after which a session that said nothing but Open makes room for a newcomer.
+SILENT_FOR: Final = 10.0
+#: Deadlines that were overtaken by earlier ones, besides as many as there are sessions.
+OVERTAKEN: Final = 1024
 
 
 class Port:
@@ -51,7 +57,7 @@ class Port:
         self.stream = stream
         self.mtu = mtu
         self.member: Member | None = None
-        self.deframer = Deframer() if stream else None
+        self.deframer = Deframer(KNOCKING_BYTES) if stream else None
         self.out: list[bytes] = []
         #: It is of no use any more once `out` is sent.
         self.closing = False
@@ -185,7 +191,7 @@ class Broker(Routing):
                 return False
             self._leave(before, "its owner opened another one")
         options = self.options
-        if len(self.members) >= options.sessions:
+        if len(self.members) >= options.sessions and not self._displaced(now):
             return self._refuse(port, NO_ROOM)
         session = XrceSession(
             SessionOptions(
@@ -214,10 +220,28 @@ class Broker(Routing):
         self.members[request.pid] = member
         self._ports[request.pid] = port
         port.member = member
+        if port.deframer is not None:
+            port.deframer.limit = PACKET_MAX
         self.counters.opened += 1
         self.outside.came(request.pid)
         self._after(port, member)
         return True
+
+    def _displaced(self, now: float) -> bool:
+        """Make room for a newcomer: end a session that never said more than Open.
+
+        A lease without end costs a stranger one datagram; whoever is there says something.
+        """
+        for member in self.members.values():
+            session = member.session
+            silent = session.counters.received < session.counters.opens
+            if silent and now - session.last_heard >= SILENT_FOR:
+                session.fail(NO_ROOM, "it never spoke, and another one wants its place")
+                session.exhausted = False
+                self.counters.displaced += 1
+                self._leave(member)
+                return True
+        return False
 
     def _refuse(self, port: Port, reason: int) -> bool:
         self.counters.refused += 1
@@ -230,10 +254,13 @@ class Broker(Routing):
         if self.members.get(pid) is not member:
             return
         del self.members[pid]
+        self._armed.pop(pid, None)
         port = self._ports.pop(pid, None)
         member.session.why = member.session.why or why
         member.session.state = CLOSED
         self.counters.closed += 1
+        if member.session.exhausted:
+            self.counters.exhausted += 1
         self.counters.congested += member.congested
         member.leave()
         if port is not None and port.member is member:
@@ -281,6 +308,10 @@ class Broker(Routing):
         if at < self._armed.get(pid, NEVER):
             self._armed[pid] = at
             self._count += 1
+            if len(self._due) > 2 * len(self._armed) + OVERTAKEN:
+                # Of sessions that are gone, or moved to an earlier time since.
+                self._due = [item for item in self._due if self._armed.get(item[2]) == item[0]]
+                heapq.heapify(self._due)
             heapq.heappush(self._due, (at, self._count, pid))
 
     @property
@@ -293,8 +324,9 @@ class Broker(Routing):
         self.now = now
         while self._due and self._due[0][0] <= now:
             at, _, pid = heapq.heappop(self._due)
-            if self._armed.get(pid) == at:
-                del self._armed[pid]
+            if self._armed.get(pid) != at:
+                continue
+            del self._armed[pid]
             member = self.members.get(pid)
             if member is None:
                 continue

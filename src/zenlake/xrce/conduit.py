@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from zenlake.errors import DecodeError
 from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.channel import (
     BestEffortReceiver,
@@ -19,11 +18,12 @@ from zenlake.xrce.channel import (
     ReliableSender,
     window_of,
 )
-from zenlake.xrce.codec import BatchedData, Migrate, Pull, StreamData
-from zenlake.xrce.fragments import SliceReassembly
+from zenlake.xrce.codec import BatchedData, Declare, Migrate, Pull, StreamData, WriteData
+from zenlake.xrce.fragments import OutOfRoom, SliceReassembly
 
-#: Messages that may wait for those of an old conduit.
+#: Messages that may wait for those of an old conduit, and about how many bytes they may have.
 HELD_MAX: Final = 1024
+HELD_BYTES: Final = 1 << 22
 
 
 class ConduitState:
@@ -47,6 +47,7 @@ class ConduitState:
         #: Where messages came from that moved here, and what waits for them.
         self.moves: list[Move] = []
         self.held: list[Numbered] = []
+        self.held_bytes = 0
         #: Best-effort messages behind these numbers have moved away: by id, or all (None).
         self.left: dict[int | None, int] = {}
 
@@ -90,9 +91,14 @@ class ConduitState:
         moved = id_of(message)
         if not any(move.id is None or move.id == moved for move in self.moves):
             return False
-        if len(self.held) >= HELD_MAX:
-            raise DecodeError(f"more than {HELD_MAX} messages wait for those of an old conduit")
+        size = size_of(message)
+        if len(self.held) >= HELD_MAX or (self.held and self.held_bytes + size > HELD_BYTES):
+            raise OutOfRoom(
+                f"{len(self.held)} messages of {self.held_bytes} bytes wait for those of an old "
+                f"conduit: at most {HELD_MAX} messages and {HELD_BYTES} bytes may"
+            )
         self.held.append(message)
+        self.held_bytes += size
         return True
 
     def arrived(self, conduits: dict[int, ConduitState]) -> list[Numbered]:
@@ -106,6 +112,7 @@ class ConduitState:
             return []
         self.moves = still
         held, self.held = self.held, []
+        self.held_bytes = 0
         return [message for message in held if not self.hold(message)]
 
 
@@ -153,6 +160,20 @@ def id_of(message: Numbered) -> int | None:
     if isinstance(message, (StreamData, UnreadBatch, BatchedData, Pull)):
         return message.id
     return None
+
+
+def size_of(message: Numbered) -> int:
+    """The bytes that a message keeps in memory, about."""
+    if isinstance(message, (StreamData, WriteData)):
+        return len(message.payload) + 64
+    if isinstance(message, UnreadBatch):
+        return len(message.body) + 64
+    if isinstance(message, BatchedData):
+        sizes = sum(len(payload) + 64 for payload in message.payloads)
+        return sizes + sum(len(sample.payload) + 128 for sample in message.samples)
+    if isinstance(message, Declare):
+        return 512 * len(message.declarations) + 64
+    return 64
 
 
 def move_of(message: Migrate) -> Move:

@@ -54,7 +54,8 @@ class Deframer:
     def __init__(self, limit: int = PACKET_MAX) -> None:
         """Begin with lengths; a packet above `limit` bytes is refused."""
         self.unbounded = False
-        self._limit = limit
+        #: May be raised while bytes come.
+        self.limit = limit
         self._data = bytearray()
         self._extent: Extent | None = None
         self._error: DecodeError | None = None
@@ -106,8 +107,8 @@ class Deframer:
             return None
         r = Reader(bytes(head))
         size = r.nat()
-        if size > self._limit:
-            raise DecodeError(f"a packet of {size} bytes: at most {self._limit}", 0)
+        if size > self.limit:
+            raise DecodeError(f"a packet of {size} bytes: at most {self.limit}", 0)
         if size == 0:
             self.unbounded = True
             del self._data[: r.pos]
@@ -119,7 +120,7 @@ class Deframer:
     def _message(self) -> bytes | None:
         """The next message with its markers; None: not yet there."""
         if self._extent is None:
-            self._extent = Extent(self._data, self._limit)
+            self._extent = Extent(self._data, self.limit)
         size = self._extent.find()
         if size < 0:
             return None

@@ -21,7 +21,7 @@ from zenlake.xrce.codec import (
 from zenlake.xrce.markers import space_of
 from zenlake.xrce.options import BAD_DECLARATION, Habits
 from zenlake.xrce.session import OPEN, XrceSession
-from zenlake.xrce.stores import Store, Stored, inside, next_window
+from zenlake.xrce.stores import Store, Stored, StoreRoom, inside, next_window
 from zenlake.xrce.tables import (
     OK,
     PERIODIC_PULL,
@@ -34,13 +34,15 @@ from zenlake.xrce.tables import (
     InvalidDeclaration,
     SpaceTables,
     Subscription,
+    bytes_of,
 )
 
 if TYPE_CHECKING:
     from zenlake.xrce.routing import Routing
 
-#: Declarations of one transaction.
+#: Declarations of one transaction, and bytes of their names and properties.
 TRANSACTION_MAX: Final = 1024
+TRANSACTION_BYTES: Final = 1 << 22
 #: Resource spaces that one session may use.
 SPACES_MAX: Final = 16
 #: Samples that one BatchedData carries.
@@ -65,7 +67,11 @@ class Member:
         self.spaces: dict[int, SpaceTables] = {}
         self.pending: dict[int, list[Declaration]] = {}
         self.pending_count = 0
+        self.pending_bytes = 0
         self.stores: dict[Subscription, Store] = {}
+        self.store_room = StoreRoom(broker.options.session_store_bytes)
+        #: Samples that stores which are gone had dropped.
+        self.store_dropped = 0
         #: Pulls that wait for a window: how many samples are wanted.
         self.held: dict[Subscription, int | None] = {}
         #: Pull sessions of selections in which the outside was asked already.
@@ -73,7 +79,7 @@ class Member:
         #: Numbers that the broker gave to names which the peer has none for.
         self.given: dict[tuple[int, str], int] = {}
         #: Publishers that are told once more of a subscriber, and when.
-        self.reminders: list[tuple[float, DeclaredPublisher]] = []
+        self.reminders: dict[DeclaredPublisher, tuple[float, ...]] = {}
         self.style = "/"
         self.styled = False
         self.congested = 0
@@ -97,7 +103,9 @@ class Member:
     def declare(self, message: Declare, now: float) -> None:
         """Take declarations, at once or as part of a transaction."""
         space = space_of(message, self.habits.ocaml)
-        if space not in self.spaces and len(self.spaces) >= SPACES_MAX:
+        known = space in self.spaces or space in self.pending
+        begun = sum(1 for other in self.pending if other not in self.spaces)
+        if not known and len(self.spaces) + begun >= SPACES_MAX:
             self.session.fail(3, f"more than {SPACES_MAX} resource spaces")
             return
         at_once: list[Declaration] = []
@@ -108,23 +116,39 @@ class Member:
                 continue
             elif message.committed or self.habits.eager:
                 at_once.append(declaration)
-            elif self.pending_count <= TRANSACTION_MAX:
-                self.pending.setdefault(space, []).append(declaration)
-                self.pending_count += 1
+            else:
+                self._pend(space, declaration)
         if not at_once:
             return
         try:
-            self._replace(self.tables(space).apply_all(at_once, now), now)
+            made = self.tables(space).apply_all(at_once, now)
+            self.broker.allow(self, [made])
+            self._replace(made, now)
         except InvalidDeclaration as error:
+            self.broker.counters.refused_declarations += 1
             if message.committed:
                 self.session.fail(BAD_DECLARATION, str(error))
 
+    def _pend(self, space: int, declaration: Declaration) -> None:
+        """Keep a declaration until its commit; of a transaction that is too large, nothing is."""
+        self.pending_count += 1
+        self.pending_bytes += bytes_of(declaration)
+        if self._too_large():
+            self.pending.clear()
+        else:
+            self.pending.setdefault(space, []).append(declaration)
+
+    def _too_large(self) -> bool:
+        return self.pending_count > TRANSACTION_MAX or self.pending_bytes > TRANSACTION_BYTES
+
     def _commit(self, message: Commit, now: float) -> None:
         pending, self.pending = self.pending, {}
-        count, self.pending_count = self.pending_count, 0
+        too_large = self._too_large()
+        self.pending_count = self.pending_bytes = 0
         status, id = OK, 0
-        if count > TRANSACTION_MAX:
+        if too_large:
             status, id = TOO_LARGE, 1
+            self.broker.counters.refused_declarations += 1
         else:
             try:
                 made = [
@@ -161,11 +185,16 @@ class Member:
             if before.subscribers.get(id) is not one:
                 if one.mode != PUSH:
                     options = self.broker.options
-                    self.stores[one] = Store(options.store_depth, options.store_bytes)
+                    self.stores[one] = Store(
+                        options.store_depth, options.store_bytes, room=self.store_room
+                    )
                 self.broker.subscribed(self, one, now)
 
     def _drop(self, gone: Subscription) -> None:
-        self.stores.pop(gone, None)
+        store = self.stores.pop(gone, None)
+        if store is not None:
+            self.store_dropped += store.dropped
+            store.close()
         self.held.pop(gone, None)
         self.asked.discard(gone)
         self.broker.unsubscribed(self, gone)
@@ -194,7 +223,7 @@ class Member:
             return
         publication.matched = matched
         if matched and self.session.options.lossless and not self.habits.whole:
-            self.reminders += [(self.broker.now + wait, publication) for wait in REMINDED]
+            self.reminders[publication] = tuple(self.broker.now + wait for wait in REMINDED)
         declaration: Declaration = (
             Subscriber(id=publication.id, mode=PUSH)
             if matched
@@ -348,8 +377,8 @@ class Member:
     def deadline(self) -> float:
         """When `tick` is to be called."""
         at = self.session.deadline
-        for when, _ in self.reminders:
-            at = min(at, when)
+        for times in self.reminders.values():
+            at = min(at, times[0])
         for one, store in self.stores.items():
             waits = one.mode == PERIODIC_PUSH and store.count
             if waits or one in self.held:
@@ -363,11 +392,16 @@ class Member:
         if self.session.state != OPEN:
             return
         if self.reminders:
-            due = [publication for when, publication in self.reminders if when <= now]
-            self.reminders = [one for one in self.reminders if one[0] > now]
-            for publication in due:
+            for publication, times in list(self.reminders.items()):
+                if times[0] > now:
+                    continue
                 if publication.matched and publication in self.broker.publications:
                     self.tell((Subscriber(id=publication.id, mode=PUSH),), publication.space)
+                later = tuple(when for when in times if when > now)
+                if later:
+                    self.reminders[publication] = later
+                else:
+                    del self.reminders[publication]
         for one, store in list(self.stores.items()):
             if one.mode == PERIODIC_PUSH and store.count and inside(one, now):
                 self.drain(one, store.take())

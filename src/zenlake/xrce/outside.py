@@ -58,6 +58,10 @@ class Outside:
 class Values(Protocol):
     """Where the last values of durable resources are kept."""
 
+    @property
+    def refused(self) -> int:
+        """How many values there was no room for."""
+
     def put(self, path: str, durability: int, payload: bytes) -> None:
         """Keep the newest value of a path."""
 
@@ -71,24 +75,36 @@ class Values(Protocol):
 class DurableValues:
     """The last values of durable resources, for as long as the broker lives."""
 
-    def __init__(self, limit: int = 65536) -> None:
-        """`limit`: how many paths."""
+    def __init__(self, limit: int = 65536, size: int = 1 << 26) -> None:
+        """`limit`: how many paths; `size`: how many bytes."""
         self._limit = limit
+        self._size = size
+        self._used = 0
         self._values: dict[str, tuple[int, bytes]] = {}
         self.refused = 0
 
     def put(self, path: str, durability: int, payload: bytes) -> None:
-        """Keep the newest value of a path; new paths are refused when there are too many."""
-        if path not in self._values and len(self._values) >= self._limit:
+        """Keep the newest value of a path; what there is no room for is refused and counted.
+
+        An older value of the path is given up then: it is no longer true.
+        """
+        known = self._values.pop(path, None)
+        if known is not None:
+            self._used -= len(known[1])
+        if len(self._values) >= self._limit or self._used + len(payload) > self._size:
             self.refused += 1
             return
         self._values[path] = (durability, payload)
+        self._used += len(payload)
 
     def commit(self) -> None:
         """Memory does not last."""
 
     def matching(self, path: str) -> Iterable[tuple[str, int, bytes]]:
         """The values at paths that match."""
+        if "*" not in path and "?" not in path:
+            known = self._values.get(path)
+            return [] if known is None else [(path, *known)]
         return [
             (at, durability, payload)
             for at, (durability, payload) in self._values.items()
@@ -107,10 +123,14 @@ class BrokerOptions:
     secret: bytes = b""
     sessions: int = 4096
     declarations: int = 4096
+    #: Publishers and subscribers of all sessions together.
+    all_declarations: int = 1 << 17
     queue: int = 1 << 20
     room: int = 1 << 22
     store_depth: int = 16
     store_bytes: int = 1 << 20
+    #: What all subscriptions of one session that pull may keep together.
+    session_store_bytes: int = 1 << 24
     habits: Habits = field(default_factory=Habits)
     #: What it is in a Hello: 1 a broker, 4 a peer.
     mask: int = 1
@@ -136,3 +156,7 @@ class BrokerCounters:
     refused_declarations: int = 0
     congested: int = 0
     meta_writes: int = 0
+    #: Sessions that only ever said Open, and made room for others.
+    displaced: int = 0
+    #: Sessions that were ended because they wanted more than there is room for.
+    exhausted: int = 0

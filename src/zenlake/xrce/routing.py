@@ -18,6 +18,7 @@ from zenlake.xrce.names import Name, matches, meets
 from zenlake.xrce.outside import BrokerCounters, BrokerOptions, DurableValues, Outside, Values
 from zenlake.xrce.session import CLOSED
 from zenlake.xrce.tables import (
+    NO_SPACE,
     OK,
     PUSH,
     DeclaredPublisher,
@@ -47,9 +48,13 @@ class Routing(ABC):
         self._wild: dict[Subscription, Member] = {}
         self._routes: dict[tuple[int, str | int], list[tuple[Member, Subscription]]] = {}
         self.publications: dict[DeclaredPublisher, Member] = {}
+        #: The same, found by what they publish; those whose names have wildcards apart.
+        self._published: dict[tuple[int, str | int], dict[DeclaredPublisher, Member]] = {}
+        self._published_wild: dict[DeclaredPublisher, Member] = {}
         self._publishing: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
         self._listened: set[str] = set()
+        self._subscribed = 0
 
     @abstractmethod
     def _touch(self, member: Member) -> None:
@@ -155,8 +160,16 @@ class Routing(ABC):
 
     def allow(self, member: Member, made: list[SpaceTables]) -> None:
         """Refuse what the outside could not know; raises `InvalidDeclaration`."""
+        most = self.options.all_declarations
         for tables in made:
             before = member.spaces.get(tables.space)
+            more = len(tables.subscribers) + len(tables.publishers)
+            if before is not None:
+                more -= len(before.subscribers) + len(before.publishers)
+            if more > 0 and len(self.publications) + self._subscribed + more > most:
+                raise InvalidDeclaration(
+                    NO_SPACE, 1, f"more than {most} publishers and subscribers in all"
+                )
             for rid, known in tables.resources.items():
                 new = before is None or rid not in before.resources
                 status = self.outside.refuses(known.name) if new else OK
@@ -165,6 +178,7 @@ class Routing(ABC):
 
     def subscribed(self, member: Member, one: Subscription, now: float) -> None:
         """A session subscribed."""
+        self._subscribed += 1
         self._routes.clear()
         if one.name is None:
             self._exact.setdefault((one.space, one.id), {})[one] = member
@@ -178,10 +192,11 @@ class Routing(ABC):
         if one.name is not None and one.space != 1:
             self._count_up(self._wanted, spaced(one.space, one.name.path), self.outside.wanted)
         self._late(member, one)
-        self._rematch()
+        self._rematch(one)
 
     def unsubscribed(self, member: Member, one: Subscription) -> None:
         """A session unsubscribed."""
+        self._subscribed -= 1
         self._routes.clear()
         if one.name is not None and one.name.meta:
             return
@@ -194,7 +209,7 @@ class Routing(ABC):
         self._wild.pop(one, None)
         if one.name is not None and one.space != 1:
             self._count_down(self._wanted, spaced(one.space, one.name.path), self.outside.wanted)
-        self._rematch()
+        self._rematch(one)
 
     def _late(self, member: Member, one: Subscription) -> None:
         """Give a late subscriber the last values that its tags ask for."""
@@ -240,6 +255,10 @@ class Routing(ABC):
     def publishing(self, member: Member, publication: DeclaredPublisher) -> None:
         """A session publishes."""
         self.publications[publication] = member
+        if publication.name is None or publication.name.trivial:
+            self._published.setdefault(_key_of(publication), {})[publication] = member
+        else:
+            self._published_wild[publication] = member
         if publication.name is not None and publication.space != 1:
             path = spaced(publication.space, publication.name.path)
             count = self._publishing.get(path, 0)
@@ -251,6 +270,12 @@ class Routing(ABC):
     def unpublished(self, member: Member, publication: DeclaredPublisher) -> None:
         """A session publishes no longer."""
         self.publications.pop(publication, None)
+        self._published_wild.pop(publication, None)
+        table = self._published.get(_key_of(publication))
+        if table is not None:
+            table.pop(publication, None)
+            if not table:
+                del self._published[_key_of(publication)]
         if publication.name is not None and publication.space != 1:
             path = spaced(publication.space, publication.name.path)
             count = self._publishing.get(path, 0) - 1
@@ -267,7 +292,11 @@ class Routing(ABC):
             self._listened.add(path)
         else:
             self._listened.discard(path)
-        self._rematch()
+        space, inner = unspaced(path)
+        for publication, member in self._published.get((space, inner), {}).items():
+            self._told(publication, member)
+        for publication, member in self._published_wild.items():
+            self._told(publication, member)
 
     def pushes_all(self, path: str) -> bool:
         """Whether all subscriptions that want a path want it at once and as it is."""
@@ -307,12 +336,31 @@ class Routing(ABC):
             for one, member in self._wild.items()
         )  # fmt: skip
 
-    def _rematch(self) -> None:
-        for publication, member in self.publications.items():
-            matched = self._interested(member, publication)
-            if matched != publication.matched:
-                member.match(publication, matched)
-                self._touch(member)
+    def _rematch(self, one: Subscription) -> None:
+        """A subscription came or went: tell those publishers whom it concerns."""
+        name = one.name
+        if name is None or name.trivial:
+            key: tuple[int, str | int] = (one.space, one.id if name is None else name.path)
+            for publication, member in self._published.get(key, {}).items():
+                self._told(publication, member)
+            if name is None:
+                return
+            concerned = self._published_wild
+        else:
+            concerned = self.publications
+        for publication, member in concerned.items():
+            theirs = publication.name
+            if theirs is None or publication.space != one.space:
+                continue
+            if matches(name.path, theirs.path):
+                self._told(publication, member)
+
+    def _told(self, publication: DeclaredPublisher, member: Member) -> None:
+        """Tell a publisher whether somebody listens, if that has changed."""
+        matched = self._interested(member, publication)
+        if matched != publication.matched:
+            member.match(publication, matched)
+            self._touch(member)
 
     @staticmethod
     def _count_up(table: dict[str, int], path: str, changed: Callable[[str, bool], None]) -> None:
@@ -430,6 +478,11 @@ class Routing(ABC):
                 if known.startswith(path + "/"):
                     children.add(known[len(path) + 1 :].split("/")[0])
         return children
+
+
+def _key_of(publication: DeclaredPublisher) -> tuple[int, str | int]:
+    name = publication.name
+    return publication.space, publication.id if name is None else name.path
 
 
 def spaced(space: int, path: str) -> str:

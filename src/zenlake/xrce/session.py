@@ -64,6 +64,9 @@ STATES: Final = ("closed", "opening", "open", "closing")
 
 #: Seconds between two pings that measure the way.
 PING_EVERY: Final = 5.0
+#: Resources that moved away from a conduit, and migrations to one that are not finished.
+LEFT_MAX: Final = 1024
+MOVES_MAX: Final = 256
 
 
 class XrceSession(OutgoingPackets):
@@ -78,6 +81,8 @@ class XrceSession(OutgoingPackets):
         #: Why it is closed: a reason of the protocol, and words.
         self.reason = SUCCESS
         self.why = ""
+        #: Whether we ended it because it wanted more than there is room for.
+        self.exhausted = False
         self.last_heard = 0.0
         self._acks: dict[int, bool] = {}
         self._next_open = NEVER
@@ -159,6 +164,7 @@ class XrceSession(OutgoingPackets):
         if self.state == CLOSED:
             return
         self.reason, self.why = reason, why
+        self.exhausted = reason == NO_ROOM
         self._packing.clear()
         self._packing.add(written(Close(pid=self.options.pid, reason=reason)))
         self.state = CLOSED
@@ -367,12 +373,15 @@ class XrceSession(OutgoingPackets):
         if old is new:
             raise DecodeError(f"Migrate from conduit {old.id} to itself")
         old.left[message.id] = message.bech_last_sn & old.mask
-        if len(old.left) > 1024:
-            raise OutOfRoom("more than 1024 resources moved away from one conduit")
+        if len(old.left) > LEFT_MAX:
+            raise OutOfRoom(f"more than {LEFT_MAX} resources moved away from one conduit")
         move = move_of(message)
         known = any(move.same(other) for other in new.moves)
-        if not known and not old.past(move.last & old.mask):
-            new.moves.append(move)
+        if known or old.past(move.last & old.mask):
+            return
+        if len(new.moves) >= MOVES_MAX:
+            raise OutOfRoom(f"more than {MOVES_MAX} migrations to one conduit are not finished")
+        new.moves.append(move)
 
     # ------------------------------------------------------------------------------------ time
 

@@ -7,10 +7,11 @@ milliseconds, counted from the moment of the declaration.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Final
 
+from zenlake.xrce.framing import PACKET_MAX
 from zenlake.xrce.tables import Subscription
 
 #: Samples of one resource that are kept.
@@ -30,15 +31,32 @@ class Stored:
     order: int
 
 
+@dataclass(slots=True)
+class StoreRoom:
+    """The bytes that all stores of one session have together."""
+
+    limit: int
+    used: int = 0
+
+
 class Store:
     """The samples that wait for one subscription."""
 
-    def __init__(self, depth: int = DEPTH, limit: int = BYTES, resources: int = RESOURCES) -> None:
-        """`depth`: samples of each resource; `limit`: bytes of all of them."""
+    def __init__(
+        self,
+        depth: int = DEPTH,
+        limit: int = BYTES,
+        resources: int = RESOURCES,
+        room: StoreRoom | None = None,
+    ) -> None:
+        """`depth`: samples of each resource; `limit`: bytes; `room`: shared with other stores."""
         self._depth = depth
         self._limit = limit
         self._resources = resources
+        self._room = room if room is not None else StoreRoom(limit + PACKET_MAX)
         self._rings: dict[str | None, deque[Stored]] = {}
+        #: All of them, the oldest first.
+        self._all: OrderedDict[int, Stored] = OrderedDict()
         self._order = 0
         self.size = 0
         self.count = 0
@@ -53,31 +71,45 @@ class Store:
                 self._drop_oldest()
             ring = self._rings.setdefault(path, deque())
         if len(ring) >= self._depth:
-            self.size -= len(ring.popleft().payload)
-            self.count -= 1
+            self._gone(ring.popleft())
             self.dropped += 1
         self._order += 1
-        ring.append(Stored(path, payload, conduit, self._order))
+        stored = Stored(path, payload, conduit, self._order)
+        ring.append(stored)
+        self._all[self._order] = stored
         self.size += len(payload)
+        self._room.used += len(payload)
         self.count += 1
         while self.size > self._limit and self.count > 1:
+            self._drop_oldest()
+        while self._room.used > self._room.limit and self.count:
             self._drop_oldest()
 
     def take(self, most: int | None = None) -> list[Stored]:
         """The oldest samples, which are kept no longer."""
         taken: list[Stored] = []
-        while self._rings and (most is None or len(taken) < most):
-            oldest = min(self._rings.values(), key=lambda ring: ring[0].order)
-            taken.append(oldest.popleft())
-            self._forget(taken[-1])
+        while self._all and (most is None or len(taken) < most):
+            oldest = next(iter(self._all.values()))
+            ring = self._rings[oldest.path]
+            ring.popleft()
+            if not ring:
+                del self._rings[oldest.path]
+            self._gone(oldest)
+            taken.append(oldest)
         return taken
 
-    def _forget(self, stored: Stored) -> None:
+    def close(self) -> None:
+        """Nobody wants them any more."""
+        self._room.used -= self.size
+        self.size = self.count = 0
+        self._rings.clear()
+        self._all.clear()
+
+    def _gone(self, stored: Stored) -> None:
+        del self._all[stored.order]
         self.size -= len(stored.payload)
+        self._room.used -= len(stored.payload)
         self.count -= 1
-        ring = self._rings[stored.path]
-        if not ring:
-            del self._rings[stored.path]
 
     def _drop_oldest(self) -> None:
         self.take(1)

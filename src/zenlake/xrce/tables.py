@@ -42,6 +42,8 @@ OK, NO_SPACE, CONFLICT, TOO_LARGE, TRY_AGAIN, INVALID, UNSUPPORTED, OTHER = rang
 
 PUSH, PULL, PERIODIC_PUSH, PERIODIC_PULL = range(1, 5)
 ID_MAX: Final = (1 << 63) - 1
+#: Bytes of names, queries and properties of one session in one space.
+TABLE_BYTES: Final = 1 << 23
 #: Vendor properties: parameters of a predicate (a list of texts), type of a resource (in IDL).
 PARAMETERS: Final = 1
 TYPE: Final = 25
@@ -150,6 +152,8 @@ class SpaceTables:
         self.ids: dict[str, int] = {}
         #: Resources that their owner has forgotten while they are still in use.
         self.forgotten: set[int] = set()
+        #: Bytes of what is declared.
+        self.bytes = 0
 
     def copy(self) -> SpaceTables:
         """The same, to try declarations on."""
@@ -160,6 +164,7 @@ class SpaceTables:
         made.selections = dict(self.selections)
         made.ids = dict(self.ids)
         made.forgotten = set(self.forgotten)
+        made.bytes = self.bytes
         return made
 
     def apply_all(self, declarations: Iterable[Declaration], now: float) -> SpaceTables:
@@ -202,6 +207,13 @@ class SpaceTables:
                 NO_SPACE, id, f"more than {self.limit} declarations of one kind"
             )
 
+    def _weigh(self, id: int, size: int) -> None:
+        if self.bytes + size > TABLE_BYTES:
+            raise InvalidDeclaration(
+                NO_SPACE, id, f"more than {TABLE_BYTES} bytes of names and properties"
+            )
+        self.bytes += size
+
     def _resource(self, declared: Resource) -> None:
         if declared.rid % 2 and not self.any_parity:
             raise InvalidDeclaration(
@@ -232,6 +244,7 @@ class SpaceTables:
                 declared.rid,
                 f"'{declared.uri}' says another durability than its property 8",
             )
+        self._weigh(declared.rid, bytes_of(declared))
         self.resources[declared.rid] = Known(
             declared.rid, declared.uri, name, declared.properties, type
         )
@@ -296,6 +309,7 @@ class SpaceTables:
             raise InvalidDeclaration(UNSUPPORTED, declared.sid, str(error)) from error
         except (ExprError, DecodeError) as error:
             raise InvalidDeclaration(INVALID, declared.sid, str(error)) from error
+        self._weigh(declared.sid, bytes_of(declared))
         self.selections[declared.sid] = Chosen(
             declared.query, selected.name, tree, parameters, declared.properties
         )
@@ -318,6 +332,7 @@ class SpaceTables:
         if chosen is None:
             return
         if not any(other is chosen for other in self.selections.values()):
+            self.bytes -= len(chosen.text) + _bytes_of(chosen.properties)
             for id, one in list(self.subscribers.items()):
                 if one.chosen is chosen:
                     del self.subscribers[id]
@@ -332,9 +347,26 @@ class SpaceTables:
             self.forgotten.discard(rid)
         elif rid not in self.publishers and rid not in self.subscribers:
             del self.resources[rid]
+            self.bytes -= len(known.uri) + _bytes_of(known.properties)
             self.forgotten.discard(rid)
             if self.ids.get(known.name.path) == rid:
                 del self.ids[known.name.path]
+
+
+def bytes_of(declaration: Declaration) -> int:
+    """How much of what a declaration says is kept: its text and its properties."""
+    match declaration:
+        case Resource():
+            return len(declaration.uri) + _bytes_of(declaration.properties)
+        case Selection():
+            return len(declaration.query) + _bytes_of(declaration.properties)
+        case Publisher() | Subscriber():
+            return _bytes_of(declaration.properties)
+    return 0
+
+
+def _bytes_of(properties: tuple[Property, ...]) -> int:
+    return sum(len(item.value) + 64 for item in properties)
 
 
 def _reliable(properties: tuple[Property, ...], known: Known | None) -> bool:
