@@ -44,6 +44,11 @@ SLIM: Final = ("key", "hlc", "stamp_id", "offset", "kind", "partition", "journal
 """What it takes to know which row is the newest of its key."""
 SLIM_BATCH: Final = 256 * 1024
 _LAST: Final = (1 << 64) - 1
+_KEYLESS: Final = COLUMNS.remove(COLUMNS.get_field_index("key"))
+STARRED: Final = pc.match_substring(ds.field("key"), "*")
+"""What the keys of updates with wildcards have."""
+_FILES: Final = 100_000
+"""Files of which it is known whether they have such keys."""
 _HELD: Final = 200_000
 """Rows that are held before only the newest of each key are kept."""
 
@@ -73,6 +78,8 @@ class History:
         self._latest: Table | None = None
         self._known: tuple[int, Any] | None = None
         self._dead: dict[str, pa.Table | None] = {}
+        #: Whether a file of `samples` has updates with wildcards.
+        self._wide: dict[str, bool] = {}
 
     def look(self, *, latest: bool = False) -> Looked:
         """The tables as they are now, with the newest values if they are wanted."""
@@ -181,23 +188,28 @@ class History:
         if not found.num_rows:
             return found
         low, high = (int(one.as_py()) for one in pc.min_max(found["hlc"]).values())
-        where = _where(expr, until)
-        later = (ds.field("hlc") >= low) & (ds.field("hlc") <= high)
-        where = later if where is None else where & later
-        offsets = pc.unique(found["offset"])
+        where = _where(expr, None)
+        when = (ds.field("hlc") >= low) & (ds.field("hlc") <= high)
+        when &= ds.field("offset").isin(pc.unique(found["offset"]))
+        # A value may have come from a put with wildcards, whose row has another key.
+        meant = when if where is None else (where | STARRED) & when
         paths = matching(
             looked.files, [*_key_conditions(expr), ("hlc", ">=", low), ("hlc", "<=", high)]
         )
+        paths += [path for path in self._starred(looked, until) if path not in set(paths)]
         parts = [
-            pa.Table.from_batches([batch])
-            for batch in _scan(
-                self._place / "samples", paths, where & ds.field("offset").isin(offsets)
-            )
+            pa.Table.from_batches([batch]) for batch in _scan(self._place / "samples", paths, meant)
         ]
         parts += list(self.tail(looked, expr, until))
         same = ["journal", "partition", "offset"]
-        whole = pa.concat_tables([part.select(COLUMNS.names).cast(COLUMNS) for part in parts])
-        return whole.join(found.select(same), same, join_type="left semi").select(COLUMNS.names)
+        rest = [name for name in COLUMNS.names if name != "key"]
+        whole = pa.concat_tables([part.select(rest).cast(_KEYLESS) for part in parts])
+        return (
+            found.select(["key", *same])
+            .join(whole, same, join_type="inner")
+            .select(COLUMNS.names)
+            .cast(COLUMNS)
+        )
 
     def _slim(self, looked: Looked, expr: str, range: ResolvedRange) -> Iterator[pa.Table]:
         """What may be the newest of its key: of each file few columns, and of those few rows."""
@@ -208,7 +220,7 @@ class History:
             if rows.num_rows:
                 yield _padded(_chosen(rows, expr, None))
         yield from self.tail(looked, expr, range)
-        yield from self._wild(looked, range)
+        yield from map(_padded, self._wild(looked, range, SLIM))
 
     def newest(self, expr: str) -> tuple[Looked, pa.Table]:
         """The newest value of each key now."""
@@ -250,22 +262,44 @@ class History:
     def _with_wild(
         self, looked: Looked, expr: str, range: ResolvedRange | None
     ) -> Iterator[pa.Table]:
-        """The samples of the keys, and deletions with wildcards that may mean them."""
+        """The samples of the keys, and updates with wildcards that may mean them."""
         yield from self.samples(looked, expr, range)
         yield from self._wild(looked, range)
 
-    def _wild(self, looked: Looked, range: ResolvedRange | None) -> Iterator[pa.Table]:
-        """Deletions with wildcards."""
-        # Their keys sort anywhere, so that only time can leave files out.
-        star = ds.field("kind") == "delete"
-        star &= pc.match_substring(ds.field("key"), "*")
+    def _wild(
+        self, looked: Looked, range: ResolvedRange | None, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """Puts and deletions with wildcards."""
+        paths = self._starred(looked, range)
+        for batch in _scan(self._place / "samples", paths, STARRED, columns) if paths else ():
+            found = _inside(pa.Table.from_batches([batch]), range)
+            if found.num_rows:
+                yield found
+
+    def _starred(self, looked: Looked, range: ResolvedRange | None) -> list[str]:
+        """The files that have updates with wildcards, which hardly any has.
+
+        Their keys sort anywhere, so that statistics do not tell; the keys of a file are read once.
+        """
         paths = self.needed(looked, "**", range)
-        # Row groups without deletions are passed over by their statistics.
-        if paths:
-            for batch in _scan(self._place / "samples", paths, star):
-                found = _inside(pa.Table.from_batches([batch]), range)
-                if found.num_rows:
-                    yield found
+        with self._lock:
+            unread = [path for path in paths if path not in self._wide]
+        if unread:
+            place = self._place / "samples"
+            found = ds.dataset(
+                [place.path(path) for path in unread],
+                schema=COLUMNS,
+                format="parquet",
+                filesystem=place.filesystem,
+            ).scanner(columns=["key"], filter=STARRED, batch_size=SLIM_BATCH)
+            wide = {one.fragment.path for one in found.scan_batches() if one.record_batch.num_rows}
+            with self._lock:
+                if len(self._wide) > _FILES:
+                    self._wide.clear()
+                self._wide.update((path, place.path(path) in wide) for path in unread)
+                return [path for path in paths if self._wide.get(path, True)]
+        with self._lock:
+            return [path for path in paths if self._wide.get(path, True)]
 
     def _newest(self, parts: Iterator[pa.Table], expr: str) -> pa.Table:
         held: list[pa.Table] = []
