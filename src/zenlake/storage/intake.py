@@ -2,31 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Lock
+from typing import final
+
 from zenlake.node.sample import Sample
 from zenlake.storage.contents import Contents
 from zenlake.storage.value import Value
 
-__all__ = ["enter", "is_stamped"]
+__all__ = ["Intake", "StorageCounts"]
 
 
-def is_stamped(sample: Sample) -> bool:
-    """Whether a sample has a timestamp."""
-    return len(sample._stamp_id) > 0
+@final
+class StorageCounts:
+    """What happened since a storage was opened."""
+
+    __slots__ = (
+        "deletes", "failures", "outside", "puts", "queries", "refused", "replies", "written",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.puts: int = 0
+        self.deletes: int = 0
+        self.queries: int = 0
+        self.replies: int = 0
+        #: Queries that were answered with an error.
+        self.refused: int = 0
+        #: Samples that were not stored: their key is not below `strip_prefix`.
+        self.outside: int = 0
+        #: Entries and samples that the volume has taken.
+        self.written: int = 0
+        #: Writes that the volume refused; they are tried again.
+        self.failures: int = 0
 
 
-def enter(contents: Contents, sample: Sample) -> bool:
-    """Let contents hear of a sample that has a timestamp; tells whether it is a put."""
-    # Its parts as they were read: nothing is made that is thrown away again.
-    key = str(sample._key_expr)
-    time = sample._seconds << 32 | sample._fraction
-    if not sample._put:
-        contents.delete(key, time, sample._stamp_id)
-        return False
-    attachment = None
-    if sample._push is not None:
-        attached = sample.attachment
-        if attached is not None:
-            attachment = attached.to_bytes()
-    value = Value(sample.content(), sample._encoding, sample._schema, attachment)
-    contents.put(key, time, sample._stamp_id, value)
-    return True
+@final
+class Intake:
+    """Takes samples into the contents of a storage, under its lock."""
+
+    __slots__ = ("_contents", "_counts", "_lock", "_tell", "_unstamped", "acknowledging", "idle")
+
+    def __init__(
+        self,
+        contents: Contents,
+        counts: StorageCounts,
+        lock: Lock,
+        tell: Callable[[], None],
+        unstamped: Callable[[Sample], object],
+    ) -> None:
+        """For the contents that a lock guards.
+
+        Args:
+            contents: What the samples go into.
+            counts: Where they are counted.
+            lock: Guards the contents.
+            tell: Called with the lock held when somebody waits for a change.
+            unstamped: Called for samples without a timestamp, which need one first.
+        """
+        self._contents: Contents = contents
+        self._counts: StorageCounts = counts
+        self._lock: Lock = lock
+        self._tell: Callable[[], None] = tell
+        self._unstamped: Callable[[Sample], object] = unstamped
+        #: Whether somebody who writes sleeps until there is something to write.
+        self.idle: bool = False
+        #: How many acknowledged puts wait to be heard.
+        self.acknowledging: int = 0
+
+    def heard(self, sample: Sample) -> None:
+        """Take a sample in."""
+        stamp_id = sample._stamp_id
+        if not stamp_id:
+            self._unstamped(sample)
+            return
+        # Its parts as they were read: nothing is made that is thrown away again.
+        key = str(sample._key_expr)
+        time = sample._seconds << 32 | sample._fraction
+        put = sample._put
+        attachment: bytes | None = None
+        payload = b""
+        if put:
+            payload = sample.content()
+            if sample._push is not None:
+                attached = sample.attachment
+                if attached is not None:
+                    attachment = attached.to_bytes()
+        lock = self._lock
+        lock.acquire()
+        try:
+            if put:
+                self._counts.puts += 1
+                value = Value(payload, sample._encoding, sample._schema, attachment)
+                self._contents.put(key, time, stamp_id, value)
+            else:
+                self._counts.deletes += 1
+                self._contents.delete(key, time, stamp_id)
+            if self.idle or self.acknowledging:
+                self._tell()
+        finally:
+            lock.release()

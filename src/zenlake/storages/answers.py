@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -116,36 +116,26 @@ class StorageReplies:
         asked = parameters.time_range()
         limit = _limit(parameters.interpreted(LIMIT))
         expr = str(query.key_expr)
+        past = asked is not None
+        found: Iterable[Entry]
         if asked is None:
-            for entry in storage.entries(expr, 0, _LAST, limit):
-                self._reply(query, entry, past=False)
-            return
-        start, end = _bounds(asked.resolve(time.time_ns()))
-        if storage.settings.history == "all":
-            for sample in storage.samples(expr, start, end, limit):
-                self._reply(query, sample, past=True)
+            found = storage.entries(expr, 0, _LAST, limit)
         else:
-            for entry in storage.entries(expr, start, end, limit):
-                self._reply(query, entry, past=True)
-
-    def _reply(self, query: Query, entry: Entry, *, past: bool) -> None:
-        if not self._claims.is_first(self._claim, entry.key, past=past):
-            return
-        if query.parameters.asks_lake() and self._claims.left_to_lake(entry.key):
-            return
-        stamp = Timestamp(entry.time >> 32, entry.id, entry.time & 0xFFFFFFFF)
-        value = entry.value
-        if value is None:
-            query.reply_del(entry.key, timestamp=stamp)
-        else:
-            query.reply(
-                entry.key,
-                value.payload or b"",
-                encoding=Encoding.from_wire(value.encoding_id, value.schema or None),
-                attachment=value.attachment,
-                timestamp=stamp,
-            )
-        self._storage.counts.replies += 1
+            start, end = _bounds(asked.resolve(time.time_ns()))
+            everything = storage.settings.history == "all"
+            told = storage.samples if everything else storage.entries
+            found = told(expr, start, end, limit)
+        claims, claim = self._claims, self._claim
+        lake = parameters.asks_lake()
+        counts = storage.counts
+        for entry in found:
+            key = entry.key
+            if not claims.is_first(claim, key, past=past):
+                continue
+            if lake and claims.left_to_lake(key):
+                continue
+            _reply(query, entry)
+            counts.replies += 1
 
     # ---------------------------------------------------------------------- acknowledged puts
 
@@ -175,6 +165,23 @@ class StorageReplies:
             encoding=JSON,
             timestamp=stamp,
         )
+
+
+def _reply(query: Query, entry: Entry) -> None:
+    key, time, id, _, _, value = entry
+    stamp = Timestamp(time >> 32, id, time & 0xFFFFFFFF)
+    if value is None:
+        query.reply_del(key, timestamp=stamp)
+    elif value.encoding_id or value.schema or value.attachment is not None:
+        query.reply(
+            key,
+            value.payload or b"",
+            encoding=Encoding.from_wire(value.encoding_id, value.schema or None),
+            attachment=value.attachment,
+            timestamp=stamp,
+        )
+    else:
+        query.reply(key, value.payload or b"", timestamp=stamp)
 
 
 def _limit(text: str | None) -> int | None:

@@ -15,14 +15,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
-from zenlake.storage.intake import enter, is_stamped
+from zenlake.storage.intake import Intake, StorageCounts
 from zenlake.storages.answers import StorageReplies
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
@@ -48,24 +47,6 @@ MOST: Final = 50_000
 CHUNK: Final = 500
 #: How long an acknowledged put waits for the volume, in seconds.
 ACK_TIME: Final = 10.0
-
-
-@dataclass(slots=True)
-class StorageCounts:
-    """What happened since the storage was opened."""
-
-    puts: int = 0
-    deletes: int = 0
-    queries: int = 0
-    replies: int = 0
-    refused: int = 0
-    """Queries that were answered with an error."""
-    outside: int = 0
-    """Samples that were not stored: their key is not below `strip_prefix`."""
-    written: int = 0
-    """Entries and samples that the volume has taken."""
-    failures: int = 0
-    """Writes that the volume refused; they are tried again."""
 
 
 class Storage:
@@ -97,9 +78,6 @@ class Storage:
         #: Told of changes for the volume, of batches that it has taken, and of the end.
         self._changed = threading.Condition(self._lock)
         self._closed = False
-        #: Whether the writer sleeps, and how many acknowledged puts wait to be heard.
-        self._idle = False
-        self._acknowledging = 0
         #: The number of the newest update at some moments, for telling how old others are.
         self._marks: deque[tuple[int, float]] = deque(maxlen=10_000)
         self._failure = ""
@@ -109,8 +87,9 @@ class Storage:
         self._replicating: Replicating | None = None
         if settings.replication is not None:
             self._replicating = _replicating(session, name, settings, self._contents, self._changed)
-        #: Whether samples concern nothing but the contents.
-        self._plain = self._replicating is None and self._prefix is None
+        self._intake = Intake(self._contents, self.counts, self._lock, self._tell, self.update)
+        # Where samples concern nothing but the contents, they take the short way.
+        plain = self._replicating is None and self._prefix is None
         # At once: what became too old while it was closed must not be answered.
         self._next_collection = time.monotonic()
         self._writer = threading.Thread(
@@ -118,7 +97,11 @@ class Storage:
         )
         self._writer.start()
         self._subscriber = (
-            None if read_only else session.declare_subscriber(self._expr, self._heard)
+            None
+            if read_only
+            else session.declare_subscriber(
+                self._expr, self._intake.heard if plain else self.update
+            )
         )
         self._answers = StorageReplies(self, session)
         if self._replicating is not None:
@@ -133,9 +116,6 @@ class Storage:
         with self._lock:
             contents = self._contents
             return {
-                "key_expr": self._expr,
-                "strip_prefix": self._prefix,
-                "complete": self.settings.complete,
                 "history": self.settings.history,
                 "ttl": self.settings.ttl,
                 "keys": len(contents),
@@ -180,19 +160,6 @@ class Storage:
 
     # -------------------------------------------------------------------------------- samples
 
-    def _heard(self, sample: Sample) -> None:
-        if self._plain and is_stamped(sample):
-            # What nearly every sample is; the lock itself is much cheaper than its condition.
-            with self._lock:
-                if enter(self._contents, sample):
-                    self.counts.puts += 1
-                else:
-                    self.counts.deletes += 1
-                if self._acknowledging or (self._idle and self._volume is not None):
-                    self._tell()
-        else:
-            self.update(sample)
-
     def update(self, sample: Sample) -> int:
         """Store a sample; gives the number of the update, or 0 if it was not stored."""
         stamp = sample.timestamp
@@ -229,12 +196,12 @@ class Storage:
 
     def _tell(self) -> None:
         """Wake the writer if it sleeps, and acknowledged puts; the lock is held."""
-        # What lies in memory has nothing to write.
-        sleeping = self._idle and self._contents.dirty > 0
-        if sleeping or self._acknowledging:
+        intake = self._intake
+        sleeping = intake.idle and self._contents.dirty > 0
+        if sleeping or intake.acknowledging:
             if sleeping:
                 self._marks.append((self._contents.number - 1, time.monotonic()))
-                self._idle = False
+                self._intake.idle = False
             self._changed.notify_all()
 
     def _lag(self) -> float:
@@ -262,9 +229,10 @@ class Storage:
                     left = self._next_collection - time.monotonic()
                     if left <= 0:
                         break
-                    self._idle = True
+                    # What lies in memory has nothing to write.
+                    self._intake.idle = self._volume is not None
                     self._changed.wait(left)
-                self._idle = False
+                self._intake.idle = False
                 if self._closed and (not self._contents.dirty or self._failure):
                     return
                 gather = not self._closed and self._contents.dirty > 0
@@ -422,7 +390,7 @@ class Storage:
         moment = (stamp.seconds << 32 | stamp.fraction, stamp.id_bytes)
         end = time.monotonic() + timeout
         with self._changed:
-            self._acknowledging += 1
+            self._intake.acknowledging += 1
             try:
                 while True:
                     entry = self._contents.get(key)
@@ -434,7 +402,7 @@ class Storage:
                         raise Timeout(f"storage '{self.name}' has not heard it in time")
                     self._changed.wait(left)
             finally:
-                self._acknowledging -= 1
+                self._intake.acknowledging -= 1
         self.wait_durable(number, max(0.0, end - time.monotonic()))
 
     # ------------------------------------------------------------------------------------ end
