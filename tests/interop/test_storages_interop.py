@@ -11,6 +11,7 @@ import pytest
 from tests.api.sessions import listening, where
 from tests.interop.peer import Peer
 from tests.interop.processes import THEIRS, Process
+from tests.volumes.opened import KINDS, OPTIONS
 
 pytestmark = pytest.mark.interop
 
@@ -30,11 +31,11 @@ def theirs(elsewhere: Process, request: pytest.FixtureRequest) -> Iterator[Peer]
         peer.close()
 
 
-@pytest.mark.parametrize("volume", ["memory", "sqlite", "fs"])
+@pytest.mark.parametrize("volume", ["memory", *KINDS])
 def test_their_client_stores_asks_deletes_and_hears(
     volume: str, tmp_path: Path, theirs: Peer
 ) -> None:
-    chosen = volume if volume == "memory" else {"id": volume, "dir": str(tmp_path)}
+    chosen = volume if volume == "memory" else {"id": volume, **OPTIONS[volume](tmp_path)}
     storages = {"s": {"key_expr": "s/**", "volume": chosen}}
     with listening(
         mode='"router"', plugins=json.dumps({"storage_manager": {"storages": storages}})

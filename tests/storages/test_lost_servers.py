@@ -14,7 +14,7 @@ import zenlake
 from tests.api.sessions import connected, listening
 from tests.storages.test_storages import manager, settled, values
 from tests.volumes import servers
-from tests.volumes.opened import OPTIONS, REMOTE
+from tests.volumes.opened import OPTIONS, PATIENT, REMOTE
 from tests.waiting import until
 from zenlake.config.declare import section_of
 from zenlake.config.json5 import Plain
@@ -23,6 +23,8 @@ from zenlake.node.inspection import view
 from zenlake.storage import Batch
 from zenlake.storages import Storage
 from zenlake.volumes.memory import Memory
+
+pytestmark = PATIENT
 
 SERVERS = {"postgres": servers.postgres, "redis": servers.redis, "s3": servers.s3}
 SECRETS = {"postgres": "password", "redis": "password", "s3": "secret_key"}
@@ -95,7 +97,10 @@ def test_a_storage_opens_when_its_server_comes_back(kind: str, tmp_path: Path) -
     server.stop()
     try:
         with open_router(plugins(kind, tmp_path)) as session:
-            assert list(status(session)) == ["failure"]
+            shown = status(session)
+            assert shown["key_expr"] == "s/**"
+            assert isinstance(shown["failure"], str)
+            assert "keys" not in shown, "it is not open"
             server.start()
             until(lambda: values(session, "s/**") == {"s/a": "kept", "s/b": "too"})
             assert status(session)["failure"] is None

@@ -17,7 +17,8 @@ from zenlake.errors import ConfigError, LocalError
 from zenlake.node.inspection import view
 from zenlake.storages import Storages
 from zenlake.storages.service import checked_options
-from zenlake.volumes import VolumeError, volume_class
+from zenlake.volumes import Capability, Option, VolumeError, volume_class
+from zenlake.volumes.memory import Memory
 
 SECONDS = 10.0
 
@@ -101,6 +102,10 @@ def test_a_storage_is_made_shown_and_removed_while_the_router_runs(
         until(lambda: values(client, "more/**") == {"more/x": "kept"})
         status = json.loads(values(client, shown)[shown])
         assert (status["keys"], status["puts"], status["failure"]) == (1, 1, None)
+        # As Eclipse's storages show themselves, which is their configuration.
+        assert status["key_expr"] == "more/**"
+        assert status["volume"] == {"id": "sqlite", "dir": str(tmp_path)}
+        assert (status["strip_prefix"], status["complete"]) == (None, False)
         volumes = values(client, f"{root}/status/plugins/storage_manager/volumes/*")
         assert {key.rpartition("/")[2] for key in volumes} == {"memory", "sqlite"}
         client.delete(path)
@@ -200,6 +205,67 @@ def test_history_answers_with_every_sample_in_a_range_of_time(tmp_path: Path) ->
         assert len(list(session.get("s/**?_time=[now(-1h)..];_limit=2"))) == 2
         assert list(session.get("s/**?_time=[..now(-1h)]")) == []
         assert values(session, "s/**") == {"s/b": "other"}
+
+
+def test_history_is_bounded_by_count_age_and_bytes(tmp_path: Path) -> None:
+    often = {"period": 0.05}
+    bounds: dict[str, dict[str, object]] = {
+        "count": {"history_count": 3},
+        "age": {"history_age": 0.5},
+        "bytes": {"history_bytes": 3000},
+    }
+    storages = {
+        name: sqlite(tmp_path, f"{name}/**", history="all", garbage_collection=often, **bound)
+        for name, bound in bounds.items()
+    }
+    with listening(mode='"router"', plugins=manager(**storages)) as session:
+        for name in bounds:
+            for n in range(10):
+                session.put(f"{name}/a", f"{n}".ljust(500))
+
+        def kept(name: str) -> list[str]:
+            replies = session.get(f"{name}/a?_time=[now(-1h)..]")
+            return [reply.ok.payload.to_string().strip() for reply in replies if reply.ok]
+
+        until(lambda: kept("count") == ["7", "8", "9"])
+        until(lambda: kept("bytes") == ["6", "7", "8", "9"])
+        until(lambda: kept("age") == ["9"])  # the newest of a key stays
+        assert values(session, "age/a") == {"age/a": "9".ljust(500)}
+
+
+class Elsewhere(Memory):
+    """A volume of another package."""
+
+    CAPABILITY = Capability("durable", "latest")
+    OPTIONS = {"shelf": Option(str, "Which shelf it lies on.")}  # noqa: RUF012
+
+
+def test_a_volume_of_another_package_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What pip writes beside an installed package is all that it takes."""
+    info = tmp_path / "shelves-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shelves\nVersion: 1.0\n")
+    points = f"[zenlake.volumes]\nshelves = {__name__}:Elsewhere\nwrong = json:dumps\n"
+    (info / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    volume = {"id": "shelves", "shelf": "low"}
+    with listening(
+        mode='"router"',
+        adminspace__enabled="true",
+        plugins=manager(s={"key_expr": "s/**", "volume": volume}),
+    ) as session:
+        session.put("s/a", "1")
+        settled(session)
+        assert values(session, "s/**") == {"s/a": "1"}
+        root = f"{view.root(session._runtime.node)}/status/plugins/storage_manager/volumes/shelves"
+        shown = json.loads(values(session, root)[root])
+        assert (shown["persistence"], shown["history"]) == ("durable", "latest")
+    with pytest.raises(VolumeError, match="no subclass of Volume"):
+        volume_class("wrong")
+    with pytest.raises(VolumeError, match="did you mean 'shelves'"):
+        volume_class("shelve")
 
 
 def test_values_older_than_their_time_to_live_are_not_answered() -> None:

@@ -6,6 +6,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.volumes import servers
 from zenlake.storages.service import checked_options
 from zenlake.volumes import Volume, volume_class
@@ -28,6 +30,10 @@ OPTIONS: dict[str, Callable[[Path], dict[str, object]]] = {
 
 #: Those that lie on other machines.
 REMOTE = ("postgres", "redis", "s3")
+#: On a fresh machine the first who needs a server waits until its package is installed.
+PATIENT = pytest.mark.timeout(900)
+#: All of them, for tests to run with each.
+KINDS = [pytest.param(kind, marks=PATIENT) if kind in REMOTE else kind for kind in OPTIONS]
 
 
 def _told_apart(folder: Path) -> str:

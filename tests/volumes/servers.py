@@ -102,22 +102,33 @@ def accepts(port: int) -> Callable[[], bool]:
 def program(package: str, find: Callable[[], str | None]) -> str:
     """The path of a program of a Debian package, installed if need be and possible."""
     found = find()
+    why = ""
     if found is None and os.getuid() == 0 and shutil.which("apt-get"):
         with Path("/tmp/zenlake-apt.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if (found := find()) is None:
-                quiet = {"capture_output": True, "timeout": 300}
-                subprocess.run(["apt-get", "update", "-q"], check=False, **quiet)  # type: ignore[call-overload]
-                subprocess.run(
-                    ["apt-get", "install", "-y", "-q", "--no-install-recommends", package],
-                    env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-                    check=False,
-                    **quiet,
-                )  # type: ignore[call-overload]
+                # The lists of a fresh machine are old or not there, and some of its other sources
+                # may be out of reach: only the installation itself tells whether it worked.
+                _apt("update")
+                why = _apt("install", "-y", "--no-install-recommends", package)
                 found = find()
     if found is None:
-        pytest.skip(f"the package '{package}' is missing: apt-get install {package}")
+        pytest.skip(f"the package '{package}' is missing: apt-get install {package} {why}")
     return found
+
+
+def _apt(*words: str) -> str:
+    """Run apt-get, when others who do are done; gives the last of what it said."""
+    patient = ["-q", "-o", "DPkg::Lock::Timeout=240", "-o", "Acquire::Retries=3"]
+    done = subprocess.run(
+        ["apt-get", *patient, *words],
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=540,
+    )
+    return f"{done.stdout}\n{done.stderr}"[-1000:]
 
 
 def _initdb() -> str | None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 storage = group("List, make, remove and check storages of routers.")
 
+#: Seconds that a storage has for giving all of its values, so that a large one can be exported.
+PATIENCE = 600.0
+#: Values that are read from a volume at a time.
+SOME = 500
 STATUS = "@/*/*/status/plugins/storage_manager/storages"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the storage.")]
@@ -51,7 +55,7 @@ def ls(connection: Connection) -> None:
     for router, name, status in found:
         if connection.as_json:
             typer.echo(json.dumps({"router": router, "name": name, **status}))
-        elif "key_expr" not in status:
+        elif "keys" not in status:
             typer.echo(f"{name}  not open: {status['failure']}")
         else:
             waiting = f", {status['waiting']} waiting" if status["waiting"] else ""
@@ -190,10 +194,12 @@ def export(connection: Connection, name: Name, lines_file: File = None) -> None:
         expr = _expr_of(session, connection, name)
         count = 0
         with _output(lines_file) as lines:
-            for reply in session.get(expr):
+            for reply in session.get(expr, timeout=PATIENCE):
                 sample = reply.ok
                 if sample is None:
-                    continue
+                    assert reply.err is not None
+                    note(f"'{name}' was not read to its end: {reply.err.payload.to_string()}")
+                    raise typer.Exit(FAILED)
                 attachment = sample.attachment
                 line = {
                     "key": str(sample.key_expr),
@@ -261,7 +267,7 @@ def verify(
 ) -> None:
     """Check all that a storage on this machine holds.
 
-    Ends with 1 if something is.
+    Reads every value. Ends with 1 if something is damaged or missing.
     """  # fmt: skip
     from zenlake.storages.service import checked_options
     from zenlake.volumes import volume_class
@@ -274,7 +280,8 @@ def verify(
             keys = [entry.key for entry in opened.entries() if entry.value is not None]
             missing = [
                 key
-                for key, entry in zip(keys, opened.read(keys), strict=True)
+                for some in _batched(keys, SOME)
+                for key, entry in zip(some, opened.read(some), strict=True)
                 if entry is None or entry.value is None or entry.value.payload is None
             ]
         finally:
@@ -304,7 +311,7 @@ def _storages(session: Session, connection: Connection) -> list[tuple[str, str, 
 
 def _expr_of(session: Session, connection: Connection, name: str) -> str:
     for _, found, status in _storages(session, connection):
-        if found == name and "key_expr" in status:
+        if found == name and "keys" in status:
             return str(status["key_expr"])
     note(f"there is no storage '{name}'; zenlake storage ls lists them")
     raise typer.Exit(NOBODY)
@@ -351,6 +358,11 @@ def _option(text: str) -> tuple[str, object]:
     except ValueError:
         parsed = value
     return name, parsed if isinstance(parsed, bool | int | float) else value
+
+
+def _batched(keys: list[str], size: int) -> Iterator[list[str]]:
+    """Some keys at a time."""
+    return (keys[first : first + size] for first in range(0, len(keys), size))
 
 
 def _output(file: Path | None) -> Any:

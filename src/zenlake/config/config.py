@@ -114,8 +114,8 @@ class Config:
     def shown_json(self, key: str) -> str:
         """The same for others to read: without secrets; an empty `key` is the whole of it."""
         if key:
-            return _json(_mask(key, look_up(self._tree, key)))
-        return _json({name: _mask(name, value) for name, value in self._tree.items()})
+            return _json(masked(key, look_up(self._tree, key)))
+        return _json({name: masked(name, value) for name, value in self._tree.items()})
 
     def insert_json5(self, /, key: str, value: str) -> None:
         """Put a JSON5 text at `key` in place of what was there; if refused, nothing changes.
@@ -190,8 +190,8 @@ class Config:
     def __repr__(self) -> str:
         """What differs from the defaults, with secrets masked."""
         written = {path: look_up(self._tree, path) for path, _ in changed(self._tree)}
-        masked = ", ".join(f"{path}={_json(_mask(path, value))}" for path, value in written.items())
-        return f"Config({masked})"
+        shown = ", ".join(f"{path}={_json(masked(path, value))}" for path, value in written.items())
+        return f"Config({shown})"
 
 
 def _json(plain: Plain) -> str:
@@ -211,16 +211,16 @@ def _secret_names(section: Section) -> frozenset[str]:
 _SECRETS = _secret_names(section_of(Settings))
 
 
-def _mask(path: str, value: Plain) -> Plain:
+def masked(path: str, value: Plain) -> Plain:
     """The value with what nobody should read in a log put out of sight."""
     name = path.rpartition("/")[2]
     free = path.startswith(("plugins/", "metadata"))
     if name in _SECRETS or (free and _SECRET_NAME.search(name)):
         return _MASK
     if isinstance(value, Mapping):
-        return {member: _mask(f"{path}/{member}", inner) for member, inner in value.items()}
+        return {member: masked(f"{path}/{member}", inner) for member, inner in value.items()}
     if isinstance(value, list):
-        return [_mask(path, item) for item in value]
+        return [masked(path, item) for item in value]
     if isinstance(value, str):
         value = _SECRET_IN_URL.sub(rf"\1{_MASK}@", value)
         return _SECRET_IN_ENDPOINT.sub(rf"\1{_MASK}", value)

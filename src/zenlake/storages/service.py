@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from zenlake.config.config import masked
 from zenlake.config.model_storages import StorageManager, StorageSettings, storage_manager
 from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, ZError
@@ -212,9 +213,11 @@ class Storages:
             for name, kind in self._volumes().items():
                 documents[f"{below}/volumes/{name}"] = _about_volume(kind)
             for name, storage in self._running.items():
-                documents[f"{below}/storages/{name}"] = storage.status()
+                configured = _configured(storage.settings)
+                documents[f"{below}/storages/{name}"] = configured | storage.status()
             for name, why in self._refused.items():
-                documents[f"{below}/storages/{name}"] = {"failure": why}
+                configured = _configured(self._settings.storages[name])
+                documents[f"{below}/storages/{name}"] = configured | {"failure": why}
         for key, content in documents.items():
             if intersects(asked, key):
                 yield key, content
@@ -326,6 +329,22 @@ def _fits(option: Option, value: object) -> bool:
     if option.kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, option.kind)
+
+
+def _configured(storage: StorageSettings) -> dict[str, object]:
+    """What Eclipse's storages show of themselves: their configuration, but nothing private."""
+    volume = storage.volume
+    shown: dict[str, object] = {"id": _volume_name(storage)}
+    if isinstance(volume, Mapping):
+        told = masked(PATH, {name: value for name, value in volume.items() if name != "private"})
+        assert isinstance(told, dict)
+        shown |= told
+    return {
+        "key_expr": str(storage.key_expr),
+        "strip_prefix": None if storage.strip_prefix is None else str(storage.strip_prefix),
+        "complete": storage.complete,
+        "volume": shown,
+    }
 
 
 def _about_volume(kind: str) -> dict[str, object]:
