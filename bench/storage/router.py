@@ -89,7 +89,7 @@ def main() -> None:
         answer: object = None
         if word == "counts":
             found = stored(session, "memory").counts.puts if "memory" in configured else 0
-            answer = {**counts, "stored": found}
+            answer = {**counts, "stored": found, "cpu": time.process_time()}
         elif word == "fill":
             answer = fill(stored(session, rest[0]), rest[1], int(rest[2]))
         elif word == "memory":

@@ -77,12 +77,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @contextmanager
-def opened(folder: Path, *exprs: str) -> Iterator[World]:
+def opened(folder: Path, *exprs: str, **storages: object) -> Iterator[World]:
     options = Options(
         exprs or ("robot/**", "count/**"), str(folder / "journal"), name="j", fsync="5ms"
     )
     with (
-        listening(mode='"router"') as node,
+        listening(
+            mode='"router"', plugins=json.dumps({"storage_manager": {"storages": storages}})
+        ) as node,
         Recorder(node, options) as recorder,
         connected(node, mode='"client"') as bus,
     ):
@@ -214,6 +216,39 @@ def test_a_query_without_a_parameter_of_the_lake_is_not_its_business(world: Worl
             query.reply("robot/mine", b"of the application")
         asking.join()
     assert [reply.ok.payload.to_bytes() for reply in found] == [b"of the application"]
+
+
+@pytest.mark.parametrize("history", ["latest", "all"])
+def test_storage_recorder_and_lake_never_answer_twice_for_one_key(
+    history: str, tmp_path: Path
+) -> None:
+    storage = {"key_expr": "robot/a/**", "volume": "memory", "history": history}
+    with opened(tmp_path, "robot/**", s=storage) as world:
+        for n in range(4):
+            if n == 2:
+                world.settle()
+                world.pipeline.step()
+            world.put("robot/a/x", {"n": n})
+            world.put("robot/b", {"n": n})
+        world.settle()
+
+        def told(parameters: str) -> list[tuple[str, int]]:
+            replies = world.ask(f"robot/**{parameters}", consolidation=zenoh.ConsolidationMode.NONE)
+            assert all(reply.ok is not None for reply in replies)
+            return sorted(
+                (str(reply.ok.key_expr), json.loads(reply.ok.payload.to_bytes())["n"])
+                for reply in replies
+            )
+
+        newest = [("robot/a/x", 3), ("robot/b", 3)]
+        until(lambda: told("") == newest)
+        everything = [(key, n) for key in ("robot/a/x", "robot/b") for n in range(4)]
+        assert told("?_time=[now(-1h)..]") == everything
+        assert told("?_asof=now()") == newest
+        assert told("?_filter=n>2") == newest
+        assert told("?_time=[now(-1h)..];_filter=n<2") == [
+            (key, n) for key, n in everything if n < 2
+        ]
 
 
 def test_a_counter_is_exact_over_tail_and_table_while_they_change(world: World) -> None:

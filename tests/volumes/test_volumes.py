@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,8 @@ from tests.storage.oracle import Said, answers
 from tests.volumes.opened import KINDS, OPTIONS, opened
 from zenlake.keys import intersects
 from zenlake.storage import Batch, Contents, Entry, Value, WideUpdate
-from zenlake.volumes import Volume
+from zenlake.storages.service import checked_options
+from zenlake.volumes import Volume, volume_class
 from zenlake.volumes.memory import Memory
 
 A, B = b"\x01", b"\x02"
@@ -204,49 +206,71 @@ def test_files_are_readable_by_name_and_files_of_others_are_found(tmp_path: Path
     volume.close()
 
 
-#: Writes a batch in a process of its own that dies at the n-th change of a folder, for every n.
+#: Writes a batch in processes that die at the n-th operation on a disk, for every n; some more of
+#: them run until they close the volume.
 DYING = """
-import json, os, sys
+import ctypes, os, shutil, sys
 from pathlib import Path
-from tests.volumes.opened import opened
 from zenlake.storage import Batch, Entry, Value
+from zenlake.storages.service import checked_options
+from zenlake.volumes import volume_class
 
+kind, folder, armed = sys.argv[1], Path(sys.argv[2]), ctypes.CDLL(sys.argv[3])
+made = volume_class(kind)
 values = {"a": Value(b"new"), "a/below": Value(b"new"), "b": None, "c": Value(b"new")}
-entries = [Entry(key, 2, b"1", 2, b"1", value) for key, value in values.items()]
-batch = Batch(entries, [], [], [], [])
+batch = Batch([Entry(k, 2, b"1", 2, b"1", v) for k, v in values.items()], [], [], [], [])
+old = Batch([Entry(k, 1, b"1", 1, b"1", Value(b"old")) for k in "abc"], [], [], [], [])
 
-def write(folder, step):
-    left = [step]
-    volume = opened("fs", folder)
-    def audit(event, args):
-        creates = event == "open" and isinstance(args[2], int) and args[2] & os.O_CREAT
-        if creates or event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir"):
-            left[0] -= 1
-            if not left[0]:
-                os._exit(9)
-    sys.addaudithook(audit)
-    volume.write(batch)
-    os._exit(0)
-
-for step in range(1, 100):
-    folder = Path(sys.argv[1], str(step))
-    volume = opened("fs", folder)
-    old = [Entry(key, 1, b"1", 1, b"1", Value(b"old")) for key in "abc"]
-    volume.write(Batch(old, [], [], [], []))
-    volume.close()
+def run(place, batch, step):
+    # A volume never sees a fork: it is opened and ends in one process.
     child = os.fork()
     if not child:
-        write(folder, step)
-    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
-        break
+        volume = made("s", checked_options(kind, made, {"dir": str(place), "fsync": True}))
+        if step:
+            armed.arm(ctypes.c_long(step))
+        volume.write(batch)
+        volume.close()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+assert run(folder / "old", old, 0) == 0
+for step in range(1, 500):
+    place = folder / str(step)
+    shutil.copytree(folder / "old", place)
+    code = run(place, batch, step)
+    assert code in (0, 9), code
+    if code == 0:
+        sys.exit(0)
+sys.exit("it never came to its end")
 """
 
 
-def test_a_batch_of_files_is_whole_or_not_there_after_a_crash(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", DYING, tmp_path], check=True, timeout=60)
+@pytest.fixture(scope="module")
+def dying_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that ends the process that it is loaded into at an operation on a disk."""
+    built = tmp_path_factory.mktemp("dying") / "dying_disk.so"
+    source = Path(__file__).with_name("dying_disk.c")
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-O1", "-o", built, source, "-ldl"], check=True, timeout=60
+    )
+    return built
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "fs", "rocksdb"])
+def test_a_batch_is_whole_or_not_there_whenever_a_process_is_killed(
+    kind: str, tmp_path: Path, dying_disk: Path
+) -> None:
+    """Between any two operations on the disk that it makes, down to those of the libraries."""
+    subprocess.run(
+        [sys.executable, "-c", DYING, kind, tmp_path, dying_disk],
+        check=True,
+        timeout=60,
+        env={**os.environ, "LD_PRELOAD": str(dying_disk)},
+    )
     outcomes = []
-    for folder in tmp_path.iterdir():
-        volume = opened("fs", folder)
+    made = volume_class(kind)
+    for folder in sorted(tmp_path.iterdir()):
+        volume = made("s", checked_options(kind, made, {"dir": str(folder), "fsync": True}))
         outcomes.append(
             {
                 entry.key: entry.value.payload
@@ -256,8 +280,8 @@ def test_a_batch_of_files_is_whole_or_not_there_after_a_crash(tmp_path: Path) ->
         )
         assert list(volume.check()) == []
         volume.close()
-    old: dict[str, bytes | None] = {"a": b"old", "b": b"old", "c": b"old"}
-    new: dict[str, bytes | None] = {"a": b"new", "a/below": b"new", "c": b"new"}
-    assert len(outcomes) == outcomes.count(old) + outcomes.count(new)
-    assert outcomes.count(old) > 2
-    assert outcomes.count(new) > 2
+    before: dict[str, bytes | None] = {"a": b"old", "b": b"old", "c": b"old"}
+    after: dict[str, bytes | None] = {"a": b"new", "a/below": b"new", "c": b"new"}
+    assert len(outcomes) == outcomes.count(before) + outcomes.count(after)
+    assert outcomes.count(before) > 1, "one of them was never written to"
+    assert outcomes.count(after) > 1, "one of them came to its end"

@@ -13,7 +13,7 @@ Updates are numbered. `durable` is the number up to which everything is in the v
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, final
+from typing import Any, Final, cast, final
 
 from zenlake.storage.newest import Held, NewestValues
 from zenlake.storage.value import Batch, Entry, Value, WideUpdate
@@ -22,6 +22,7 @@ __all__ = ["Contents"]
 
 #: How many bytes of payload may wait for a volume.
 MOST_WAITING: Final = 256 << 20
+_new: Any = tuple.__new__
 #: What a key costs besides its payload, about.
 KEY_COST: Final = 256
 
@@ -340,4 +341,6 @@ class Contents:
 
 
 def _entry(held: Held[Value]) -> Entry:
-    return Entry(held.key, held.time, held.id, held.base_time, held.base_id, held.value)
+    # As `Entry(...)` does it, in a third of the time: every value that is asked for is one.
+    parts = (held.key, held.time, held.id, held.base_time, held.base_id, held.value)
+    return cast(Entry, _new(Entry, parts))
