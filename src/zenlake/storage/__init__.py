@@ -3,7 +3,6 @@
 newest      the rule: which value a key has, with late samples, deletions and wildcards
 value       a value, and the records that a volume keeps of it
 contents    the index of one storage, and what its volume has still to write
-intake      samples into those contents
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Storages: what was published is there when somebody asks.
 
+intake      samples into its contents: the path that every put takes
 storage     one storage: its subscriber, its values, and the thread that writes its volume
 answers     its queryable: values, history, acknowledged puts
 service     the storages of a node, as its configuration names them

@@ -21,8 +21,8 @@ from zenlake.clock import NTP64
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
-from zenlake.storage.intake import Intake, StorageCounts
 from zenlake.storages.answers import StorageReplies
+from zenlake.storages.intake import Intake, StorageCounts
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
 
