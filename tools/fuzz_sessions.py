@@ -5,7 +5,8 @@
 
 Against routers, peers and clients stand strangers that are routers, peers and clients: they
 declare, undeclare, ask, answer, publish, speak of routers, send fragments, in words that are right,
-nearly right, or damaged. The broker of the 2018 protocol and the layer of WebSockets get the same.
+nearly right, or damaged. The broker of the 2018 protocol, the layer of WebSockets and HTTP get the
+same.
 A stranger that was cut comes again. Whatever is not a refusal that the program foresaw is a
 failure, and so is an honest sample that does not arrive.
 """
@@ -71,6 +72,7 @@ from zenlake.xrce.outside import BrokerOptions
 
 #: The damages are those of the other tool, which lies beside this one.
 fuzz: Any = importlib.import_module("fuzz")
+HttpRequests: Any = importlib.import_module("fuzz_http").HttpRequests
 
 ROLES = ("router", "peer", "client")
 KEYS = ("a", "a/b", "a/*", "a/**", "**", "a/$*b", "@/x", "k/" * 40 + "z", "", "a//b", "é/ü", "*/b")
@@ -361,7 +363,7 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     chance = random.Random(seed)
     scenes: list[Any] = [Sessions(mode, role, chance) for mode in ROLES for role in range(3)]
-    scenes += [OldDevices(chance), WebSockets(chance)]
+    scenes += [OldDevices(chance), WebSockets(chance), HttpRequests(chance)]
     began = time.monotonic()
     seconds = asked.seconds if asked.seconds or asked.messages else 60
     while time.monotonic() < began + seconds or sum(s.messages for s in scenes) < asked.messages:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import zenlake
 from tests.rest.conftest import plugins, router, url_of
+from zenlake.rest.few_lines import LINES
 from zenlake.rest.openapi import document
 
 SEARCHED = settings(
@@ -57,3 +58,19 @@ def test_whatever_bytes_come_the_node_goes_on(bus: zenlake.Session, data: bytes)
             pass
     with httpx.Client(trust_env=False) as web:
         assert web.get(f"{url_of(bus)}/health").status_code == 200
+
+
+def test_who_hangs_up_before_the_answers_leaves_no_traceback(
+    bus: zenlake.Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, _, port = url_of(bus).removeprefix("http://").rpartition(":")
+    good = b"GET /demo/** HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for _ in range(20):
+        with socket.create_connection((host, int(port)), timeout=10) as link:
+            link.sendall(good * 5 + b"\x00 this is no HTTP\r\n\r\n")
+            link.recv(1)
+    with httpx.Client(trust_env=False) as web:
+        assert web.get(f"{url_of(bus)}/health").status_code == 200
+    lines = [one for one in caplog.records if one.name == "uvicorn.error"]
+    assert not [one for one in lines if one.exc_info]
+    assert len(lines) <= LINES

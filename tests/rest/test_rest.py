@@ -309,6 +309,17 @@ def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCapt
         assert "by default it is denied" in denied.text
         assert web.put("/other", content="x", headers=ada).status_code == 403
         assert web.get("/other", headers={**ada, **EVENTS}).status_code == 403
+        for guess in range(8):
+            last = web.get("/demo/a", auth=("ada", f"guess {guess}"))
+        assert last.status_code == 429
+        assert "too many logins failed" in last.text
+        # Not even the right word helps who guesses, until the time is over.
+        assert web.get("/demo/a", auth=("ada", "secret")).status_code == 429
+        with bus._runtime.locked() as node:
+            events = {(event.kind, event.user, event.key) for event in node.incidents.newest()}
+            reasons = " ".join(event.reason for event in node.incidents.newest())
+        assert ("denied", "bob", "demo/a") in events
+        assert "user 'ada'" in reasons
     said = [str(one.getMessage()) for one in caplog.records if one.name[:3] in ("zen", "uvi")]
     assert said
     assert not any(token in line or "secret" in line for line in said)

@@ -97,10 +97,10 @@ class RemoteApiService:
 
     def _start(self, settings: RemoteSettings, config: Config) -> None:
         from zenlake.aio.session import Session
-        from zenlake.rest.users import Users
+        from zenlake.rest.users import Users, Watch
 
         host, port = place(settings.websocket_port)
-        users = Users(config.resolved, settings.tokens_file)
+        users = Users(config.resolved, settings.tokens_file, Watch(self._runtime))
         refuse_strangers("remote_api", host, settings.allow_anonymous, users.anybody)
         secure = settings.secure_websocket
         pair = None if secure is None else (secure.certificate_path, secure.private_key_path)
@@ -186,7 +186,8 @@ class _Door:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         try:
-            user, protocol = self._admit(headers, scope.get("subprotocols", []))
+            peer = (scope.get("client") or ("", 0))[0]
+            user, protocol = self._admit(headers, scope.get("subprotocols", []), peer)
         except _NotAdmitted as refused:
             self.refused[refused.kind] += 1
             log.info("a client was refused: %s", refused)
@@ -202,7 +203,7 @@ class _Door:
             return
         await self._serve(user, scope, receive, send)
 
-    def _admit(self, headers: dict[str, str], protocols: list[str]) -> tuple[User, str]:
+    def _admit(self, headers: dict[str, str], protocols: list[str], peer: str) -> tuple[User, str]:
         """The user, and the sub-protocol that is agreed on; raises `_NotAdmitted`."""
         from zenlake.rest.users import Denied
 
@@ -219,7 +220,7 @@ class _Door:
             if not protocol or not name.startswith(BEARER):
                 protocol = name
         try:
-            return self._users.of(shown), protocol
+            return self._users.of(shown, peer), protocol
         except Denied as denied:
             raise _NotAdmitted("user", str(denied)) from denied
 

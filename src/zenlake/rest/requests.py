@@ -36,6 +36,13 @@ SECURITY: Final = {
 }
 
 
+_REASONS: Final = {401: "unknown", 403: "access", 429: "guessing"}
+_ADVICE: Final = {
+    401: {"www-authenticate": 'Bearer, Basic realm="zenlake", charset="UTF-8"'},
+    429: {"retry-after": "1"},
+}
+
+
 class RequestRefused(Exception):
     """A request that gets a code and a reason."""
 
@@ -89,7 +96,12 @@ class Door:
             headers.setdefault(name, value)
         self._allow_origin(request, response)
         self.answered[request.method, response.status_code] += 1
-        await response(scope, receive, send)
+        try:
+            await response(scope, receive, send)
+        except (OSError, RuntimeError) as error:
+            # Who asked has gone meanwhile: the server says so by whatever its loop raises.
+            self.refused["gone"] += 1
+            log.debug("%s %s: not answered: %s", request.method, request.url.path[:200], error)
 
     async def _answer(self, request: Request) -> Response:
         try:
@@ -100,7 +112,8 @@ class Door:
             if page is not None and getattr(page, "public", False):
                 user = User(None, None)
             else:
-                user = self.users.of(request.headers.get("authorization", ""))
+                shown = request.headers.get("authorization", "")
+                user = self.users.of(shown, _address(request))
             if self._running >= self.settings.max_requests:
                 self.refused["busy"] += 1
                 raise RequestRefused(503, f"{self._running} requests are being answered; try again")
@@ -110,9 +123,10 @@ class Door:
             finally:
                 self._running -= 1
         except Denied as denied:
-            self.refused["unknown" if denied.code == 401 else "access"] += 1
-            headers = {"www-authenticate": 'Bearer, Basic realm="zenlake", charset="UTF-8"'}
-            return _text(denied.code, str(denied), headers if denied.code == 401 else None)
+            self.refused[_REASONS.get(denied.code, "access")] += 1
+            if denied.code == 403 and self.users.watch is not None:
+                self.users.watch.denied(_address(request), denied)
+            return _text(denied.code, str(denied), _ADVICE.get(denied.code))
         except RequestRefused as refused:
             retry = {"retry-after": "1"} if refused.code == 503 else None
             return _text(refused.code, str(refused), retry)
@@ -157,6 +171,10 @@ def _options(request: Request) -> Response:
         headers["access-control-allow-headers"] = "authorization, content-type, last-event-id"
         headers["access-control-max-age"] = "600"
     return Response(status_code=204, headers=headers)
+
+
+def _address(request: Request) -> str:
+    return "" if request.client is None else request.client.host
 
 
 def _text(code: int, text: str, headers: dict[str, str] | None = None) -> Response:

@@ -110,10 +110,10 @@ class RestService:
         from zenlake.rest.keys import Keys
         from zenlake.rest.pages import Pages
         from zenlake.rest.requests import Door
-        from zenlake.rest.users import Users
+        from zenlake.rest.users import Users, Watch
 
         host, port = place(settings.http_port)
-        users = Users(config.resolved, settings.tokens_file)
+        users = Users(config.resolved, settings.tokens_file, Watch(self._runtime))
         refuse_strangers("rest", host, settings.allow_anonymous, users.anybody)
         sock = listen(host, port)
         try:
@@ -245,6 +245,9 @@ class HttpServer:
         """`certificate`: the files of it and of its key, for TLS."""
         import uvicorn
 
+        from zenlake.rest.few_lines import bound_server_log
+
+        bound_server_log()
         self._socket = sock
         self.host, self.port = sock.getsockname()[:2]
         self._secure = certificate is not None

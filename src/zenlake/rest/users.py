@@ -2,7 +2,8 @@
 
 Users with passwords are those that sessions authenticate as (`transport/auth/usrpwd`); tokens are
 in a file of their own. What a user may do is decided by the section `access_control`, as it is for
-a neighbour of that name.
+a neighbour of that name. Who guesses passwords or tokens is slowed down as neighbours are, and told
+of: in the log, in the metrics, among the events of the admin space.
 """
 
 from __future__ import annotations
@@ -10,29 +11,66 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zenlake.config.model import Settings
 from zenlake.engine.settings import credentials
 from zenlake.errors import ConfigError
+from zenlake.node.brake import LoginBrake
+from zenlake.node.incidents import DENIED
+from zenlake.node.rejections import LOGIN
 from zenlake.routing.policy.access import Access
 from zenlake.routing.policy.messages import KINDS
 from zenlake.routing.policy.policy import Policy
 from zenlake.routing.policy.subject import Subject
 
-__all__ = ["Denied", "User", "Users", "read_tokens"]
+if TYPE_CHECKING:
+    from zenlake.engine.runtime import Runtime
+
+__all__ = ["Denied", "User", "Users", "Watch", "read_tokens"]
 
 LONGEST_TOKEN: Final = 4096
 
 
 class Denied(Exception):
-    """A request that is not allowed: 401 if nobody is known, 403 if the user may not."""
+    """A request that is not allowed: 401 if nobody is known, 403 if the user may not, 429: wait."""
 
-    def __init__(self, code: int, why: str) -> None:
+    def __init__(self, code: int, why: str, key: str = "", user: str = "") -> None:
         """`why`: for the one who asked."""
         super().__init__(why)
         self.code = code
+        self.key = key
+        self.user = user
+
+
+class Watch:
+    """Notes for operators who failed to log in over HTTP, and who was denied something."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """They are noted in the node."""
+        self._runtime = runtime
+
+    def failed(self, address: str, user: str) -> None:
+        """A login failed."""
+        who = f"user '{user[:64]}'" if user else "an unknown token"
+        with self._runtime.locked() as node:
+            what = f"HTTP login refused: {who}"
+            node.rejections.add(LOGIN, f"http/{address}:0", what, node.moment(), user[:64])
+
+    def denied(self, address: str, denied: Denied) -> None:
+        """The rules of access control stopped a request."""
+        with self._runtime.locked() as node:
+            node.incidents.add(
+                DENIED,
+                node.moment(),
+                peer=address,
+                user=denied.user,
+                key=denied.key,
+                reason=f"HTTP: {denied}",
+            )
 
 
 class User:
@@ -55,14 +93,24 @@ class User:
         if access is not None and not access.permits(flow, kind, key):
             why = access.explain(flow, kind, key).sentence()
             who = "without credentials" if self.name is None else f"for user '{self.name}'"
-            raise Denied(403, f"{KINDS[kind]} on '{key[:200]}' is denied {who}: {why}")
+            what = f"{KINDS[kind]} on '{key[:200]}' is denied {who}: {why}"
+            raise Denied(403, what, key, self.name or "")
 
 
 class Users:
     """Everybody who may ask."""
 
-    def __init__(self, settings: Settings, tokens_file: str | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        tokens_file: str | None,
+        watch: Watch | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """As the configuration says; raises `ConfigError` for files that cannot be read."""
+        self.watch = watch
+        self._clock = clock
+        self._brake = LoginBrake()
         self._passwords = {
             user.decode("utf-8", "replace"): password
             for user, password in (credentials(settings).users or {}).items()
@@ -76,19 +124,32 @@ class Users:
         """Whether no credentials are asked for."""
         return not self._passwords and not self._tokens
 
-    def of(self, authorization: str) -> User:
-        """The user that a header `Authorization` shows; raises `Denied`."""
+    def of(self, authorization: str, address: str = "") -> User:
+        """The user that a header `Authorization` shows, from an address; raises `Denied`."""
         if self.anybody:
             return self._user(None)
         scheme, _, rest = authorization.strip().partition(" ")
+        given = rest.strip()
+        claimed = ""
+        if scheme.lower() == "basic":
+            claimed = _claimed(given)[0]
+        wait = self._brake.wait(address, self._clock(), claimed)
+        if given and wait > 0.0:
+            raise Denied(429, f"too many logins failed; again in {wait:.0f} s")
         name: str | None = None
         if scheme.lower() == "bearer":
-            name = self.by_token(rest.strip())
+            name = self.by_token(given)
         elif scheme.lower() == "basic":
-            name = self._by_password(rest.strip())
-        if name is None:
-            raise Denied(401, "show who you are: Authorization: Bearer TOKEN, or Basic")
-        return self._user(name)
+            name = self._by_password(given)
+        if name is not None:
+            if claimed:
+                self._brake.succeeded(address, claimed)
+            return self._user(name)
+        if given:  # who shows nothing guesses nothing
+            self._brake.failed(address, claimed, self._clock())
+            if self.watch is not None:
+                self.watch.failed(address, claimed)
+        raise Denied(401, "show who you are: Authorization: Bearer TOKEN, or Basic")
 
     def by_token(self, token: str) -> str | None:
         """The user of a token; every token is compared, so that time tells nothing."""
@@ -100,11 +161,7 @@ class Users:
         return found
 
     def _by_password(self, encoded: str) -> str | None:
-        try:
-            text = base64.b64decode(encoded[: 2 * LONGEST_TOKEN], validate=True).decode()
-        except (binascii.Error, ValueError):
-            return None
-        user, _, password = text.partition(":")
+        user, password = _claimed(encoded)
         known = self._passwords.get(user)
         right = hmac.compare_digest(known or b"\0", password.encode())
         return user if known is not None and right else None
@@ -114,6 +171,16 @@ class Users:
         if user is None:
             user = self._known[name] = User(name, self._policy.access_of(Subject(username=name)))
         return user
+
+
+def _claimed(encoded: str) -> tuple[str, str]:
+    """User and password of Basic credentials; empty if they are none."""
+    try:
+        text = base64.b64decode(encoded[: 2 * LONGEST_TOKEN], validate=True).decode()
+    except (binascii.Error, ValueError):
+        return "", ""
+    user, _, password = text.partition(":")
+    return user, password
 
 
 def read_tokens(path: str) -> dict[bytes, str]:

@@ -1,0 +1,51 @@
+"""A bound on the lines that strangers make the HTTP server write: so many a minute, then it counts.
+
+A request that is no HTTP costs whoever sends it nothing, and would cost us a line of the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, final
+
+__all__ = ["LINES", "FewLines", "bound_server_log"]
+
+LINES: Final = 20
+"""Lines of the HTTP server in a period."""
+PERIOD: Final = 60.0
+
+
+@final
+class FewLines(logging.Filter):
+    """Lets so many records through in a period; the last of them says that there are more."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing was written yet."""
+        super().__init__()
+        self._clock = clock
+        self._since = -PERIOD
+        self._lines = 0
+        self.left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is written."""
+        now = self._clock()
+        if now - self._since >= PERIOD:
+            self._since, self._lines = now, 0
+        self._lines += 1
+        if self._lines > LINES:
+            self.left_out += 1
+            return False
+        if self._lines == LINES:
+            record.msg = f"{record.getMessage()} (no more such lines for {PERIOD:g} s)"
+            record.args = None
+        return True
+
+
+def bound_server_log() -> None:
+    """Bound what the HTTP server writes, once for the process."""
+    server = logging.getLogger("uvicorn.error")
+    if not any(isinstance(each, FewLines) for each in server.filters):
+        server.addFilter(FewLines())
