@@ -5,6 +5,7 @@ import pytest
 from zenlake.errors import ConfigError
 from zenlake.lake import LakeConfig, Retention, read_config
 from zenlake.lake.config import seconds_of
+from zenlake.lake.sight import Sight
 
 
 def test_nothing_said_is_the_default() -> None:
@@ -78,3 +79,16 @@ def test_durations() -> None:
         604800.0,
         4.0,
     ]
+
+
+def test_a_view_has_keys_and_those_that_it_leaves_out() -> None:
+    told = read_config('{views: {guests: {keys: ["robot/**"], but: ["robot/*/camera"]}}}')
+    assert told.views == {"guests": Sight(("robot/**",), ("robot/*/camera",))}
+    for wrong, why in (
+        ("{views: {guests: {}}}", "say which keys"),
+        ("{views: {guests: {keys: 'a'}}}", "is not a list"),
+        ("{views: {guests: {keys: ['a//b']}}}", "views/guests/keys"),
+        ("{views: {'a/b': {keys: ['a']}}}", "name has lower-case letters"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            read_config(wrong)

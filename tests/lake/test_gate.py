@@ -12,13 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zenlake.lake
+from tests.api.sessions import listening
 from tests.lake.journals import Here, rows_of, write
 from tests.lake.rowsof import Row
+from zenlake.journal import Journal
 from zenlake.keys import KeyExpr, intersects
 from zenlake.lake import Pipeline, read_config
+from zenlake.lake.bus import Answers
 from zenlake.lake.functions import ALLOWED
 from zenlake.lake.gate import Gate, Limits, Refused
 from zenlake.lake.question import Unanswerable
+from zenlake.lake.service import Service
+from zenlake.lake.serving import judged
 from zenlake.lake.sight import EVERYTHING, Sight, pattern_of
 
 if TYPE_CHECKING:
@@ -228,6 +233,34 @@ def test_rows_of_keys_that_may_not_be_seen_are_not_there_and_leave_no_trace(gate
         sight=sight,
     )
     assert found.rows.to_pylist() == [{"key": "robot/1/pose", "n": 5}]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_a_view_on_the_bus_shows_the_rows_of_its_keys_alone(
+    lake: Path, spark: SparkSession
+) -> None:
+    config = read_config(
+        '{views: {guests: {keys: ["robot/*/pose"], but: ["robot/0/**"]}}, '
+        'tables: {pose: {format: "robot/${id}/pose"}}}'
+    )
+    opened = zenlake.lake.open(lake, spark, config)
+    with listening(mode='"router"') as bus, Journal.open(lake.parent / "journal") as journal:
+        service = Service(opened, journal, bus, plan=judged(opened), doorway=False)
+        service.add(Answers(service, bus, ["robot/**"]))
+        try:
+
+            def ask(key: str) -> list[str]:
+                question = "SELECT DISTINCT key FROM samples ORDER BY key"
+                (reply,) = bus.get(key, payload=question, timeout=200)
+                assert reply.ok is not None, reply
+                return [row["key"] for row in json.loads(reply.ok.payload.to_string())]
+
+            everything = [f"robot/{k}/pose" for k in range(4)] + ["secret/x"]
+            assert ask("@lake/sql") == everything
+            assert ask("@lake/sql/guests") == everything[1:4]
+        finally:
+            service.close()
 
 
 @pytest.mark.spark

@@ -2,6 +2,7 @@
 
     robot/**?_time=[now(-1h)..];_filter=battery<20      samples, as they were published
     @lake/sql                 a SELECT in the payload, or in `_sql=` if it has no `;`
+    @lake/sql/<view>          the same, over the rows that the view lets see
     @lake/tables/**           the tables and their columns, as JSON
 
 It answers for the keys that its journal records, and never claims to be complete. A query without
@@ -42,6 +43,7 @@ from zenlake.lake.questions import Bounds
 from zenlake.lake.rows import id_bytes
 from zenlake.lake.selection import Selection, form_of, selection_of
 from zenlake.lake.service import described
+from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.node.sample import wire_timestamp
 from zenlake.values import Encoding
 from zenlake.wire.codec_zenoh import Del, Put, SourceInfo
@@ -92,9 +94,17 @@ class Answers:
         self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._closed = False
         self._exprs = list(exprs) if exprs is not None else self._recorded()
+        views = {f"{SQL}/{name}": sight for name, sight in service.lake.config.views.items()}
         self._declared = [
-            session.declare_queryable(SQL, self._asked_sql),
+            session.declare_queryable(SQL, lambda query: self._asked_sql(query, SQL, EVERYTHING)),
             session.declare_queryable(f"{TABLES}/**", self._asked_tables),
+        ]
+        self._declared += [
+            session.declare_queryable(
+                key,
+                lambda query, key=key, sight=sight: self._asked_sql(query, key, sight),  # type: ignore[misc]
+            )
+            for key, sight in views.items()
         ]
         self._declared += [
             session.declare_queryable(
@@ -139,8 +149,8 @@ class Answers:
             return  # the final, at once
         self._later(self._pool, query, lambda: self._answer(query, number))
 
-    def _asked_sql(self, query: Query) -> None:
-        self._later(self._spark, query, lambda: self._sql(query))
+    def _asked_sql(self, query: Query, key: str, sight: Sight) -> None:
+        self._later(self._spark, query, lambda: self._sql(query, key, sight))
 
     def _asked_tables(self, query: Query) -> None:
         self._later(self._pool, query, lambda: self._tables(query))
@@ -283,7 +293,7 @@ class Answers:
 
     # --- SQL and tables -------------------------------------------------------------------------
 
-    def _sql(self, query: Query) -> None:
+    def _sql(self, query: Query, key: str, sight: Sight) -> None:
         parameters = query.parameters
         form = form_of(parameters.interpreted("_as"))
         told = parameters.interpreted("_sql")
@@ -294,12 +304,12 @@ class Answers:
         if not text:
             raise SelectorError("no question: send a SELECT as the payload, or in _sql=")
         found = self._service.questions.ask(
-            text, "bus", SQL_BOUNDS, lambda: self._closed, trusted=False
+            text, "bus", SQL_BOUNDS, lambda: self._closed, trusted=False, sight=sight
         )
         if form == "arrow":
-            query.reply(SQL, arrow_bytes(found), encoding=ARROW)
+            query.reply(key, arrow_bytes(found), encoding=ARROW)
         else:
-            query.reply(SQL, json_rows(found), encoding=JSON)
+            query.reply(key, json_rows(found), encoding=JSON)
 
     def _tables(self, query: Query) -> None:
         asked = str(query.key_expr)

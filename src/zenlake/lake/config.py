@@ -8,6 +8,7 @@
               columns: {percent: "double"}},
   },
   retain: [{keys: "robot/*/camera", age: "7d"}],
+  views: {guests: {keys: ["robot/*/pose"]}},
 }
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from zenlake.config.json5 import Unreadable, read_json5
@@ -25,6 +26,7 @@ from zenlake.keys import KeyExpr, KeyFormat
 from zenlake.lake.decoders import decoder_named
 from zenlake.lake.decoders.serialized import python_type
 from zenlake.lake.kinds import KINDS, column_name
+from zenlake.lake.sight import Sight
 from zenlake.lake.typed import RESERVED, TypedTable
 
 __all__ = ["LakeConfig", "Retention", "read_config", "seconds_of"]
@@ -35,7 +37,9 @@ _SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _TABLE_KEYS: Final = ("format", "encoding", "decoder", "type", "columns")
-_KEYS: Final = ("tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal")
+_KEYS: Final = (
+    "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "views",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class LakeConfig:
     journal: str | None = None
     tables: tuple[TypedTable, ...] = ()
     retain: tuple[Retention, ...] = ()
+    views: Mapping[str, Sight] = field(default_factory=dict)
+    """What of the rows is seen by those who ask `@lake/sql/<name>`."""
     buckets: int = 16
     """Files that `latest` is cut into."""
     remember: float = 86400.0
@@ -110,6 +116,10 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
             for name, given in _object(root.get("tables", {}), "tables").items()
         ),
         retain=tuple(_retention(given, n) for n, given in enumerate(_list(root.get("retain", [])))),
+        views={
+            name: _view(name, _object(given, f"views/{name}"))
+            for name, given in _object(root.get("views", {}), "views").items()
+        },
         buckets=_whole(latest.get("buckets", plain_default.buckets), "latest/buckets", 4096),
         remember=seconds_of(latest.get("remember", plain_default.remember), "latest/remember"),
         gaps_every=seconds_of(gaps.get("every", plain_default.gaps_every), "gaps/every"),
@@ -178,6 +188,26 @@ def _retention(given: Any, place: int) -> Retention:
     except KeyExprError as error:
         raise ConfigError(f"{where}/keys: {error}") from error
     return Retention(keys, seconds_of(rule["age"], f"{where}/age"))
+
+
+def _view(name: str, given: Mapping[str, Any]) -> Sight:
+    where = f"views/{name}"
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{where}: a view's name has lower-case letters, digits and _")
+    _check(given, ("keys", "but"), where)
+    if "keys" not in given:
+        raise ConfigError(f"{where}: say which keys it has: keys: ['robot/*/pose']")
+    but = _exprs(given.get("but", []), f"{where}/but")
+    return Sight(_exprs(given["keys"], f"{where}/keys"), but)
+
+
+def _exprs(given: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(given, list):
+        raise ConfigError(f"{where}: {given!r} is not a list; write ['robot/**']")
+    try:
+        return tuple(str(KeyExpr.autocanonize(str(each))) for each in given)
+    except KeyExprError as error:
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def _check(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from zenlake.errors import LocalError
+from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.lake.turns import Gone, Turns
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Questions:
         self,
         lake: Lake,
         *,
-        plan: Callable[[str, Bounds], DataFrame] | None = None,
+        plan: Callable[[str, Bounds, Sight], DataFrame] | None = None,
         at_once: int = AT_ONCE,
     ) -> None:
         """`plan` makes a frame of a question from a stranger; the lake's own SQL, if not said."""
@@ -107,8 +108,9 @@ class Questions:
         *,
         first: int | None = None,
         trusted: bool = True,
+        sight: Sight = EVERYTHING,
     ) -> pa.Table:
-        """The rows that a question finds; `first`: only so many of them.
+        """The rows that a question finds; `first`: only so many of them, `sight`: among those.
 
         Raises `LocalError` for one that takes too much.
         """
@@ -117,7 +119,7 @@ class Questions:
         try:
             with self.turns.taken(who, allowed.seconds, gone):
                 left = allowed.seconds - (time.monotonic() - began)
-                found = self._asked(query, allowed, max(0.1, left), gone, first, trusted)
+                found = self._asked(query, allowed, max(0.1, left), gone, first, trusted, sight)
         except Gone:
             self.counts.abandoned += 1
             raise
@@ -136,6 +138,7 @@ class Questions:
         gone: Callable[[], bool],
         first: int | None,
         trusted: bool,
+        sight: Sight,
     ) -> pa.Table:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -153,10 +156,12 @@ class Questions:
         context.setLocalProperty("spark.job.interruptOnCancel", "true")
         context.setJobDescription(f"zenlake: {query[:100]}")
         try:
-            if trusted or self._plan is None:
+            if sight.whole and (trusted or self._plan is None):
                 frame = self.lake.sql(query)
+            elif self._plan is None:
+                raise LocalError("this lake has no gate, and shows nobody a part of its rows")
             else:
-                frame = self._plan(query, allowed)
+                frame = self._plan(query, allowed, sight)
             found = collected(frame if first is None else frame.limit(first), allowed)
         except Exception as error:
             context.cancelJobsWithTag(tag)

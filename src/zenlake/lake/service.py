@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.journal import Journal
     from zenlake.lake.lake import Lake
+    from zenlake.lake.sight import Sight
 
 __all__ = ["Part", "Service", "described"]
 
@@ -47,7 +48,7 @@ class Service:
         journal: Journal,
         session: Session | None = None,
         *,
-        plan: Callable[[str, Bounds], DataFrame] | None = None,
+        plan: Callable[[str, Bounds, Sight], DataFrame] | None = None,
         doorway: bool = True,
     ) -> None:
         """`plan` judges and plans what strangers ask; see `lake/questions`."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from zenlake.lake.pipeline import Pipeline
+    from zenlake.lake.sight import Sight
 
 __all__ = ["SPARK", "SharedTables", "awake"]
 
@@ -69,15 +70,14 @@ def awake(
             session.close()
 
 
-def judged(lake: Lake) -> Callable[[str, Bounds], DataFrame]:
+def judged(lake: Lake) -> Callable[[str, Bounds, Sight], DataFrame]:
     """How a question becomes a frame: through the gate, as every question does."""
     from zenlake.lake.judge import Limits, demand_text
-    from zenlake.lake.sight import EVERYTHING
 
-    def plan(query: str, bounds: Bounds) -> DataFrame:
+    def plan(query: str, bounds: Bounds, sight: Sight) -> DataFrame:
         limits = Limits(bounds.seconds, bounds.rows)
         demand_text(query, limits)
-        return lake.judged(query, EVERYTHING, limits)
+        return lake.judged(query, sight, limits)
 
     return plan
 
