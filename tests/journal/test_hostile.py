@@ -86,8 +86,11 @@ def sick(tmp_path: Path) -> SickFiles:
     return SickFiles(tmp_path / "j")
 
 
+@pytest.mark.parametrize(
+    ("number", "why"), [(errno.EIO, "sick"), (errno.EMFILE, "sick"), (errno.ENOSPC, "full")]
+)
 def test_a_recorder_that_cannot_write_says_so_answers_for_no_keys_and_comes_back(
-    tmp_path: Path, sick: SickFiles
+    tmp_path: Path, sick: SickFiles, number: int, why: str
 ) -> None:
     with recording(tmp_path / "j", files=sick) as (recorder, other):
         publisher = other.declare_publisher("r/a")
@@ -95,13 +98,13 @@ def test_a_recorder_that_cannot_write_says_so_answers_for_no_keys_and_comes_back
         publisher.put("1")
         until_rows(recorder, 1)
         assert latest(other, "r/a") == [b"1"]
-        sick.number = errno.EIO
+        sick.number = number
         publisher.put("2")
-        until(lambda: "sick" in str(recorder.stats()["stuck"]))
+        until(lambda: why in str(recorder.stats()["stuck"]))
         until(lambda: latest(other, "r/a") == [])
         assert recorder.failure is None
         (told,) = latest(other, "@journal/j/stats")
-        assert b"sick" in told
+        assert why.encode() in told
         sick.number = None
         until_rows(recorder, 2)
         until(lambda: latest(other, "r/a") == [b"2"])

@@ -486,7 +486,7 @@ class Recorder:
         if answers is None or self._session.is_closed():
             return
         stuck = stats.stuck and time.monotonic() - stats.stuck_since >= WITHDRAW_AFTER
-        if self._failure is not None or (stuck and not stats.full):
+        if self._failure is not None or stuck:
             if answers.answers_keys:
                 log.warning("journal '%s' answers for no keys while it is not written", self.name)
                 answers.withdraw_keys()
