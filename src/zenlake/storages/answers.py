@@ -47,6 +47,7 @@ class StorageReplies:
         """Begin to answer."""
         self._storage = storage
         self._session = session
+        self._closed = False
         self._slots = threading.BoundedSemaphore(MOST_QUERIES)
         self._pool = ThreadPoolExecutor(WORKERS, f"zenlake storage {storage.name}")
         past = HISTORY if storage.settings.history == "all" else NEWEST
@@ -60,7 +61,8 @@ class StorageReplies:
         )
 
     def close(self) -> None:
-        """Answer no more."""
+        """Answer no more; who is in the middle of many values gets no more of them."""
+        self._closed = True
         self._claims.release(self._claim)
         self._duty.close()
         if not self._session.is_closed():
@@ -129,6 +131,8 @@ class StorageReplies:
         lake = parameters.asks_lake()
         counts = storage.counts
         for entry in found:
+            if self._closed:
+                return
             key = entry.key
             if not claims.is_first(claim, key, past=past):
                 continue
