@@ -54,6 +54,7 @@ COMMANDS = (
     "demo",
     "lake",
     "sql",
+    "mcp",
 )
 """The sub-commands in the order of the help page; `check-config` is `check_config.check_config`."""
 

@@ -45,6 +45,7 @@ EXTRAS = {
     "librt": "journal",
     "lz4": "lz4",
     "mcap": "mcap",
+    "mcp": "mcp",
     "numpy": "journal",
     "pandas": "all",
     "pyarrow": "journal",

@@ -1,8 +1,9 @@
 """A lake on the bus: queries about history, SQL, and the description of its tables.
 
     robot/**?_time=[now(-1h)..];_filter=battery<20      samples, as they were published
-    @lake/sql                 a SELECT in the payload, or in `_sql=` if it has no `;`
-    @lake/sql/<view>          the same, over the rows that the view lets see
+    @lake/sql                 a SELECT in the payload, or in `_sql=` if it has no `;`;
+                              with `_proof=true` {"rows": …, "proof": …}
+    @lake/sql/<view>          the same, over the rows that the view lets see; without a proof
     @lake/tables/**           the tables and their columns, as JSON
 
 It answers for the keys that its journal records, and never claims to be complete. A query without
@@ -39,6 +40,7 @@ from zenlake.lake.answering import (
     projected,
 )
 from zenlake.lake.history import History, Looked
+from zenlake.lake.question import ask as tables_of
 from zenlake.lake.questions import Bounds
 from zenlake.lake.rows import id_bytes
 from zenlake.lake.selection import Selection, form_of, selection_of
@@ -303,13 +305,33 @@ class Answers:
         text = payload.to_bytes().decode("utf-8", "replace") if payload is not None else told
         if not text:
             raise SelectorError("no question: send a SELECT as the payload, or in _sql=")
+        wanted = parameters.flag("_proof")
+        if wanted and not sight.whole:
+            raise SelectorError("_proof: the ledger names keys of all; ask @lake/sql, if you may")
+        proof = self._read_by(text) if wanted else None
         found = self._service.questions.ask(
             text, "bus", SQL_BOUNDS, lambda: self._closed, trusted=False, sight=sight
         )
-        if form == "arrow":
+        if proof is not None and form == "arrow":
+            about = {**(found.schema.metadata or {}), b"zenlake.proof": json.dumps(proof).encode()}
+            query.reply(key, arrow_bytes(found.replace_schema_metadata(about)), encoding=ARROW)
+        elif proof is not None:
+            both = b'{"rows": %b, "proof": %b}' % (json_rows(found), json.dumps(proof).encode())
+            query.reply(key, both, encoding=JSON)
+        elif form == "arrow":
             query.reply(key, arrow_bytes(found), encoding=ARROW)
         else:
             query.reply(key, json_rows(found), encoding=JSON)
+
+    def _read_by(self, text: str) -> dict[str, Any]:
+        """The proof of a question: which tables it reads, each in this version or a later one."""
+        lake = self._service.lake
+        tables = lake.tables()
+        columns = {name: [field.name for field in one.schema] for name, one in tables.items()}
+        read = tables_of(text, columns, lambda name: True).tables
+        proof = self._proof(self.history.look(), SQL)
+        del proof["table"]
+        return {"tables": {name: tables[name].version for name in sorted(read)}, **proof}
 
     def _tables(self, query: Query) -> None:
         asked = str(query.key_expr)
