@@ -1,0 +1,147 @@
+"""The files of `deploy/`: read by the programs that they are for where those are at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from zenlake.admin.document import render as of_nodes
+from zenlake.cli.app import application
+from zenlake.supervise.openmetrics import render as of_services
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana/dashboards/zenlake.json").read_text())
+
+
+def takes(words: list[str]) -> None:
+    """The command line is one that `zenlake` takes."""
+    command: Any = typer.main.get_command(application())
+    while getattr(command, "commands", None):
+        command = command.commands[words.pop(0)]
+    with command.make_context("zenlake", words):
+        pass
+
+
+def analyze() -> str:
+    """Debian's `systemd-analyze`, installed where we may."""
+    for _ in range(2):
+        found = shutil.which("systemd-analyze")
+        if found is not None:
+            return found
+        if os.getuid() != 0 or shutil.which("apt-get") is None:
+            break
+        subprocess.run(["apt-get", "update", "-qq"], timeout=120, check=False)
+        subprocess.run(
+            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "systemd"],
+            timeout=300, check=False, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    pytest.fail("systemd-analyze is missing: apt-get install systemd")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    text = (DEPLOY / "systemd/zenlake.service").read_text("utf-8")
+    (command,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    program, *words = command.split()
+    assert program == "/opt/zenlake/bin/zenlake"
+    takes(words)
+    # It looks for the program, which is not installed on this machine.
+    unit = tmp_path / "zenlake.service"
+    unit.write_text(text.replace(program, sys.executable), "utf-8")
+    done = subprocess.run(
+        [analyze(), "verify", "--recursive-errors=no", str(unit)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def instructions() -> list[tuple[str, str]]:
+    text = re.sub(r"^#.*\n", "", (DEPLOY / "container/Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = text.replace("\\\n", " ").splitlines()
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines if line)]
+
+
+def test_the_image_is_built_of_files_that_are_there_and_runs_as_nobody() -> None:
+    words = instructions()
+    stages = [rest for word, rest in words if word == "FROM"]
+    assert len(stages) == 2
+    last = words[[i for i, (word, _) in enumerate(words) if word == "FROM"][-1] :]
+    assert ("USER", "zenlake") in last
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    for word, rest in words:
+        if word == "COPY" and "--from" not in rest:
+            for source in rest.split()[:-1]:
+                assert (ROOT / source).exists(), source
+                assert f"!{source}" in ignored, f"{source} does not reach the builder"
+    (command,) = [json.loads(rest) for word, rest in words if word == "CMD"]
+    assert ("ENTRYPOINT", '["zenlake"]') in words
+    takes(command)
+    (health,) = [rest.partition("CMD ")[2] for word, rest in words if word == "HEALTHCHECK"]
+    takes(json.loads(health)[1:])
+    known = {"FROM", "RUN", "COPY", "WORKDIR", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL"}
+    assert {word for word, _ in words} <= known | {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
+
+
+def test_the_compose_file_opens_no_unguarded_port() -> None:
+    found = yaml.safe_load((DEPLOY / "container/compose.yaml").read_text())
+    service = found["services"]["zenlake"]
+    assert (DEPLOY / "container" / service["build"]["context"]).resolve() == ROOT
+    assert (ROOT / service["build"]["dockerfile"]).is_file()
+    takes(list(service["command"]))
+    assert "--open" in service["command"]
+    metrics = [port for port in service["ports"] if "7780" in port]
+    assert metrics == ["127.0.0.1:7780:7780"]
+    assert set(found["volumes"]) == {"data"}
+
+
+def targets() -> Iterator[tuple[str, dict[str, Any]]]:
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target
+
+
+def test_the_dashboard_is_whole() -> None:
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
+    for n, one in enumerate(places):
+        assert one["x"] + one["w"] <= 24
+        for other in places[n + 1 :]:
+            apart = (
+                one["x"] + one["w"] <= other["x"]
+                or other["x"] + other["w"] <= one["x"]
+                or one["y"] + one["h"] <= other["y"]
+                or other["y"] + other["h"] <= one["y"]
+            )
+            assert apart, (one, other)
+    sources = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/zenlake.yaml").read_text())
+    known = {one["uid"]: one["type"] for one in sources["datasources"]}
+    for title, target in targets():
+        asked = target["datasource"]
+        assert known[asked["uid"]] == asked["type"], title
+    provider = yaml.safe_load((DEPLOY / "grafana/provisioning/dashboards/zenlake.yaml").read_text())
+    assert provider["providers"][0]["type"] == "file"
+
+
+def test_every_series_of_the_dashboard_and_of_the_alerts_exists() -> None:
+    series = set(re.findall(r"^\| `(\w+)` \|", of_nodes() + of_services(), re.M))
+    asked = [target["expr"] for _, target in targets() if "expr" in target]
+    page = (ROOT / "docs/how-to/grafana.md").read_text("utf-8")
+    asked += re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+    named = {name for text in asked for name in re.findall(r"\b(?:zenlake|zenoh)_\w+", text)}
+    assert len(named) > 15
+    assert sorted(named - series) == []
