@@ -99,7 +99,8 @@ bench-full: $(READY) build/compiled ## everything beside Eclipse and Spark, and 
 storm: $(READY) build/compiled ## one bad neighbour against a router, ours beside Eclipse
 	PYTHONPATH=build/compiled $(BIN)/python -m bench.storm --json build/storm.json $(ARGS)
 
-docs: wire ## generate the reference pages and run the examples in the prose
+docs: wire ## generate the reference pages, build the site into build/site, run the examples
+	$(BIN)/python -m mkdocs build --quiet
 	$(INTERPRETED) $(PYTEST) tests/docs $(ARGS)
 
 wheels: $(READY) ## both wheels and the source archive, in dist/

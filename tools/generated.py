@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("src", "docs", "tests", "pyproject.toml", "README.md")
+COPIED = ("src", "docs", "tests", "tools", "pyproject.toml", "README.md")
 
 GENERATORS = (
     "zenlake.wire.generator.generate",
@@ -29,6 +29,10 @@ GENERATORS = (
     "zenlake.admin.document",
     "zenlake.supervise.openmetrics",
     "zenlake.rest.document",
+    "zenlake.cli.document",
+    "zenlake.spark.document",
+    "zenlake.lake.document",
+    "tools.python_reference",
 )
 """Modules that write files when they are run; each knows where its files belong."""
 
