@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 import zenlake
 from tests.api.sessions import listening, where
@@ -188,18 +191,24 @@ def test_questions_have_addresses_tables_and_charts(
 ) -> None:
     def answer(query: zenlake.Query) -> None:
         assert query.payload is not None
-        rows = [{"time": f"2026-01-01T00:00:0{n}Z", "avg": n * 1.5} for n in range(9)]
+        rows = [
+            {"robot": robot, "time": f"2026-01-01T00:00:0{n}Z", "avg": n * 1.5 + place}
+            for n in range(9)
+            for place, robot in enumerate(("ada", "bob"))
+        ]
+        proof = {"complete": False, "sources": [{"missing": 2}]}
         if "FROM nothing" in query.payload.to_string():
             why = json.dumps({"error": "there is no table 'nothing'"})
             query.reply_err(why, encoding="application/json")
         else:
-            query.reply("@lake/sql", json.dumps(rows), encoding="application/json")
+            told = json.dumps({"rows": rows, "proof": proof})
+            query.reply("@lake/sql", told, encoding="application/json")
 
     driver.open(f"{url_of(bus)}/#/ask?kind=get&q=robot/**")
     driver.shows("2 rows in")
     driver.open(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+1")
     driver.shows("No lake answers here")
-    facts = json.dumps({"columns": [{"name": "battery", "type": "double"}]})
+    facts = json.dumps({"columns": {"battery": "double"}, "rows": 9, "version": 1})
 
     def describe(query: zenlake.Query) -> None:
         query.reply("@lake/tables/state", facts, encoding="application/json")
@@ -211,13 +220,20 @@ def test_questions_have_addresses_tables_and_charts(
         driver.open(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+2")
         driver.click("state")
         driver.shows("battery")
-        driver.fill("textarea", "SELECT time, avg(battery) AS avg FROM state GROUP BY time")
-        driver.click("Run")
-        driver.shows("9 rows in")
+        driver.fill("textarea", "")
+        box = driver.driver.find_element("css selector", "textarea")
+        box.send_keys("SELECT robot, time, avg(bat", Keys.TAB, ") FROM sta", Keys.TAB)
+        assert box.get_property("value") == "SELECT robot, time, avg(battery ) FROM state "
+        box.send_keys("GROUP BY robot, time")
+        box.send_keys(Keys.CONTROL, Keys.ENTER)
+        driver.shows("18 rows in")
+        driver.shows("incomplete: 2 samples are missing")
+        legend = driver.js("return document.querySelector('.u-legend').innerText")
+        assert "avg of ada" in legend
+        assert "avg of bob" in legend
         driver.shows("2026-01-01T00:00:08Z")
         assert driver.js("return document.querySelector('.chart').dataset.points") == "9"
         assert "q=SELECT" in driver.driver.current_url
-        driver.picture(pictures / "ask.png")
         check(driver, axe)
         driver.fill("textarea", "SELECT * FROM nothing")
         driver.click("Run")
@@ -246,7 +262,79 @@ def test_the_slider_shows_the_past(
         int(before),
     )
     driver.shows("first")
+    assert "--prefix replay" in driver.text()
     check(driver, axe)
+
+
+def test_gaps_are_marks_that_lead_to_their_time(driver: Browser, bus: zenlake.Session) -> None:
+    lost = time.time() - 30
+
+    def answer(query: zenlake.Query) -> None:
+        at = datetime.fromtimestamp(lost, UTC).isoformat()
+        gaps = [{"key": "robot/ada/state", "first": 4, "last": 5, "at": at}]
+        query.reply("@lake/sql", json.dumps(gaps), encoding="application/json")
+
+    with bus.declare_queryable("@lake/sql", answer):
+        driver.open(f"{url_of(bus)}/#/time?key=robot/**&span=60")
+        driver.shows("1 gaps and 0 alerts in this span")
+        driver.js("document.querySelector('#marks button').click()")
+        instant = datetime.fromtimestamp(int(lost * 1000) / 1000, UTC)
+        driver.shows(f"{instant:%Y-%m-%dT%H:%M:%S}")
+
+
+def test_views_and_alerts_are_listed_with_how_they_are(
+    driver: Browser, bus: zenlake.Session
+) -> None:
+    def answer(query: zenlake.Query) -> None:
+        told = {"name": "busy", "sql": "SELECT key FROM samples", "state": "running"}
+        query.reply("@lake/views/busy", json.dumps(told), encoding="application/json")
+
+    with bus.declare_queryable("@lake/views/**", answer):
+        driver.open(f"{url_of(bus)}/#/ask")
+        driver.shows("busy")
+        driver.shows("SELECT key FROM samples")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_has_room_for_everything(
+    driver: Browser, bus: zenlake.Session, eclipse: Eclipse, axe: str, scheme: str
+) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    driver.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        driver.open(f"{url_of(bus)}/#/live?key=robot/ada/state")
+        driver.shows("battery")
+        for view, what in (("live", ".rows"), ("map", "svg.map"), ("ask", "textarea")):
+            driver.open(f"{url_of(bus)}/#/{view}")
+            high = "return document.querySelector(arguments[0])?.clientHeight ?? 0"
+            driver.until(lambda high=high, what=what: driver.js(high, what) > 60, f"no {what}")
+            wide = driver.js("return document.documentElement.scrollWidth")
+            assert wide <= 390, f"{view} is {wide} wide"
+        ink = driver.js("return getComputedStyle(document.body).backgroundColor")
+        assert ink == ("rgb(15, 22, 29)" if scheme == "dark" else "rgb(247, 248, 250)")
+        check(driver, axe)
+    finally:
+        driver.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_the_keyboard_is_enough(driver: Browser, bus: zenlake.Session, eclipse: Eclipse) -> None:
+    driver.open(f"{url_of(bus)}/#/live")
+    driver.shows("robot")
+    body = driver.driver.find_element("css selector", "body")
+    body.send_keys(Keys.ALT, "3")
+    driver.until(lambda: "#/ask" in driver.driver.current_url, "Alt+3 leads to Ask")
+    body.send_keys(Keys.ALT, "1")
+    driver.shows("Find a key")
+    driver.js("document.querySelector('.row').focus()")
+    active = driver.driver.switch_to.active_element
+    active.send_keys(Keys.ENTER)
+    driver.shows("ada")
+    active.send_keys(Keys.ARROW_DOWN)
+    told = driver.js("return document.activeElement.querySelector('.name').textContent")
+    assert told == "ada"
 
 
 def test_map_and_health_show_the_node_and_say_what_to_start(
@@ -261,6 +349,14 @@ def test_map_and_health_show_the_node_and_say_what_to_start(
         ".dispatchEvent(new MouseEvent('click', { bubbles: true }))"
     )
     driver.shows(f"router {bus.zid()}")
+    driver.until(lambda: "B/s" in driver.text(), "the traffic of a session")
+    driver.fill("input[name=key]", "robot/ada/state")
+    driver.click("Why")
+    driver.shows("publisher: there")
+    driver.shows("subscriber: there")
+    driver.fill("input[name=key]", "nobody/says/this")
+    driver.click("Why")
+    driver.shows("nobody has declared one, and nothing was heard")
     driver.picture(pictures / "map.png")
     check(driver, axe)
     driver.open(f"{url_of(bus)}/#/health")

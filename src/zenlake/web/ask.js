@@ -1,5 +1,5 @@
 // Ask: a get, or SQL; answers as table and chart, shareable by their URL.
-import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import * as bus from "./bus.js";
 import { brief, decode, timeOf } from "./decode.js";
 import { Chart } from "./chart.js";
@@ -16,6 +16,16 @@ export function series(records) {
   const numeric = columns.filter((name) => records.some((r) => typeof r[name] === "number") && records.every((r) => r[name] === null || r[name] === undefined || typeof r[name] === "number")).slice(0, 6);
   if (!numeric.length) return null;
   const time = columns.find((name) => records.every((r) => instant(r[name]) !== null));
+  const split = time && columns.find((name) => records.every((r) => typeof r[name] === "string" && instant(r[name]) === null));
+  if (split) {
+    // One line for each name, on the instants that any of them has.
+    const names = [...new Set(records.map((r) => r[split]))].sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+    if (names.length > 1 && names.length <= 12) {
+      const x = [...new Set(records.map((r) => instant(r[time])))].sort((a, b) => a - b), at = new Map(x.map((t, i) => [t, i])), y = names.map(() => x.map(() => null));
+      for (const r of records) y[names.indexOf(r[split])][at.get(instant(r[time]))] = r[numeric[0]] ?? null;
+      return { time: true, names: names.map((name) => `${numeric[0]} of ${name}`), data: [x, ...y] };
+    }
+  }
   const order = records.map((r, i) => [time ? instant(r[time]) : i, r]).sort((a, b) => a[0] - b[0]);
   return { time: Boolean(time), names: numeric, data: [order.map((o) => o[0]), ...numeric.map((name) => order.map((o) => o[1][name] ?? null))] };
 }
@@ -36,6 +46,8 @@ async function run(kind, text) {
   const failed = answer.rows.find((row) => row.key === "ERROR");
   if (failed) { const found = decode(failed); throw new Error(found.value?.error ?? brief(failed)); }
   let records = [], proof = null;
+  const whole = answer.rows.length === 1 ? decode(answer.rows[0]).value : null;
+  if (whole && !Array.isArray(whole) && Array.isArray(whole.rows)) return { ...answer, records: whole.rows, proof: whole.proof ?? null };
   for (const row of answer.rows) {
     const found = decode(row);
     const value = found.kind === "json" ? found.value : null;
@@ -45,6 +57,49 @@ async function run(kind, text) {
     else if (value && typeof value === "object") records.push(value);
   }
   return { ...answer, records, proof };
+}
+
+const WORDS = "SELECT FROM WHERE GROUP BY ORDER LIMIT JOIN ON AS AND OR NOT IN LIKE BETWEEN IS NULL COUNT AVG MIN MAX SUM WINDOW DISTINCT HAVING DESC INTERVAL ALL".split(" ");
+
+/** What the word before the caret may become: tables, columns, words of SQL. */
+export function completions(text, caret, tables) {
+  const word = /[\w.]*$/.exec(text.slice(0, caret))[0];
+  if (!word) return { word, found: [] };
+  const low = word.toLowerCase(), dot = low.lastIndexOf(".");
+  const names = tables.map((row) => row.key.split("/").pop());
+  const columns = tables.flatMap((row) => { const facts = decode(row).value ?? {}, name = row.key.split("/").pop(); return (Array.isArray(facts.columns) ? facts.columns.map((c) => c.name) : Object.keys(facts.columns ?? {})).map((one) => (dot >= 0 ? `${name}.${one}` : one)); });
+  const all = [...new Set([...names, ...columns, ...WORDS])];
+  return { word, found: all.filter((one) => one.toLowerCase().startsWith(low) && one.toLowerCase() !== low).slice(0, 10) };
+}
+
+/** The box for SQL: Tab takes the first completion, Ctrl+Enter runs. */
+function Box({ text, tables }) {
+  const box = useRef(null);
+  const [offered, setOffered] = useState({ word: "", found: [] });
+  const look = () => setOffered(completions(box.current.value, box.current.selectionStart, tables));
+  const take = (name) => { const end = box.current.selectionStart; box.current.setRangeText(name + " ", end - offered.word.length, end, "end"); box.current.focus(); setOffered({ word: "", found: [] }); };
+  const pressed = (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.form.requestSubmit();
+    else if (event.key === "Tab" && !event.shiftKey && offered.found.length) { event.preventDefault(); take(offered.found[0]); }
+    else if (event.key === "Escape") setOffered({ word: "", found: [] });
+  };
+  return html`<label class="wide">SQL<textarea ref=${box} name="q" rows="3" spellcheck="false" placeholder="SELECT key, count(*) AS n FROM samples GROUP BY key" defaultValue=${text} onInput=${look} onKeyDown=${pressed} aria-describedby="offered"></textarea></label>
+    <div class="suggest" id="offered">${offered.found.length > 0 ? offered.found.map((name) => html`<button type="button" onClick=${() => take(name)}>${name}</button>`) : html`<span class="dim">Tab completes tables and columns, Ctrl+Enter runs</span>`}</div>`;
+}
+
+const proved = (proof) => (proof.complete ? html`<span class="good">complete</span>` : (proof.sources ?? []).some((one) => one.missing) ? html`<span class="bad">incomplete: ${proof.sources.reduce((sum, one) => sum + (one.missing || 0), 0)} samples are missing</span>` : html`<span class="hot">whether it is complete cannot be proved</span>`);
+
+/** Views and alerts that the lake keeps up to date, with how they are. */
+function Standing() {
+  const [rows, setRows] = useState([]);
+  useEffect(() => {
+    const look = () => Promise.all(["views", "alerts"].map((kind) => bus.get(`@lake/${kind}/**`).then(({ rows }) => rows.filter((row) => row.key !== "ERROR" && row.value?.sql).map((row) => ({ kind, ...row.value, key: row.key })), () => []))).then((found) => setRows(found.flat()));
+    look();
+    const timer = setInterval(look, 5000);
+    return () => clearInterval(timer);
+  }, []);
+  if (!rows.length) return html`<p class="dim">No views or alerts here. <code>zenlake lake view create NAME "SELECT …"</code> makes one; its rows are keys on the bus.</p>`;
+  return html`<table id="standing"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th></tr></thead><tbody>${rows.map((one) => html`<tr><td>${one.kind === "views" ? "view" : "alert"}</td><td>${one.name ?? one.key.split("/").pop()}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 120)}</a></td><td class=${one.error || one.why ? "bad" : "good"}>${one.error || one.why || one.state || "running"}</td></tr>`)}</tbody></table>`;
 }
 
 /** A table, and its columns when it is opened; a click writes a name into the question. */
@@ -65,6 +120,12 @@ export function Ask({ keys, route, go }) {
     if (text) { setBusy(true); run(kind, text).then((found) => live && setAnswer(found)).catch((error) => live && setWhy(error.message)).finally(() => live && setBusy(false)); }
     return () => { live = false; };
   }, [kind, text, route.get("n")]);
+  const every = Number(route.get("every") || 0);
+  useEffect(() => {
+    if (!every || !text) return;
+    const timer = setInterval(() => document.visibilityState === "visible" && run(kind, text).then((found) => { setAnswer(found); setWhy(""); }).catch((error) => setWhy(error.message)), every * 1000);
+    return () => clearInterval(timer);
+  }, [kind, text, every]);
   useEffect(() => { bus.get("@lake/tables/**").then(({ rows }) => setTables(rows.filter((r) => r.key !== "ERROR"))).catch(() => {}); }, []);
   const submit = (kind) => (event) => { event.preventDefault(); go("ask", { kind, q: new FormData(event.target).get("q"), n: String(Date.now()) }); };
   const save = () => { const next = [{ kind, q: text }, ...saved.filter((one) => one.q !== text)].slice(0, 20); localStorage.setItem(SAVED, JSON.stringify(next)); setSaved(next); };
@@ -73,16 +134,18 @@ export function Ask({ keys, route, go }) {
   return html`<div class="card">
       <form onSubmit=${submit("get")}><label class="wide">Get<input name="q" list="keys" placeholder="robot/**?_time=[now(-1m)..]" defaultValue=${kind === "get" ? text : ""} spellcheck="false" /></label><button class="main">Get</button></form>
       <datalist id="keys">${[...keys.keys.keys()].slice(0, 500).map((key) => html`<option value=${key}></option>`)}</datalist>
-      <form onSubmit=${submit("sql")}><label class="wide">SQL<textarea name="q" rows="3" spellcheck="false" placeholder="SELECT key, count(*) AS n FROM samples GROUP BY key" defaultValue=${kind === "sql" ? text : ""} onKeyDown=${(e) => e.key === "Enter" && (e.ctrlKey || e.metaKey) && e.target.form.requestSubmit()}></textarea></label><button class="main">Run</button></form>
+      <form onSubmit=${submit("sql")}><div class="wide"><${Box} text=${kind === "sql" ? text : ""} tables=${tables} /></div><button class="main">Run</button></form>
       ${tables.length > 0 && html`<p class="dim">Tables and columns, to be clicked: ${tables.map((row) => html`<${Table} row=${row} /> `)}</p>`}
       ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<a href=${"#/ask?" + new URLSearchParams(one)}>${one.q.slice(0, 60)}</a> `)}</p>`}
     </div>
     <div class="card" style="margin-top:.8rem" aria-live="polite">
       ${busy ? html`<p>asking…</p>` : why ? html`<p class="bad" role="alert">${why}</p>` : !answer ? html`<p class="dim">Answers come here. The address of this page is the question: share it.</p>` : html`
-        <p id="answer"><b>${answer.records.length}</b> rows in ${answer.ms.toFixed(0)} ms${answer.truncated ? html`, <span class="hot">cut: ${answer.truncated}</span>` : ""}${answer.proof ? (answer.proof.complete === false ? html`, <span class="bad">incomplete</span>` : html`, <span class="good">complete</span>`) : ""}
+        <p id="answer"><b>${answer.records.length}</b> rows in ${answer.ms.toFixed(0)} ms${answer.truncated ? html`, <span class="hot">cut: ${answer.truncated}</span>` : ""}${answer.proof ? html`, ${proved(answer.proof)}` : ""}
           <button type="button" onClick=${save}>Save</button>
+          <label><input type="checkbox" checked=${every > 0} onChange=${(e) => go("ask", { kind, q: text, ...(e.target.checked ? { every: "5" } : {}) })} /> again every 5 s</label>
           ${answer.link && ["csv", "jsonl", "arrow", "parquet"].map((form) => html` <a href=${answer.link + form} download>${form}</a>`)}</p>
         ${plotted && html`<${Chart} series=${plotted} />`}
         <table><thead><tr>${columns.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>${answer.records.slice(0, 1000).map((r) => html`<tr>${columns.map((name) => html`<td>${typeof r[name] === "object" && r[name] !== null ? JSON.stringify(r[name]) : String(r[name] ?? "")}</td>`)}</tr>`)}</tbody></table>`}
-    </div>`;
+    </div>
+    <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${Standing} /></div>`;
 }

@@ -19,6 +19,19 @@ async function past(key, instant, span) {
   return { rows: [...newest.values()], by: "what was recorded", truncated };
 }
 
+/** When something was lost, as far as the lake can tell: the last sample before each gap. */
+const GAPS = "SELECT g.key AS key, g.x[0] AS first, g.x[1] AS last, max(s.time) AS at FROM (SELECT source, key, explode(gaps) AS x FROM gaps WHERE missing > 0) g JOIN samples s ON s.source_id = g.source AND s.source_sn < g.x[0] GROUP BY ALL ORDER BY at DESC LIMIT 200";
+
+/** Marks of a span: gaps of the ledger, and alerts as they fired. */
+async function marks(from, to) {
+  const found = [];
+  const gaps = await bus.get("@lake/sql", "_as=json", GAPS).catch(() => ({ rows: [] }));
+  for (const row of gaps.rows) if (Array.isArray(row.value)) for (const one of row.value) found.push({ at: Date.parse(one.at), kind: "gap", text: `${one.key}: ${one.first} to ${one.last} missing` });
+  const alerts = await bus.get("@lake/alerts/**").catch(() => ({ rows: [] }));
+  for (const row of alerts.rows) for (const one of row.value?.fired ?? []) found.push({ at: typeof one === "number" ? one * 1000 : Date.parse(one.at ?? one.since ?? one), kind: "alert", text: `alert ${row.key.split("/").pop()}` });
+  return found.filter((one) => one.at >= from && one.at <= to);
+}
+
 export function Time({ route, go }) {
   const span = Number(route.get("span") || 600), key = route.get("key") || "**";
   const [end, setEnd] = useState(Date.now());
@@ -28,6 +41,8 @@ export function Time({ route, go }) {
     const timer = setTimeout(() => past(key, at, span).then((one) => { setFound(one); setWhy(""); }).catch((error) => setWhy(error.message)), 120);
     return () => clearTimeout(timer);
   }, [key, at, span]);
+  const [marked, setMarked] = useState([]);
+  useEffect(() => { let live = true; marks(end - span * 1000, end).then((list) => live && setMarked(list)).catch(() => {}); return () => { live = false; }; }, [end, span]);
   const set = (more) => go("time", { key, span: String(span), at: String(at), ...more });
   const iso = new Date(at).toISOString();
   return html`<div class="card">
@@ -36,7 +51,9 @@ export function Time({ route, go }) {
         <label>Span<select value=${String(span)} onChange=${(e) => set({ span: e.target.value })}>${Object.entries(SPANS).map(([name, s]) => html`<option value=${s}>${name}</option>`)}</select></label>
         <button class="main">Look</button><button type="button" onClick=${() => { const now = Date.now(); setEnd(now); set({ at: String(now) }); }}>Now</button></form>
       <label>The instant: <output id="instant">${iso}</output><input type="range" id="slider" min=${end - span * 1000} max=${end} step=${Math.max(1, span)} value=${at} onInput=${(e) => set({ at: e.target.value })} /></label>
-      <p class="dim">Replay from here: <code>zenlake replay '${key}' --from ${iso} --prefix replay</code></p></div>
+      <div class="marks" id="marks">${marked.map((one) => html`<button type="button" class=${one.kind === "alert" ? "hot" : ""} style=${{ left: `${(100 * (one.at - (end - span * 1000))) / (span * 1000)}%` }} title=${one.text} aria-label=${`${one.text}, go there`} onClick=${() => set({ at: String(one.at) })}></button>`)}</div>
+      ${marked.length > 0 && html`<p class="dim">${marked.filter((one) => one.kind === "gap").length} gaps and ${marked.filter((one) => one.kind === "alert").length} alerts in this span; click a mark to go there.</p>`}
+      <p class="dim">Replay from here, at four times the pace, beside what is live: <code id="replay">zenlake replay '${key}' --from ${iso} --speed 4 --prefix replay</code> <button type="button" onClick=${() => navigator.clipboard?.writeText(document.getElementById("replay").textContent)}>Copy</button></p></div>
     <div class="card" style="margin-top:.8rem">
       ${why ? html`<p class="bad" role="alert">${why}</p>` : !found ? html`<p>looking…</p>` : found.rows.length === 0 ? html`<p>Nothing is remembered of that time. <code>zenlake up</code> records all that is published; a storage with <code>history: "all"</code> does too.</p>` : html`
       <p role="status">${found.rows.length} keys as they were, by ${found.by}${found.truncated ? html`, <span class="hot">cut: ${found.truncated}</span>` : ""}</p>
