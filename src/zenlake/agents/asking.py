@@ -1,6 +1,6 @@
 """Questions to the bus with answers that a program can reason about, each with its proof.
 
-    agent = Asking(session)
+    agent = Agent(session)
     agent.get("robot/7/**")["rows"], agent.sql("SELECT …")["proof"]
 
 Everything goes over the bus, as any Zenoh client would ask: SQL passes the lake's own gate, and
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zenlake.api.reply import Reply
     from zenlake.api.session import Session
 
-__all__ = ["Asking"]
+__all__ = ["Agent"]
 
 Answer = dict[str, Any]
 ROWS: Final = 200
@@ -32,7 +32,7 @@ MOST_BYTES: Final = 1 << 20
 
 
 @final
-class Asking:
+class Agent:
     """Asks over one session."""
 
     def __init__(self, session: Session, *, timeout: float = 30.0) -> None:

@@ -15,7 +15,7 @@ from zenlake import __version__
 from zenlake.errors import ZError
 
 if TYPE_CHECKING:
-    from zenlake.agents.asking import Asking
+    from zenlake.agents.asking import Agent
 
 __all__ = ["server"]
 
@@ -32,7 +32,7 @@ Limit = Annotated[int, Field(ge=1, le=10_000, description="The most rows that co
 Instant = "such as 2026-01-31T12:00:00Z or now(-1h)"
 
 
-def server(asking: Asking, *, may_write: bool = False) -> MCPServer[Any]:
+def server(asking: Agent, *, may_write: bool = False) -> MCPServer[Any]:
     """The server; with `may_write` programs may also publish and delete."""
     made: MCPServer[Any] = MCPServer(
         "zenlake", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"

@@ -33,9 +33,9 @@ def mcp(
     """
     import asyncio
 
-    from zenlake.agents.asking import Asking
+    from zenlake.agents.asking import Agent
     from zenlake.agents.server import server
 
     with connection.session() as session:
-        made = server(Asking(session, timeout=timeout), may_write=allow_writes)
+        made = server(Agent(session, timeout=timeout), may_write=allow_writes)
         asyncio.run(made.run_stdio_async())
