@@ -295,6 +295,11 @@ def test_views_and_alerts_are_listed_with_how_they_are(
         driver.shows("SELECT key FROM samples")
 
 
+def tall(driver: Browser, what: str) -> bool:
+    high = driver.js("return document.querySelector(arguments[0])?.clientHeight ?? 0", what)
+    return int(high) > 60
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_has_room_for_everything(
     driver: Browser, bus: zenlake.Session, eclipse: Eclipse, axe: str, scheme: str
@@ -308,8 +313,7 @@ def test_a_phone_has_room_for_everything(
         driver.shows("battery")
         for view, what in (("live", ".rows"), ("map", "svg.map"), ("ask", "textarea")):
             driver.open(f"{url_of(bus)}/#/{view}")
-            high = "return document.querySelector(arguments[0])?.clientHeight ?? 0"
-            driver.until(lambda high=high, what=what: driver.js(high, what) > 60, f"no {what}")
+            driver.until(partial(tall, driver, what), f"room for {what}")
             wide = driver.js("return document.documentElement.scrollWidth")
             assert wide <= 390, f"{view} is {wide} wide"
         ink = driver.js("return getComputedStyle(document.body).backgroundColor")
