@@ -1,10 +1,11 @@
 """How long questions take: on the bus, at the terminal, and beside DuckDB on the same tables.
 
-    python -m bench.answers --rows 1000000 [--no-spark] [--json build/bench-answers.json]
+    python -m bench.answers --rows 10000000 [--no-spark] [--json build/bench-answers.json]
 
-A lake of so many rows of 1000 keys is filled without Spark; then a router that records, the lake on
-its bus and a client run in this process, and are asked again and again. Spark is started for SQL
-only. Ratios are of one run; times depend on what else the machine does.
+A lake of so many rows of 1000 keys is filled without Spark, first a tenth of it; then a router that
+records, the lake on its bus and a client run in this process, and are asked again and again. Spark
+is started for SQL only. Ratios are of one run; times depend on what else the machine does. At the
+end, a replay at full speed beside publishers (`bench.answers.replaying`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 import zenlake
+from bench.answers.replaying import replaying
 from bench.lake.__main__ import START, batches
 from zenlake.journal import JournalWriter
 from zenlake.journal.options import Options
@@ -40,7 +42,7 @@ QUESTIONS = {
     "one key": "SELECT count(*) FROM samples WHERE key = 'robot/7/pose'",
     "by key": "SELECT key, count(*) FROM samples GROUP BY key ORDER BY 2 DESC LIMIT 10",
     "distinct": "SELECT count(DISTINCT key) FROM samples",
-    "sizes": "SELECT max(length(value)), min(hlc), max(hlc) FROM samples",
+    "sizes": "SELECT max(octet_length(value)), min(hlc), max(hlc) FROM samples",
 }
 
 
@@ -55,9 +57,11 @@ class Here:
         return [item.run() for item in items]
 
 
-def json_batches(rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of `bench.lake` with payloads that can be asked about."""
+def json_batches(rows: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    """Some of the rows of `bench.lake`, with payloads that can be asked about."""
     for number, batch in enumerate(batches(rows, 24)):
+        if not start <= number * batch.num_rows < end:
+            continue
         first = number * batch.num_rows
         values = [
             b'{"battery": %d, "n": %d}' % (n % 100, n) for n in range(first, first + batch.num_rows)
@@ -68,9 +72,9 @@ def json_batches(rows: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def filled(folder: Path, rows: int) -> Pipeline:
+def filled(folder: Path, rows: int, start: int, end: int) -> Pipeline:
     writer = JournalWriter.open(folder / "journal", name="j", fsync="never")
-    for batch in json_batches(rows):
+    for batch in json_batches(rows, start, end):
         writer.append(0, batch)
     writer.flush()
     writer.close()
@@ -112,55 +116,79 @@ def replies_a_second(client: zenlake.Session, selector: str) -> float:
     return best
 
 
-def on_the_bus(folder: Path, pipeline: Pipeline, spark: Any, held: ExitStack) -> dict[str, Any]:
-    router = held.enter_context(session(None, "router"))
-    recorder = held.enter_context(
-        Recorder(
-            router, Options(("robot/**", "live/**"), str(folder / "journal"), name="j", fsync="5ms")
-        )
-    )
-    endpoint = router._runtime.node.settings.locators[0]
-    bus = held.enter_context(session(endpoint, "client"))
-    client = held.enter_context(session(endpoint, "client"))
-    service = Service(Lake(pipeline.place, spark, LakeConfig()), pipeline.journal, bus)
-    held.callback(service.close)
-    service.add(Answers(service, bus))
-    before = sum(recorder.watermark().offsets)
-    for n in range(1000):
-        client.put(f"live/{n % 10}", json.dumps({"n": n}))
-    while sum(recorder.watermark().offsets) < before + 1000:
-        time.sleep(0.01)
+class Bus:
+    """A router that records, a lake on its bus, and a client."""
 
-    def ask(selector: str, least: int = 1) -> Callable[[], None]:
+    def __init__(self, folder: Path, pipeline: Pipeline, spark: Any, held: ExitStack) -> None:
+        router = held.enter_context(session(None, "router"))
+        keys = ("robot/**", "live/**")
+        options = Options(keys, str(folder / "journal"), name="j", fsync="5ms")
+        self.recorder = held.enter_context(Recorder(router, options))
+        self.endpoint = router._runtime.node.settings.locators[0]
+        bus = held.enter_context(session(self.endpoint, "client"))
+        self.client = held.enter_context(session(self.endpoint, "client"))
+        service = Service(Lake(pipeline.place, spark, LakeConfig()), pipeline.journal, bus)
+        held.callback(service.close)
+        service.add(Answers(service, bus))
+
+    def ask(self, selector: str, least: int = 1) -> Callable[[], None]:
+        """A question of the client's."""
+
         def run() -> None:
-            found = list(client.get(selector, timeout=120))
+            found = list(self.client.get(selector, timeout=120))
             assert sum(reply.ok is not None for reply in found) >= least, found
 
         return run
 
-    instant = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START + 300))
-    told: dict[str, Any] = {
-        "tail only, 10 of 1000 samples": timed(ask("live/3?_time=[now(-1h)..];_limit=10", 10), 30),
-        "_time on one key, all its samples": timed(ask(f"robot/7/pose?_time=[..{instant}]"), 5),
-        "_filter of the newest values, 1000 keys": timed(ask("robot/**?_filter=battery<50"), 3),
-        "_asof on 1000 keys": timed(ask(f"robot/**?_asof={instant}", 1000), 3),
-        "_asof on one key": timed(ask(f"robot/7/pose?_asof={instant}"), 5),
-    }
-    values = [json.dumps({"n": n}).encode() for n in range(1000)]
+    def pruned(self) -> dict[str, Any]:
+        """What needs the same few rows, however many others there are."""
+        return {
+            "_time on one key, ten seconds": timed(
+                self.ask(f"robot/7/pose?_time=[{_at(10)};10s]"), 15
+            ),
+            "_asof on one key": timed(self.ask(f"robot/7/pose?_asof={_at(20)}"), 15),
+        }
 
-    def answer(query: zenlake.Query) -> None:
-        for value in values:
-            query.reply("plain/a", value)
+    def questions(self) -> dict[str, Any]:
+        """Questions of all kinds, and how fast replies come."""
+        before = sum(self.recorder.watermark().offsets)
+        for n in range(1000):
+            self.client.put(f"live/{n % 10}", json.dumps({"n": n}))
+        while sum(self.recorder.watermark().offsets) < before + 1000:
+            time.sleep(0.01)
+        ask = self.ask
+        middle, end = _at(300), _at(600)
+        told: dict[str, Any] = {
+            "tail only, 10 of 1000 samples": timed(
+                ask("live/3?_time=[now(-1h)..];_limit=10", 10), 50
+            ),
+            "_time on one key, all its samples": timed(ask(f"robot/7/pose?_time=[..{end}]"), 5),
+            "_filter of the newest values, 1000 keys": timed(ask("robot/**?_filter=battery<50"), 3),
+            "_asof on 1000 keys": timed(ask(f"robot/**?_asof={middle}", 1000), 3),
+        }
+        values = [json.dumps({"n": n}).encode() for n in range(1000)]
 
-    with client.declare_queryable("plain/a", answer), session(endpoint, "client") as other:
-        plain = replies_a_second(other, "plain/a?_time=[..]")
-        lake = replies_a_second(other, "live/**?_time=[now(-1h)..]")
-    told["replies"] = {
-        "plain_s": round(plain),
-        "lake_s": round(lake),
-        "ratio": round(lake / plain, 2),
-    }
-    return told
+        def answer(query: zenlake.Query) -> None:
+            for value in values:
+                query.reply("plain/a", value)
+
+        with (
+            self.client.declare_queryable("plain/a", answer),
+            session(self.endpoint, "client") as other,
+        ):
+            plain = replies_a_second(other, "plain/a?_time=[..]")
+            lake = replies_a_second(other, "live/**?_time=[now(-1h)..]")
+        told["replies"] = {
+            "plain_s": round(plain),
+            "lake_s": round(lake),
+            "ratio": round(lake / plain, 2),
+        }
+        return told
+
+
+def _at(seconds: int) -> str:
+    """A moment of the recorded time."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START + seconds))
 
 
 def beside_duckdb(folder: Path, lake: Lake) -> dict[str, Any]:
@@ -219,19 +247,26 @@ def main() -> None:
     told: dict[str, Any] = {"rows": chosen.rows}
     with tempfile.TemporaryDirectory() as name, ExitStack() as held:
         folder = Path(name)
+        tenth = chosen.rows // 10
+        with ExitStack() as first:
+            some = Bus(folder, filled(folder, chosen.rows, 0, tenth), None, first)
+            told[f"pruned, {tenth} rows"] = some.pruned()
         began = time.perf_counter()
-        pipeline = filled(folder, chosen.rows)
-        told["filled_s"] = round(time.perf_counter() - began, 1)
+        pipeline = filled(folder, chosen.rows, tenth, chosen.rows)
+        told["filled_rows_s"] = round((chosen.rows - tenth) / (time.perf_counter() - began))
         spark = None
         if not chosen.no_spark:
             from zenlake.spark.session import spark_session, stop_spark
 
             spark = spark_session()
             held.callback(stop_spark, spark)
-        told |= on_the_bus(folder, pipeline, spark, held)
+        bus = Bus(folder, pipeline, spark, held)
+        told[f"pruned, {chosen.rows} rows"] = bus.pruned()
+        told |= bus.questions()
         if spark is not None:
             told["zenlake sql at the terminal"] = terminal(folder)
             told["beside DuckDB"] = beside_duckdb(folder, Lake(pipeline.place, spark, LakeConfig()))
+        told["replay"] = replaying(folder / "journal", min(300_000, chosen.rows))
     text = json.dumps(told, indent=1)
     print(text)
     if chosen.json is not None:

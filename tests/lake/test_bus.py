@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -26,6 +26,9 @@ from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.bus import Answers
 from zenlake.lake.lake import Lake
 from zenlake.lake.service import Service
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.interop]
 
@@ -77,7 +80,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @contextmanager
-def opened(folder: Path, *exprs: str, **storages: object) -> Iterator[World]:
+def opened(
+    folder: Path, *exprs: str, spark: SparkSession | None = None, **storages: object
+) -> Iterator[World]:
     options = Options(
         exprs or ("robot/**", "count/**"), str(folder / "journal"), name="j", fsync="5ms"
     )
@@ -93,7 +98,7 @@ def opened(folder: Path, *exprs: str, **storages: object) -> Iterator[World]:
         config.insert_json5("connect/endpoints", json.dumps([where(node)]))
         with zenoh.open(config) as client:
             found = World(node, recorder, folder / "lake", client)
-            lake = Lake(found.pipeline.place, None, LakeConfig())
+            lake = Lake(found.pipeline.place, spark, LakeConfig())
             service = Service(lake, found.pipeline.journal, bus)
             service.add(Answers(service, bus))
             until(lambda: recorder._answers is not None and recorder._answers.lake)

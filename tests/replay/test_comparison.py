@@ -8,26 +8,31 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.replay.comparison import Comparison, KeyReport, Report, Shown
+from zenlake.replay.comparison import (
+    DifferenceReport,
+    KeyDifferences,
+    SampleContent,
+    WindowComparison,
+)
 
 VALUES = st.lists(st.integers(0, 1000), unique=True, max_size=60)
 
 
-def shown(value: Any, **more: Any) -> Shown:
-    return Shown(0, json.dumps(value).encode(), **more)
+def shown(value: Any, **more: Any) -> SampleContent:
+    return SampleContent(0, json.dumps(value).encode(), **more)
 
 
-def compared(left: list[Any], right: list[Any], tolerance: float = 0.0) -> KeyReport:
-    found = Comparison(tolerance)
+def compared(left: list[Any], right: list[Any], tolerance: float = 0.0) -> KeyDifferences:
+    found = WindowComparison(tolerance)
     for n in range(max(len(left), len(right))):
         if n < len(left):
             found.left("k", shown(left[n]))
         if n < len(right):
             found.right("k", shown(right[n]))
-    return found.end().keys.get("k", KeyReport())
+    return found.end().keys.get("k", KeyDifferences())
 
 
-def counts(page: KeyReport) -> tuple[int, int, int, int]:
+def counts(page: KeyDifferences) -> tuple[int, int, int, int]:
     return page.same, page.missing, page.extra, page.different
 
 
@@ -67,11 +72,12 @@ def test_a_value_that_changed_is_different_by_a_distance() -> None:
 
 
 def test_reasons_say_what_differs() -> None:
-    found = Comparison()
+    found = WindowComparison()
     plain = shown({"a": 1})
     pairs = [
-        (plain, Shown(1, b"")), (plain, Shown(0, plain.payload, (5, None))),
-        (plain, Shown(0, plain.payload, attachment=b"x")), (plain, Shown(0, b"\xff")),
+        (plain, SampleContent(1, b"")), (plain, SampleContent(0, plain.payload, (5, None))),
+        (plain, SampleContent(0, plain.payload, attachment=b"x")),
+        (plain, SampleContent(0, b"\xff")),
         (plain, shown({"b": 1})), (shown({"a": "x"}), shown({"a": "y"})),
         (shown([1, 2, 3]), shown([1, 2.5])), (shown(21.5), shown(21.75)),
     ]  # fmt: skip
@@ -87,12 +93,12 @@ def test_reasons_say_what_differs() -> None:
 
 
 def test_what_waits_is_bounded_and_a_lone_key_is_missing() -> None:
-    found = Comparison(most_bytes=10_000)
+    found = WindowComparison(most_bytes=10_000)
     for n in range(5000):
         found.left("lone", shown({"n": n}))
         assert found.waiting_bytes <= 10_000
     found.right("other", shown(1))
-    report: Report = found.end()
+    report: DifferenceReport = found.end()
     assert report.keys["lone"].missing == 5000
     assert report.keys["other"].extra == 1
     assert not report.equal
@@ -102,10 +108,10 @@ def test_what_waits_is_bounded_and_a_lone_key_is_missing() -> None:
 
 def test_hostile_payloads_are_only_different() -> None:
     deep = b"[" * 100_000
-    page = Comparison()
-    page.pair("k", Shown(0, deep), Shown(0, deep + b"1"))
-    page.pair("k", Shown(0, b'{"a": NaN}'), Shown(0, b'{"a": 1e999}'))
-    page.pair("k", Shown(0, b"1" * 400), Shown(0, b"2" * 400))
+    page = WindowComparison()
+    page.pair("k", SampleContent(0, deep), SampleContent(0, deep + b"1"))
+    page.pair("k", SampleContent(0, b'{"a": NaN}'), SampleContent(0, b'{"a": 1e999}'))
+    page.pair("k", SampleContent(0, b"1" * 400), SampleContent(0, b"2" * 400))
     report = page.end()
     assert report.keys["k"].different == 3
     json.dumps(report.keys["k"].facts(), allow_nan=False)

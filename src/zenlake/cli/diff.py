@@ -14,13 +14,13 @@ from zenlake.cli.replay import From, Journal, Lake, To
 
 if TYPE_CHECKING:
     from zenlake.keys import ResolvedRange
-    from zenlake.replay import Source
-    from zenlake.replay.comparison import KeyReport, Report
+    from zenlake.replay import SampleSource
+    from zenlake.replay.comparison import DifferenceReport, KeyDifferences
 
 MOST_SHOWN = 40
 
 
-class Matching(StrEnum):
+class MatchBy(StrEnum):
     """What says which samples belong together."""
 
     AUTO = "auto"
@@ -55,12 +55,12 @@ def diff(
         ),
     ] = None,
     by: Annotated[
-        Matching,
+        MatchBy,
         typer.Option(
             help="time: same timestamps belong together · order: the samples of a key one after "
             "the other · auto: time, if any are the same."
         ),
-    ] = Matching.AUTO,
+    ] = MatchBy.AUTO,
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0, help="So far may numbers in JSON be apart.")
     ] = 0.0,
@@ -117,7 +117,7 @@ def diff(
 
 def _window(
     text: str, both: ResolvedRange, now: int, lake: str | None, journal: str | None
-) -> tuple[Source, str]:
+) -> tuple[SampleSource, str]:
     """The samples of a window, and its key expression."""
     from zenlake.errors import LocalError
     from zenlake.keys import Parameters
@@ -134,7 +134,7 @@ def _window(
     return find(expr, range, lake=lake, journal=journal), expr
 
 
-def _show(report: Report, way: str) -> None:
+def _show(report: DifferenceReport, way: str) -> None:
     from zenlake.cli.natural import natural
 
     worst = [key for key, page in report.keys.items() if not page.equal or page.near]
@@ -153,7 +153,7 @@ def _show(report: Report, way: str) -> None:
     )
 
 
-def _line(page: KeyReport) -> str:
+def _line(page: KeyDifferences) -> str:
     names = ("same", "near", "missing", "extra", "different")
     told = [f"{getattr(page, name)} {name}" for name in names if getattr(page, name)]
     text = ", ".join(told)

@@ -17,7 +17,7 @@ from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     from zenlake.keys import ResolvedRange
-    from zenlake.replay import Replay, Source
+    from zenlake.replay import Replay, SampleSource
 
 ERASE = "\r\x1b[K"
 
@@ -143,7 +143,9 @@ def replay(
         raise typer.Exit(FAILED)
 
 
-def source_of(what: str, range: ResolvedRange, lake: str | None, journal: str | None) -> Source:
+def source_of(
+    what: str, range: ResolvedRange, lake: str | None, journal: str | None
+) -> SampleSource:
     """The samples that a key expression or a question means."""
     from zenlake.replay import AnswerSource, find
     from zenlake.replay.sources import LAKE

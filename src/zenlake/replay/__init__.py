@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from zenlake.replay.pace import MAX, Pace
     from zenlake.replay.player import Replay
-    from zenlake.replay.sources import AnswerSource, RecordedSource, Source, find
+    from zenlake.replay.sources import AnswerSource, RecordedSource, SampleSource, find
 
-__all__ = ["MAX", "AnswerSource", "Pace", "RecordedSource", "Replay", "Source", "find"]
+__all__ = ["MAX", "AnswerSource", "Pace", "RecordedSource", "Replay", "SampleSource", "find"]
 
 # Imported when they are asked for: pace and commands need no pyarrow.
 _HOMES = {
@@ -26,7 +26,7 @@ _HOMES = {
     "Pace": "pace",
     "RecordedSource": "sources",
     "Replay": "player",
-    "Source": "sources",
+    "SampleSource": "sources",
     "find": "sources",
 }
 

@@ -1,6 +1,6 @@
 """Two rows of samples of each key, compared: what is missing, extra, or differs by how much.
 
-    found = Comparison(tolerance=0.001)
+    found = WindowComparison(tolerance=0.001)
     found.left("robot/1", sample)
     found.right("robot/1", other)
     report = found.end()
@@ -20,7 +20,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-__all__ = ["AHEAD", "Comparison", "Distance", "KeyReport", "Report", "Shown"]
+__all__ = [
+    "AHEAD",
+    "DifferenceReport",
+    "Distance",
+    "KeyDifferences",
+    "SampleContent",
+    "WindowComparison",
+]
 
 AHEAD: Final = 32
 """How many samples further a counterpart is looked for."""
@@ -38,7 +45,7 @@ DEEPEST: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SampleContent:
     """What a sample shows to who compares it."""
 
     kind: int
@@ -73,7 +80,7 @@ class Distance:
 
 
 @dataclass(slots=True)
-class KeyReport:
+class KeyDifferences:
     """What was found for one key."""
 
     same: int = 0
@@ -107,10 +114,10 @@ class KeyReport:
 
 
 @dataclass(slots=True)
-class Report:
+class DifferenceReport:
     """What was found, key by key."""
 
-    keys: dict[str, KeyReport] = field(default_factory=dict)
+    keys: dict[str, KeyDifferences] = field(default_factory=dict)
     #: Samples of keys that are too many to list.
     unlisted: int = 0
 
@@ -133,12 +140,12 @@ class _Queue:
     __slots__ = ("left", "right")
 
     def __init__(self) -> None:
-        self.left: deque[Shown] = deque()
-        self.right: deque[Shown] = deque()
+        self.left: deque[SampleContent] = deque()
+        self.right: deque[SampleContent] = deque()
 
 
 @final
-class Comparison:
+class WindowComparison:
     """Compares while samples come."""
 
     def __init__(
@@ -150,17 +157,17 @@ class Comparison:
         self._most_bytes = most_bytes
         self._queues: dict[str, _Queue] = {}
         self.waiting_bytes = 0
-        self.report = Report()
+        self.report = DifferenceReport()
 
-    def left(self, key: str, sample: Shown) -> None:
+    def left(self, key: str, sample: SampleContent) -> None:
         """The next sample of a key on the left."""
         self._enter(key, sample, True)
 
-    def right(self, key: str, sample: Shown) -> None:
+    def right(self, key: str, sample: SampleContent) -> None:
         """The next sample of a key on the right."""
         self._enter(key, sample, False)
 
-    def pair(self, key: str, left: Shown | None, right: Shown | None) -> None:
+    def pair(self, key: str, left: SampleContent | None, right: SampleContent | None) -> None:
         """A sample and what it must be compared with, for who knows that already."""
         page = self._page(key)
         if page is None:
@@ -173,7 +180,7 @@ class Comparison:
         else:
             self._compare(page, left, right)
 
-    def end(self) -> Report:
+    def end(self) -> DifferenceReport:
         """No more samples come: match what waits; what has no counterpart is missing, or extra."""
         for key, queue in self._queues.items():
             self._match(key, queue, over=True)
@@ -183,16 +190,16 @@ class Comparison:
 
     # --- matching -------------------------------------------------------------------------------
 
-    def _page(self, key: str) -> KeyReport | None:
+    def _page(self, key: str) -> KeyDifferences | None:
         page = self.report.keys.get(key)
         if page is None:
             if len(self.report.keys) >= MOST_KEYS:
                 self.report.unlisted += 1
                 return None
-            page = self.report.keys[key] = KeyReport()
+            page = self.report.keys[key] = KeyDifferences()
         return page
 
-    def _enter(self, key: str, sample: Shown, left: bool) -> None:
+    def _enter(self, key: str, sample: SampleContent, left: bool) -> None:
         if self._page(key) is None:
             return
         queue = self._queues.get(key)
@@ -233,7 +240,7 @@ class Comparison:
             else:
                 return
 
-    def _step(self, left: deque[Shown], right: deque[Shown]) -> tuple[int, int]:
+    def _step(self, left: deque[SampleContent], right: deque[SampleContent]) -> tuple[int, int]:
         """How many samples to leave out on either side until both go on alike; the fewest."""
         most_left, most_right = min(len(left), self._ahead + 1), min(len(right), self._ahead + 1)
         for distance in range(1, most_left + most_right - 1):
@@ -244,7 +251,7 @@ class Comparison:
                     return skip - pairs, distance - skip - pairs
         return 0, 0
 
-    def _take(self, queue: deque[Shown]) -> Shown:
+    def _take(self, queue: deque[SampleContent]) -> SampleContent:
         sample = queue.popleft()
         self.waiting_bytes -= len(sample.payload)
         return sample
@@ -260,14 +267,14 @@ class Comparison:
 
     # --- judging --------------------------------------------------------------------------------
 
-    def _lone(self, page: KeyReport, sample: Shown, what: str) -> None:
+    def _lone(self, page: KeyDifferences, sample: SampleContent, what: str) -> None:
         if what == "missing":
             page.missing += 1
         else:
             page.extra += 1
         self._example(page, {"what": what, "ns": sample.at})
 
-    def _compare(self, page: KeyReport, left: Shown, right: Shown) -> None:
+    def _compare(self, page: KeyDifferences, left: SampleContent, right: SampleContent) -> None:
         if _same(left, right):
             page.same += 1
             return
@@ -291,14 +298,14 @@ class Comparison:
             {"what": "different", "ns": left.at, "other_ns": right.at, "reasons": sorted(reasons)},
         )
 
-    def _payloads(self, page: KeyReport, left: bytes, right: bytes, reasons: set[str]) -> None:
+    def _payloads(self, page: KeyDifferences, left: bytes, right: bytes, reasons: set[str]) -> None:
         try:
             self._values(page, "", json.loads(left), json.loads(right), reasons, 0)
         except (ValueError, RecursionError):
             reasons.add("payload")
 
     def _values(
-        self, page: KeyReport, path: str, one: Any, other: Any, reasons: set[str], depth: int
+        self, page: KeyDifferences, path: str, one: Any, other: Any, reasons: set[str], depth: int
     ) -> None:
         if _number(one) and _number(other):
             distance = _apart(one, other)
@@ -322,12 +329,12 @@ class Comparison:
         elif one != other or type(one) is not type(other):
             reasons.add("values")
 
-    def _example(self, page: KeyReport, told: dict[str, Any]) -> None:
+    def _example(self, page: KeyDifferences, told: dict[str, Any]) -> None:
         if len(page.examples) < MOST_EXAMPLES:
             page.examples.append(told)
 
 
-def _same(left: Shown, right: Shown) -> bool:
+def _same(left: SampleContent, right: SampleContent) -> bool:
     return (
         left.payload == right.payload
         and left.kind == right.kind

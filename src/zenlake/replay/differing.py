@@ -12,12 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from zenlake.journal.ingest.rows import hlc_nanos
-from zenlake.replay.comparison import Comparison, Report, Shown
+from zenlake.replay.comparison import DifferenceReport, SampleContent, WindowComparison
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from zenlake.replay.sources import Source
+    from zenlake.replay.sources import SampleSource
 
 __all__ = ["By", "compare"]
 
@@ -25,23 +25,23 @@ By = Literal["auto", "time", "order"]
 LOOKED_AT: Final = 4096
 """Samples of each side that say whether timestamps are the same."""
 
-_One = tuple[int, str, Shown]
+_One = tuple[int, str, SampleContent]
 
 
 def compare(
-    left: Source,
-    right: Source,
+    left: SampleSource,
+    right: SampleSource,
     *,
     strip_left: str = "",
     strip_right: str = "",
     by: By = "auto",
     tolerance: float = 0.0,
-) -> tuple[Report, str]:
+) -> tuple[DifferenceReport, str]:
     """Compare two sources; gives the report, and what samples were matched by.
 
     `strip_left` and `strip_right` are prefixes that keys have on one side only.
     """
-    found = Comparison(tolerance)
+    found = WindowComparison(tolerance)
     way = by if by != "auto" else _way(left, right)
     one, other = _samples(left, strip_left), _samples(right, strip_right)
     if way == "time":
@@ -51,13 +51,13 @@ def compare(
     return found.end(), way
 
 
-def _way(left: Source, right: Source) -> str:
+def _way(left: SampleSource, right: SampleSource) -> str:
     """By time, if any of the first samples have a timestamp in common."""
     one, other = _first(left), _first(right)
     return "time" if one & other else "order"
 
 
-def _first(source: Source) -> set[int]:
+def _first(source: SampleSource) -> set[int]:
     found: set[int] = set()
     for rows in source.rows():
         found.update(rows["hlc"].to_pylist()[: LOOKED_AT - len(found)])
@@ -66,7 +66,7 @@ def _first(source: Source) -> set[int]:
     return found
 
 
-def _samples(source: Source, strip: str) -> Iterator[_One]:
+def _samples(source: SampleSource, strip: str) -> Iterator[_One]:
     shorter = _stripping(strip)
     for rows in source.rows():
         yield from _of(rows, shorter)
@@ -77,7 +77,7 @@ def _of(rows: pa.Table, shorter: Callable[[str], str]) -> Iterator[_One]:
     columns = [rows[name].to_pylist() for name in names]
     moments = hlc_nanos(rows["hlc"].to_numpy()).tolist()
     for key, hlc, kind, value, id, schema, attachment, at in zip(*columns, moments, strict=True):
-        yield hlc, shorter(key), Shown(kind, value, (id, schema), attachment, at)
+        yield hlc, shorter(key), SampleContent(kind, value, (id, schema), attachment, at)
 
 
 def _stripping(prefix: str) -> Callable[[str], str]:
@@ -87,14 +87,14 @@ def _stripping(prefix: str) -> Callable[[str], str]:
     return lambda key: key.removeprefix(start)
 
 
-def _by_time(found: Comparison, left: Iterator[_One], right: Iterator[_One]) -> None:
+def _by_time(found: WindowComparison, left: Iterator[_One], right: Iterator[_One]) -> None:
     """Both are in the order of time: those of one timestamp are compared, key by key."""
     ones, others = _groups(left), _groups(right)
     one, other = next(ones, None), next(others, None)
     while one is not None or other is not None:
         here = min(group[0] for group in (one, other) if group is not None)
-        mine: dict[str, list[Shown]] = {}
-        theirs: dict[str, list[Shown]] = {}
+        mine: dict[str, list[SampleContent]] = {}
+        theirs: dict[str, list[SampleContent]] = {}
         if one is not None and one[0] == here:
             mine = one[1]
             one = next(ones, None)
@@ -111,9 +111,9 @@ def _by_time(found: Comparison, left: Iterator[_One], right: Iterator[_One]) -> 
                 )
 
 
-def _groups(samples: Iterator[_One]) -> Iterator[tuple[int, dict[str, list[Shown]]]]:
+def _groups(samples: Iterator[_One]) -> Iterator[tuple[int, dict[str, list[SampleContent]]]]:
     """The samples of one timestamp together."""
-    at, held = 0, dict[str, list[Shown]]()
+    at, held = 0, dict[str, list[SampleContent]]()
     for hlc, key, sample in samples:
         if held and hlc != at:
             yield at, held
@@ -124,7 +124,7 @@ def _groups(samples: Iterator[_One]) -> Iterator[tuple[int, dict[str, list[Shown
         yield at, held
 
 
-def _by_order(found: Comparison, left: Iterator[_One], right: Iterator[_One]) -> None:
+def _by_order(found: WindowComparison, left: Iterator[_One], right: Iterator[_One]) -> None:
     """A few from either side by turns, so that little waits."""
     while True:
         ones, others = list(islice(left, 64)), list(islice(right, 64))

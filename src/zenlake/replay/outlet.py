@@ -102,27 +102,27 @@ class Outlet:
         known, retime = self._known, self._retime
         session = self._session
         keys, schemas, attachments = ready.keys, ready.schema, ready.attachment
+        key, shape, qos, kind = ready.key, ready.shape, ready.qos, ready.kind
+        values, stamps, hlc = ready.value, ready.stamp, ready.hlc
         size = 0
         for row in range(start, end):
-            key, id = keys[ready.key[row]], ready.shape[row]
+            id = shape[row]
             schema = None if schemas is None else schemas[row]
-            name = (key, ready.qos[row], id, schema)
+            name = (keys[key[row]], qos[row], id, schema)
             publication = known.get(name)
             if publication is None:
                 publication = self._found(name)
             if retime:
                 stamp = wire_timestamp(session.new_timestamp())
             else:
-                raw = ready.hlc[row] + HLC_BIAS
-                stamp = WireTimestamp(
-                    seconds=raw >> 32, fraction=raw & 0xFFFFFFFF, id=ready.stamp[row]
-                )
+                raw = hlc[row] + HLC_BIAS
+                stamp = WireTimestamp(seconds=raw >> 32, fraction=raw & 0xFFFFFFFF, id=stamps[row])
             attachment = None if attachments is None else attachments[row]
             body: Put | Del
-            if ready.kind[row] == DELETE:
+            if kind[row] == DELETE:
                 body = Del(timestamp=stamp, attachment=attachment)
             else:
-                value = ready.value[row]
+                value = values[row]
                 size += len(value)
                 body = Put(
                     timestamp=stamp,
@@ -138,7 +138,9 @@ class Outlet:
 
     def _found(self, name: tuple[str, int, int, str | None]) -> Publication:
         key, told, id, schema = name
-        qos = QoS(Priority(told & 7), CongestionControl.BLOCK, told >= 16).byte
+        # 0 is for the protocol itself; rows that were made elsewhere may say so.
+        priority = Priority(told & 7) if told & 7 else Priority.DEFAULT
+        qos = QoS(priority, CongestionControl.BLOCK, told >= 16).byte
         text = str(KeyExpr(below(self._prefix, key)))
         publication = self._session._open().node.local.publication(
             OWN, text, qos, True, id, b"" if schema is None else schema.encode(), _ANY

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.node.sample import Sample
-    from zenlake.replay.sources import Source
+    from zenlake.replay.sources import SampleSource
 
 __all__ = ["CONTROL", "STATUS", "Replay"]
 
@@ -53,7 +53,7 @@ class Replay:
     def __init__(
         self,
         session: Session,
-        source: Source,
+        source: SampleSource,
         *,
         prefix: str,
         speed: float = 1.0,

@@ -29,14 +29,14 @@ from zenlake.replay.rows import JOURNAL_COLUMNS, ROWS, from_answer, from_journal
 if TYPE_CHECKING:
     from zenlake.lake.history import History, Looked
 
-__all__ = ["AnswerSource", "RecordedSource", "Source", "find"]
+__all__ = ["AnswerSource", "RecordedSource", "SampleSource", "find"]
 
 LAKE: Final = "zenlake-data/lake"
 JOURNAL: Final = "zenlake-data/journal"
 EVERYTHING: Final = ResolvedRange()
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """Recorded samples that can be read again and again."""
 
     def span(self) -> tuple[int, int] | None:
