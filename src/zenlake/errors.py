@@ -87,6 +87,15 @@ class RemoteError(ZError):
     """The other side broke the protocol; its link is closed."""
 
 
+class LimitError(RemoteError):
+    """The other side asked for more than one neighbour may have; its link is closed."""
+
+    def __init__(self, message: str, about: str = "limit") -> None:
+        """`about`: what it is counted as."""
+        super().__init__(message)
+        self.about = about
+
+
 class DecodeError(RemoteError, ValueError):
     """Bytes that are not Zenoh, and where they broke."""
 

@@ -158,7 +158,14 @@ def test_every_key_accepts_its_own_default(path: str, key: Key) -> None:
     before = config.get_json(path)
     config.insert_json5(path, before)
     assert config.get_json(path) == before
-    brings = ("connect/retry/", "listen/retry/", "routing/peer", "stats/prefixes/", "xrce/")
+    brings = (
+        "connect/retry/",
+        "listen/retry/",
+        "routing/peer",
+        "stats/prefixes/",
+        "xrce/",
+        "limits/",
+    )
     if not key.hidden and not path.startswith(brings):
         assert config == Config()  # those bring an object that was not there before
     assert config.resolved == Settings()

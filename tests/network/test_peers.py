@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zenlake.node.sessions.events import LinkFinished, SessionOpened
+from zenlake.routing.limits import NUMBER
 from zenlake.testing.network import Conditions, Host, Network, SampleRecorder
 
 
@@ -255,4 +256,5 @@ def test_after_any_weather_every_pair_delivers_exactly_once(seed: int, storms: l
         assert len(host.node.tables.tree) == 0  # no ghosts
         for face in host.node.tables.faces.values():
             assert face.announced == [{}, {}, {}]
-            assert face.key_bytes == 0
+            numbered = sum(len(key) + NUMBER for key in face.keys.theirs.values())
+            assert face.account.used == numbered  # all else was given back

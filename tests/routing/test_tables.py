@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from zenlake.errors import RemoteError
-from zenlake.routing.face import KEY_BYTES, Face
+from zenlake.routing.face import Face
 from zenlake.routing.home import Home
 from zenlake.routing.keyids import is_key
 from zenlake.routing.tables import Tables
@@ -151,7 +151,7 @@ def test_an_interest_in_the_present_alone_is_answered_with_the_number_zero_and_f
     room.tables.declare(one, TOKEN, 4, "t")
     assert room.want(two, 7, CURRENT, "TK", "*") == [*hexes(token(0, "t", 7)), FINAL_7]
     assert two.interests_in == {}
-    assert two.key_bytes == 0
+    assert two.account.used == 0
     room.tables.undeclare(one, TOKEN, 4)
     assert room.said(two) == []
 
@@ -389,8 +389,8 @@ def declare_interests(room: Room) -> None:
 @pytest.mark.parametrize(
     ("flood", "complaint"),
     [
-        (declare_entities, "more entities than it may"),
-        (declare_numbers, "more bytes of keys"),
+        (declare_entities, "more than their share of memory"),
+        (declare_numbers, "more than their share of memory"),
         (declare_interests, "more interests"),
     ],
 )
@@ -398,9 +398,11 @@ def test_a_flood_of_long_keys_ends_the_session(
     flood: Callable[[Room], None], complaint: str
 ) -> None:
     room = Room(PEER, CLIENT)
+    account = room.faces[0].account
+    account.limit = 1 << 20
     with pytest.raises(RemoteError, match=complaint):
         flood(room)
-    assert room.faces[0].key_bytes + room.faces[0].keys.size < KEY_BYTES + 130_000
+    assert account.limit - 70_000 < account.used <= account.limit
 
 
 def test_keys_that_grow_beyond_what_can_be_written_mean_nothing() -> None:

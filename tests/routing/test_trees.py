@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zenlake.clock import ZenohId
-from zenlake.routing.trees import Recomputation, Trees, _Tree, effective_weight, siphash13
+from zenlake.routing.trees import (
+    AT_ONCE,
+    Recomputation,
+    Trees,
+    _Tree,
+    effective_weight,
+    siphash13,
+)
 
 Links = dict[bytes, dict[bytes, int]]
 
@@ -298,3 +305,17 @@ def test_many_changes_cost_one_computation_a_moment_later() -> None:
     assert not plan.due(6.0)
     plan.changed(6.0)
     assert plan.deadline == 6.1
+
+
+def test_changes_without_end_are_followed_ever_more_rarely_and_a_rest_is_a_fresh_start() -> None:
+    plan = Recomputation()
+    computed: list[float] = []
+    for step in range(10_000):  # a change every 10 ms for 100 s
+        now = step / 100
+        plan.changed(now)
+        if plan.due(now):
+            computed.append(now)
+    assert len([when for when in computed if when < 3.0]) >= AT_ONCE  # at first each is followed
+    assert len([when for when in computed if when >= 50.0]) <= 52  # then one a second
+    plan.changed(200.0)
+    assert plan.due(200.11)

@@ -17,6 +17,7 @@ from zenlake.config.grammar import KeyText, Namespace, RegionName, Zid
 from zenlake.config.json5 import Plain
 from zenlake.config.model_connect import Connect, Listen, OpenSettings
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, Qos
+from zenlake.config.model_limits import LimitSettings
 from zenlake.config.model_remote import RemoteApi
 from zenlake.config.model_routing import Gateway, RoutingSettings
 from zenlake.config.model_scouting import ScoutingSettings
@@ -208,6 +209,9 @@ class Settings:
     access_control: AccessControl = key(AccessControl, "Who may do what on which keys.")
     low_pass_filter: tuple[LowPassFilter, ...] = key(
         (), "Messages above a size dropped.", honoured_by="zenlake.routing.policy.policy.Policy"
+    )
+    limits: LimitSettings = key(
+        LimitSettings, "What neighbours may have of this node.", hidden=True
     )
     stats: StatsSettings = key(StatsSettings, "Counters.")
     journals: tuple[JournalService, ...] = key(

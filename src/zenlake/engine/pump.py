@@ -19,11 +19,13 @@ from zenlake.errors import LinkError
 from zenlake.links.link import UnicastLink
 from zenlake.node.sessions.admission import LinkIdentity
 from zenlake.node.sessions.neighbour import Neighbour
+from zenlake.node.sessions.rates import RateLimit
 from zenlake.transport.handshake import UNRESPONSIVE
 from zenlake.transport.outbox import DATA, Outbox
 from zenlake.transport.transcript import IN, OUT, Transcript
 
 if TYPE_CHECKING:
+    from zenlake.engine.handlers import ChannelSink
     from zenlake.engine.runtime import Runtime
 
 log = logging.getLogger("zenlake.engine")
@@ -54,6 +56,15 @@ class Pump:
         self.outbox = outbox
         self.closed = False
         self.pauses = 0
+        #: Whether more was read than the neighbour's turn had time for, and whether the link has
+        #: ended behind that.
+        self._behind = False
+        self._ended: list[Exception | None] = []
+        limits = runtime.node.settings.limits
+        self._rate: RateLimit | None = None
+        if limits.messages_a_second or limits.bytes_a_second:
+            self._rate = RateLimit(limits.messages_a_second, limits.bytes_a_second, monotonic())
+        self._counted = 0
 
     def start(self) -> None:
         """Begin."""
@@ -78,12 +89,62 @@ class Pump:
         with runtime.lock:
             runtime.node.receive(self.neighbour, data, now)
             marked = runtime.take_marked()
-            crowded = self.neighbour.relay.crowded
-            if crowded:
-                self.neighbour.relay.crowded = []
+            crowded = self._take_crowded()
         unpacked = self.unicast.unpacked
         if unpacked:
             self.link.read_at_most(BITE * len(data) // unpacked)
+        if self.unicast.behind and not self._behind:
+            # Others have their turn before the rest of it, and before this link is read again.
+            self._behind = True
+            self.pause()
+            if runtime.loop.is_current():
+                runtime.loop.loop.call_soon(self._go_on)
+            else:
+                runtime.loop.soon(self._go_on)
+        self._handled(marked, crowded)
+        if self._rate is not None:
+            self._keep_to(self._rate, len(data), now)
+
+    def _keep_to(self, rate: RateLimit, size: int, now: float) -> None:
+        """Read nothing for a while if more came than may come."""
+        messages = self.unicast.received - self._counted
+        self._counted += messages
+        wait = rate.wait(messages, size, now)
+        if wait > 0.0:
+            self.pause()
+            self.runtime.on_the_loop(lambda: self._read_after(wait))
+
+    def _read_after(self, seconds: float) -> None:
+        self.runtime.loop.loop.call_later(seconds, self.resume)
+
+    def _go_on(self) -> None:
+        """Another turn of a neighbour that sent more than one took."""
+        if self.closed:
+            return
+        runtime = self.runtime
+        with runtime.lock:
+            runtime.node.go_on(self.neighbour, monotonic())
+            marked = runtime.take_marked()
+            crowded = self._take_crowded()
+        self._handled(marked, crowded)
+        if self.unicast.behind:
+            runtime.loop.loop.call_soon(self._go_on)
+            return
+        self._behind = False
+        self.resume()
+        if self._ended:
+            self.lost(self._ended[0])
+
+    def _take_crowded(self) -> list[Outbox]:
+        """The full outboxes that its messages went to; the node's lock is held."""
+        crowded = self.neighbour.relay.crowded
+        if crowded:
+            self.neighbour.relay.crowded = []
+        return crowded
+
+    def _handled(self, marked: list[ChannelSink], crowded: list[Outbox]) -> None:
+        """Commit channels, and pause for those and for outboxes that are full."""
+        runtime = self.runtime
         for sink in marked:
             sink.commit()
             if sink.is_full() and sink.add_paused(self):
@@ -96,6 +157,9 @@ class Pump:
 
     def lost(self, error: Exception | None) -> None:
         """End the session of a link that broke or was closed by the other side."""
+        if self._behind and not self.closed:
+            self._ended = [error]  # what it sent before is handled first
+            return
         runtime = self.runtime
         if error is None:
             error = LinkError("the other side ended the link without a word")

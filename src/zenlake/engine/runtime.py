@@ -57,7 +57,7 @@ from zenlake.links.options import shown
 from zenlake.links.registry import connect
 from zenlake.node.entities import Publication
 from zenlake.node.events import NodeEvent
-from zenlake.node.incidents import DENIED, REJECTED, Incident
+from zenlake.node.incidents import DENIED, LIMIT, REJECTED, Incident
 from zenlake.node.incidents import LOGIN as LOGIN_EVENT
 from zenlake.node.node import Node
 from zenlake.node.programs.matching import MatchingChanged
@@ -74,6 +74,7 @@ from zenlake.routing.face import Face
 from zenlake.routing.regions import CLIENT
 from zenlake.scouting.scout import DiscoveredNode
 from zenlake.transport.outbox import Outbox
+from zenlake.transport.turn import Turn
 from zenlake.values.locator import EndPoint
 
 if TYPE_CHECKING:
@@ -180,6 +181,8 @@ class Runtime:
             self._stamps(),
         )
         node.clock = time.monotonic
+        limits = node.settings.limits
+        node.turn = Turn(limits.turn_messages, limits.turn_seconds, time.monotonic)
         node.on_stopped = self._stopped_by_policy
         node.rejections.warn = log.warning
         node.incidents.tell = _tell_event
@@ -246,9 +249,12 @@ class Runtime:
 
     def _accepted(self, link: UnicastLink) -> None:
         """A neighbour connected to a listener; on the loop thread."""
-        if self.closed or not self.node.sessions.may_accept(link.dst):
+        with self.lock:
+            accepted = not self.closed and self.node.sessions.may_accept(link.dst)
+        if not accepted:
             link.close()
             return
+        self.commit_all()  # another may have been displaced
         with self.lock:
             neighbour = self.node.accepted(
                 link.src, link.dst, link.stream, link.mtu, time.monotonic()
@@ -557,6 +563,6 @@ def fresh_zid() -> bytes:
 
 def _tell_event(event: Incident) -> None:
     """Log an event; what was rejected is told by `node/rejections` already."""
-    if event.kind not in (REJECTED, LOGIN_EVENT):
+    if event.kind not in (REJECTED, LOGIN_EVENT, LIMIT):
         who = f"{event.peer} {event.user}".strip() or "somebody"
         log.warning("%s: %s %s %s", event.kind, who, event.key, event.reason)

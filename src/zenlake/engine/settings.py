@@ -9,11 +9,13 @@ from typing import TypeVar
 
 from zenlake.config.model import Settings
 from zenlake.config.model_connect import EndpointGroup
+from zenlake.config.model_limits import LimitSettings
 from zenlake.config.model_routing import GatewayFilter
 from zenlake.config.model_transport import PublicKeySettings
 from zenlake.errors import ConfigError
 from zenlake.links.secrets import demand_secret
 from zenlake.node.settings import MODES, NodeSettings
+from zenlake.routing.limits import Limits
 from zenlake.routing.policy import Policy
 from zenlake.routing.regions import RegionFilter, Subregion
 from zenlake.transport.auth import Credentials, read_dictionary
@@ -96,6 +98,7 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         accept_pending=unicast.accept_pending,
         query_timeout=settings.queries_default_timeout / 1000,
         interest_timeout=settings.routing.interests.timeout / 1000,
+        limits=limits_of(settings.limits),
         timestamping=settings.timestamping.enabled,
         drop_future_timestamp=settings.timestamping.drop_future_timestamp,
         gossip=gossip.enabled,
@@ -213,3 +216,30 @@ def _parsed(where: str, text: str, parse: Callable[[str], T]) -> T:
         return parse(text)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def limits_of(settings: LimitSettings) -> Limits:
+    """What neighbours may have, as the node counts it."""
+    session, address, node = settings.session, settings.address, settings.node
+    return Limits(
+        declarations=session.declarations,
+        interests=session.interests,
+        memory=session.memory,
+        key_length=session.key_length,
+        key_chunks=session.key_chunks,
+        queries=session.queries,
+        questions=session.questions,
+        waiting=session.waiting,
+        fragments=session.fragments,
+        routers=session.routers,
+        messages_a_second=session.messages_per_second,
+        bytes_a_second=session.bytes_per_second,
+        sessions=address.sessions,
+        openings=address.openings,
+        links=node.links,
+        turn_messages=node.turn_messages,
+        turn_seconds=node.turn_microseconds / 1e6,
+        all_memory=node.memory,
+        all_waiting=node.waiting,
+        all_fragments=node.fragments,
+    )

@@ -422,6 +422,7 @@ class SharedOutbox(Outbox):
         self.lock.acquire()
         try:
             self.closed = True
+            self.leave_pool()
             self.room.closed()
         finally:
             self.lock.release()

@@ -25,6 +25,8 @@ from zenlake.routing.queries import Queries
 from zenlake.routing.regions import LOCAL, ROUTER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
+from zenlake.transport.budget import MemoryPool
+from zenlake.transport.turn import Turn
 from zenlake.wire.codec_network import TimestampRecord, TimestampStack
 
 FOREVER: Final = float("inf")
@@ -70,6 +72,14 @@ class Core(Home):
         #: The node's own programs, as the tables see them.
         self.face: Face = Face(0, settings.zid, LOCAL, None)
         self.tables.add(self.face, 0.0)
+        #: What the tables keep for all neighbours, what waits to be sent to them, and what they
+        #: have not finished sending.
+        limits = settings.limits
+        self.memory: MemoryPool = MemoryPool(limits.all_memory)
+        self.waiting: MemoryPool = MemoryPool(limits.all_waiting)
+        self.fragments: MemoryPool = MemoryPool(limits.all_fragments)
+        #: How much of one neighbour is handled at once while there are others; None: all that came.
+        self.turn: Turn | None = None
         self.next_face: int = 1
         #: The multicast groups that it is in: what is sent to one of these goes to all members.
         self.group_faces: list[Face] = []

@@ -180,8 +180,23 @@ class Node(Core):
         unicast = neighbour.unicast
         if unicast is None:
             return
+        unicast.turn = self.turn if len(self.neighbours) > 1 else None
         try:
             unicast.receive(data, now)
+        except RemoteError as error:
+            neighbour.settle()
+            unicast.fail(error, now)
+            return
+        neighbour.settle()
+
+    def go_on(self, neighbour: Neighbour, now: float) -> None:
+        """Another turn of a neighbour that sent more than one took (`unicast.behind`)."""
+        self.now = now
+        unicast = neighbour.unicast
+        if unicast is None:
+            return
+        try:
+            unicast.go_on(now)
         except RemoteError as error:
             neighbour.settle()
             unicast.fail(error, now)

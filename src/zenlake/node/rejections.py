@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.node import incidents
 from zenlake.node.incidents import REJECTED, Incidents
 
 #: How many seconds pass between two lines of one reason about one host.
@@ -25,9 +26,19 @@ SILENT: Final = "silent"
 HANDSHAKE: Final = "handshake"
 PROTOCOL: Final = "protocol"
 PENDING: Final = "pending"
+LIMIT: Final = "limit"
+SLOW: Final = "slow"
 REASONS: Final[tuple[str, ...]] = (
-    KEY, LOGIN, BATCH_SIZE, UNDECODABLE, SILENT, HANDSHAKE, PROTOCOL, PENDING,
+    KEY, LOGIN, BATCH_SIZE, UNDECODABLE, SILENT, HANDSHAKE, PROTOCOL, PENDING, LIMIT, SLOW,
 )  # fmt: skip
+
+
+#: The kinds of events that rejections are, if not rejections in general.
+KINDS: Final[dict[str, str]] = {
+    LOGIN: incidents.LOGIN,
+    LIMIT: incidents.LIMIT,
+    SLOW: incidents.SLOW,
+}
 
 
 class _Line:
@@ -61,7 +72,7 @@ class Rejections:
         self.counts[reason] += 1
         events = self.incidents
         if events is not None:
-            kind = LOGIN if reason == LOGIN else REJECTED
+            kind = KINDS.get(reason, REJECTED)
             events.add(kind, now, peer=host_of(peer), user=user, reason=what)
         warn = self.warn
         if warn is None:

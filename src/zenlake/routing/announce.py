@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
-from zenlake.routing.face import CONTROL_QOS, Face, InterestIn
+from zenlake.routing.face import CONTROL_QOS, Aggregate, Face, InterestIn
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
 from zenlake.routing.regions import PEER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, Resource, merged
@@ -54,13 +54,19 @@ class Announcements:
         self.brokering: bool = False
         #: The other routers, if this is one, by region.
         self.routers: dict[int, RouterRegion] = {}
+        #: By kind: the keys of aggregate interests, and what meets them for each face.
+        self.aggregating: list[KeyTree[dict[int, Aggregate]]] = [KeyTree(), KeyTree(), KeyTree()]
+        #: How often all keys were looked through for one of these.
+        self.counted: int = 0
 
     def holders(self, kind: int, key: str, target: Face) -> list[Face]:
         """The faces whose entities of this kind meet `key` and may be known to `target`."""
         holders: list[Face] = []
         for entry in self.tree.intersecting(key):
             for face in entry.value.holders[kind]:
-                if face is not target and face not in holders and self.flows(face, target):
+                if face is target or face.closed or face in holders:
+                    continue
+                if self.flows(face, target):
                     holders.append(face)
         return holders
 
@@ -125,8 +131,6 @@ class Announcements:
             and (not face.south or face.has_interest(kind, key))
         ):
             self.tell(face, kind, resource, None)
-        if face.interests_in:
-            self.aggregates(face, kind, key)
 
     def tell(self, face: Face, kind: int, resource: Resource, interest: int | None) -> None:
         """Announce a key that the face will be kept informed about."""
@@ -141,37 +145,133 @@ class Announcements:
             face.announced_info[key] = info
         announce(face, kind, id, key, info, interest)
 
-    def aggregates(self, face: Face, kind: int, key: str) -> None:
-        """Bring the aggregate interests of a face that meet `key` up to date."""
-        for entry in face.wants[kind].intersecting(key):
-            for interest in entry.value:
-                if interest.aggregate:
-                    self._aggregate(face, kind, interest, None)
+    # ---------------------------------------------------------- one word for all that matches
 
-    def _aggregate(
+    def concerned(self, kind: int, resource: Resource) -> list[tuple[Aggregate, int]]:
+        """The aggregate interests that meet a key, and how it stands for each: before a change."""
+        concerned: list[tuple[Aggregate, int]] = []
+        standings: dict[Face, int] = {}
+        for entry in self.aggregating[kind].intersecting(resource.key):
+            for aggregate in entry.value.values():
+                face = aggregate.face
+                standing = standings.get(face, -1)
+                if standing < 0:
+                    standing = self._standing(face, kind, resource)
+                    standings[face] = standing
+                concerned.append((aggregate, standing))
+        return concerned
+
+    def recount(
+        self, kind: int, resource: Resource, concerned: list[tuple[Aggregate, int]]
+    ) -> None:
+        """Bring aggregate interests up to date with a change of the key that they meet."""
+        standings: dict[Face, int] = {}
+        for aggregate, before in concerned:
+            face = aggregate.face
+            standing = standings.get(face, -1)
+            if standing < 0:
+                standing = self._standing(face, kind, resource)
+                standings[face] = standing
+            gained = (standing & 1) - (before & 1)
+            if standing == before and not aggregate.behind:
+                continue
+            aggregate.count += gained
+            if standing >> 1 != before >> 1 and includes(resource.key, aggregate.key):
+                aggregate.complete += (standing >> 1) - (before >> 1)
+            self._announce_all(kind, aggregate, gained > 0)
+
+    def count_again(self) -> None:
+        """What flows to whom has changed: count all that meets aggregate interests."""
+        for kind in KINDS:
+            for entry in self.aggregating[kind].entries():
+                for aggregate in list(entry.value.values()):
+                    self._count(kind, aggregate)
+                    self._announce_all(kind, aggregate, True)
+
+    def aggregate(
         self, face: Face, kind: int, interest: InterestIn, interest_id: int | None
     ) -> None:
-        """One announcement, under the interest's own key, for all that matches it."""
-        matching = False
-        complete = 0
-        for entry in self.tree.intersecting(interest.key):
-            resource = entry.value
-            if self.is_visible(face, kind, resource):
-                matching = True
-                if kind == QUERYABLE and includes(resource.key, interest.key):
-                    complete |= self.info(face, resource) & 1
-        id = interest.announced[kind]
-        if matching and not id:
+        """Give a face one word for all that matches an interest, now and while it has it.
+
+        Without `interest_id` it is not told of what there is already.
+        """
+        rows = self.aggregating[kind]
+        row = rows.get(interest.key)
+        if row is None:
+            row = {}
+            rows.insert(interest.key, row)
+        known = row.get(face.id)
+        if known is None:
+            known = Aggregate(face, interest.key)
+            row[face.id] = known
+            self._count(kind, known)
+            known.told = known.state()
+        known.interests.append(interest)
+        if known.count and interest_id is None:
+            known.behind = True
+        elif known.count:
             id = face.fresh_id()
             interest.announced[kind] = id
-            interest.announced_info = complete
-            announce(face, kind, id, interest.key, complete, interest_id)
-        elif id and not matching:
-            interest.announced[kind] = 0
-            retract(face, kind, id, interest.key)
-        elif id and kind == QUERYABLE and interest.announced_info != complete:
-            interest.announced_info = complete
-            announce(face, kind, id, interest.key, complete, None)
+            interest.announced_info = known.told >> 1
+            announce(face, kind, id, interest.key, known.told >> 1, interest_id)
+
+    def aggregate_no_more(self, face: Face, kind: int, interest: InterestIn) -> None:
+        """A face has an aggregate interest no more."""
+        rows = self.aggregating[kind]
+        row = rows.get(interest.key)
+        known = None if row is None else row.get(face.id)
+        if row is None or known is None or interest not in known.interests:
+            return
+        known.interests.remove(interest)
+        if not known.interests:
+            del row[face.id]
+            if not row:
+                rows.remove(interest.key)
+
+    def _standing(self, face: Face, kind: int, resource: Resource) -> int:
+        """How a key stands for a face: 1 if it should know of it, 3 if it is complete as well."""
+        if not self.is_visible(face, kind, resource):
+            return 0
+        if kind != QUERYABLE:
+            return 1
+        return 3 if self.info(face, resource) & 1 else 1
+
+    def _count(self, kind: int, aggregate: Aggregate) -> None:
+        """Count what meets an interest."""
+        self.counted += 1
+        aggregate.count = 0
+        aggregate.complete = 0
+        for entry in self.tree.intersecting(aggregate.key):
+            resource = entry.value
+            if not resource.holders[kind]:
+                continue
+            standing = self._standing(aggregate.face, kind, resource)
+            aggregate.count += standing & 1
+            if standing > 1 and includes(resource.key, aggregate.key):
+                aggregate.complete += 1
+
+    def _announce_all(self, kind: int, aggregate: Aggregate, gained: bool) -> None:
+        """One announcement, under the interest's own key, for all that matches it."""
+        state = aggregate.state()
+        if state == aggregate.told and not (gained and aggregate.behind):
+            return
+        aggregate.told = state
+        aggregate.behind = False
+        face = aggregate.face
+        complete = state >> 1
+        for interest in aggregate.interests:
+            id = interest.announced[kind]
+            if state and not id:
+                id = face.fresh_id()
+                interest.announced[kind] = id
+                interest.announced_info = complete
+                announce(face, kind, id, interest.key, complete, None)
+            elif id and not state:
+                interest.announced[kind] = 0
+                retract(face, kind, id, interest.key)
+            elif id and kind == QUERYABLE and interest.announced_info != complete:
+                interest.announced_info = complete
+                announce(face, kind, id, interest.key, complete, None)
 
 
 def announce(face: Face, kind: int, id: int, key: str, info: int, interest: int | None) -> None:

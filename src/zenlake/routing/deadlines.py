@@ -67,10 +67,10 @@ class Deadlines:
             heapq.heappop(heap)
         return NEVER
 
-    def due(self, now: float) -> list[Timed]:
-        """All whose time has come; they are waited for no more."""
+    def due(self, now: float, most: int = 1 << 30) -> list[Timed]:
+        """Those whose time has come, `most` of them; they are waited for no more."""
         due: list[Timed] = []
-        while self.next() <= now:
+        while len(due) < most and self.next() <= now:
             item = heapq.heappop(self._heap)[2]
             item.waited_for = False
             self.waiting -= 1

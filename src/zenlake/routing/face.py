@@ -10,13 +10,16 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from zenlake.errors import LimitError
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
-from zenlake.routing.deadlines import Timed
+from zenlake.routing.deadlines import NEVER, Timed
 from zenlake.routing.keyids import KeyIds, literal_prefix
+from zenlake.routing.limits import DEFAULTS, Limits, key_cost
 from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import PolicyVerdict
-from zenlake.routing.regions import LOCAL, PEER, is_brokered, is_south, kind_of
+from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_brokered, is_south, kind_of
+from zenlake.transport.budget import NO_LIMIT, MemoryAccount, MemoryPool
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
 from zenlake.values.qos import QOS_CONTROL, QOS_PRIORITY
@@ -42,12 +45,6 @@ CURRENT: Final = 1
 FUTURE: Final = 2
 BOTH: Final = 3
 
-#: All the keys that one neighbour may declare numbers for, in bytes, and all that it may declare
-#: entities and interests on.
-KEY_BYTES: Final = 64 << 20
-#: All the entities that one neighbour may declare.
-ENTITIES: Final = 1 << 20
-
 ReplyBody = Reply | Err
 
 
@@ -65,7 +62,7 @@ class ReplyReceiver:
         """There will be no more."""
 
 
-class PendingQuery:
+class PendingQuery(Timed):
     """A query that is not finished."""
 
     __slots__ = ("branches", "id", "qos", "receiver", "root", "source")
@@ -77,6 +74,7 @@ class PendingQuery:
 
         `root`: the router where it came from, if we are one.
         """
+        super().__init__(NEVER)
         self.root: bytes = root
         self.source: Face = source
         self.id: int = id
@@ -85,14 +83,13 @@ class PendingQuery:
         self.branches: set[QueryBranch] = set()
 
 
-class QueryBranch(Timed):
+class QueryBranch:
     """A pending query towards one face that it was sent to."""
 
     __slots__ = ("face", "id", "query", "stack")
 
-    def __init__(self, query: PendingQuery, face: Face, id: int, deadline: float) -> None:
+    def __init__(self, query: PendingQuery, face: Face, id: int) -> None:
         """`id`: the query's number towards that face."""
-        super().__init__(deadline)
         self.query: PendingQuery = query
         self.face: Face = face
         self.id: int = id
@@ -111,6 +108,7 @@ class InterestIn:
         "id",
         "key",
         "kinds",
+        "shown",
         "waiting",
     )
 
@@ -127,6 +125,37 @@ class InterestIn:
         self.announced_info: int = 0
         #: Our own interests further north that must be answered first.
         self.waiting: set[tuple[int, int]] = set()
+        #: Those that were shown to gateways on its behalf: (face, id there).
+        self.shown: list[tuple[Face, int]] = []
+
+
+class Aggregate:
+    """What meets the key of some aggregate interests of one neighbour, counted.
+
+    So a declaration costs a look at its own key, and none at all others that meet the interest.
+    """
+
+    __slots__ = ("behind", "complete", "count", "face", "interests", "key", "told")
+
+    def __init__(self, face: Face, key: str) -> None:
+        """Nothing was counted yet."""
+        self.face: Face = face
+        self.key: str = key
+        self.interests: list[InterestIn] = []
+        #: The keys that meet it and that the neighbour should know of; and the keys with complete
+        #: queryables that include it.
+        self.count: int = 0
+        self.complete: int = 0
+        #: What the neighbour was told: 1 that there are any, 2 that some are complete.
+        self.told: int = 0
+        #: Whether an interest in the future alone has not been told of what there was before.
+        self.behind: bool = False
+
+    def state(self) -> int:
+        """What the neighbour should be told."""
+        if not self.count:
+            return 0
+        return 3 if self.complete else 1
 
 
 class InterestOut(Timed):
@@ -161,8 +190,19 @@ class InterestOut(Timed):
 class Face:
     """One neighbour, or the node's own programs."""
 
-    def __init__(self, id: int, zid: bytes, role: int, outbox: Outbox | None) -> None:
-        """`role`: router, peer, client or local; only the local face has no outbox."""
+    def __init__(
+        self,
+        id: int,
+        zid: bytes,
+        role: int,
+        outbox: Outbox | None,
+        limits: Limits = DEFAULTS,
+        pool: MemoryPool | None = None,
+    ) -> None:
+        """`role`: router, peer, client or local; only the local face has no outbox.
+
+        `limits`: what it may have; `pool`: what all faces have together.
+        """
         self.id: int = id
         self.zid: bytes = zid
         self.role: int = role
@@ -180,17 +220,27 @@ class Face:
         self.outboxes: list[tuple[Purpose, Outbox]] = []
         #: What the policy says about what it may be sent; None: nothing.
         self.egress: PolicyGate | None = None
-        self.keys: KeyIds = KeyIds(KEY_BYTES)
+        self.limits: Limits = limits
+        #: How often as much as a client it may have.
+        self.times: int = limits.routers if role == ROUTER else 1
+        #: What its declarations, interests and numbers for keys cost.
+        self.account: MemoryAccount = MemoryAccount(
+            NO_LIMIT if role == LOCAL else limits.memory * self.times, pool
+        )
+        self.keys: KeyIds = KeyIds(self.account)
         #: By kind: what it declared (its id → key).
         self.declared: list[dict[int, str]] = [{}, {}, {}]
-        #: What the keys of its entities and interests cost, and how many queries it has open.
-        self.key_bytes: int = 0
-        self.queries: int = 0
+        #: How many entities it has declared, how many queries it has open, and to how many
+        #: queryables these were sent.
+        self.entities: int = 0
+        self.asked: dict[int, PendingQuery] = {}
+        self.questions: int = 0
         #: By kind: what it was told (key → our id, and the information told).
         self.announced: list[dict[str, int]] = [{}, {}, {}]
         self.announced_info: dict[str, int] = {}
         self.interests_in: dict[int, InterestIn] = {}
-        #: By kind: its future interests in keys, and in everything.
+        #: By kind: its future interests in keys, those for which one word stands for all that
+        #: match left out; and in everything.
         self.wants: list[KeyTree[list[InterestIn]]] = [KeyTree(), KeyTree(), KeyTree()]
         self.wants_all: list[int] = [0, 0, 0]
         #: Whether it allows ids for keys in what we tell it.
@@ -213,6 +263,8 @@ class Face:
         #: What it said that made no sense, and was ignored; and where that is reported.
         self.ignored: int = 0
         self.on_illegal_key: Callable[[str], None] | None = None
+        #: Where it is reported that something was refused because it has too much already.
+        self.on_limit: Callable[[str], None] | None = None
 
     def illegal_key(self, flaw: str) -> None:
         """Ignore something that it said of a key; `flaw` says what is wrong with the key."""
@@ -220,6 +272,13 @@ class Face:
         report = self.on_illegal_key
         if report is not None:
             report(flaw)
+
+    def refused(self, limit: str) -> None:
+        """Ignore something of it because of a limit, which is named."""
+        self.ignored += 1
+        report = self.on_limit
+        if report is not None:
+            report(limit)
 
     def lie(self, mode: int, region: int, serves: bool) -> None:
         """Have a place: in a region of a node of `mode`; `serves`: it has that node in its own."""
@@ -265,14 +324,28 @@ class Face:
 
     def charge(self, key: str) -> bool:
         """Count a key that it wants kept; False if it has had too many."""
-        if self.key_bytes > KEY_BYTES and self.role != LOCAL:
-            return False
-        self.key_bytes += len(key) + 64
-        return True
+        return self.account.charge(key_cost(key))
 
     def refund(self, key: str) -> None:
         """A key is no longer kept."""
-        self.key_bytes -= len(key) + 64
+        self.account.refund(key_cost(key))
+
+    def take_on(self, key: str) -> None:
+        """Count an entity that it wants kept; raises `LimitError` if that is one too many."""
+        most = self.limits.declarations * self.times
+        if self.entities >= most:
+            raise LimitError(f"it declared more than {most} entities (limits/session/declarations)")
+        if not self.charge(key):
+            raise LimitError(
+                f"its declarations take more than their share of memory: {self.account.used} bytes "
+                "(limits/session/memory, limits/node/memory)"
+            )
+        self.entities += 1
+
+    def let_go(self, key: str) -> None:
+        """An entity is no longer kept."""
+        self.entities -= 1
+        self.refund(key)
 
     def fresh_id(self) -> int:
         """An id for an entity that is announced to it."""
@@ -298,11 +371,7 @@ class Face:
         """Whether a future interest of its own (not an aggregate) covers this key."""
         if self.wants_all[kind]:
             return True
-        for entry in self.wants[kind].intersecting(key):
-            for interest in entry.value:
-                if not interest.aggregate:
-                    return True
-        return False
+        return bool(self.wants[kind].intersecting(key))
 
     def knows_all(self, kind: int, key: str) -> bool:
         """Whether a finished interest of ours covers the key: what it did not tell is not there."""

@@ -7,9 +7,7 @@ answered.
 
 from __future__ import annotations
 
-from typing import Final
-
-from zenlake.errors import RemoteError
+from zenlake.errors import LimitError
 from zenlake.routing.announce import Announcements, announce
 from zenlake.routing.deadlines import NEVER, Deadlines
 from zenlake.routing.face import (
@@ -23,6 +21,7 @@ from zenlake.routing.face import (
 )
 from zenlake.routing.home import Home
 from zenlake.routing.keyids import key_flaw
+from zenlake.routing.limits import key_excess
 from zenlake.routing.policy.messages import (
     DECLARE_LIVELINESS_SUBSCRIBER,
     LIVELINESS_QUERY,
@@ -31,9 +30,6 @@ from zenlake.routing.regions import PEER, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, TOKEN
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Interest
-
-#: How many interests one neighbour may have open.
-INTERESTS: Final = 1 << 17
 
 
 class Interests(Announcements):
@@ -53,6 +49,8 @@ class Interests(Announcements):
         """The key that a neighbour names; None, which is counted, if it makes no sense."""
         key = face.keys.resolve(scope, mine, suffix)
         flaw = key_flaw(key)
+        if not flaw and key is not None:
+            flaw = key_excess(key, face.limits)
         if flaw:
             face.illegal_key(flaw)
             return None
@@ -85,8 +83,12 @@ class Interests(Announcements):
             if named is None:
                 return
             key = named
-        if len(face.interests_in) >= INTERESTS or not face.charge(key):
-            raise RemoteError("one neighbour has more interests than it may")
+        most = face.limits.interests * face.times
+        if len(face.interests_in) >= most or not face.charge(key):
+            raise LimitError(
+                f"it has more interests than it may: {len(face.interests_in)} of {most} "
+                "(limits/session/interests, limits/session/memory)"
+            )
         aggregate = message.aggregate and not message.tokens and bool(key) and face.role != PEER
         if message.key_exprs:
             face.wants_keys = True
@@ -96,7 +98,12 @@ class Interests(Announcements):
         self.listeners[face.id] = face
         if future:
             for kind in KINDS:
-                if kinds & (1 << kind):
+                if not kinds & (1 << kind):
+                    continue
+                if aggregate:
+                    told = message.id if message.mode & CURRENT else None
+                    self.aggregate(face, kind, interest, told)
+                else:
                     _want(face, kind, interest)
         if message.mode & CURRENT:
             self._declare_current(face, interest)
@@ -113,6 +120,9 @@ class Interests(Announcements):
         for kind in KINDS:
             if not interest.future or not interest.kinds & (1 << kind):
                 continue
+            if interest.aggregate:
+                self.aggregate_no_more(face, kind, interest)
+                continue
             if not interest.key:
                 face.wants_all[kind] -= 1
                 continue
@@ -121,19 +131,18 @@ class Interests(Announcements):
                 row.remove(interest)
                 if not row:
                     face.wants[kind].remove(interest.key)
-        for north in list(self.faces.values()):
-            for out in list(north.interests_out.values()):
-                if out.owner is face and out.owner_id == id:
-                    self.withdraw(north, out.id)
+        for north, shown in interest.shown:
+            out = north.interests_out.get(shown)
+            if out is not None and out.owner is face and out.owner_id == id:
+                self.withdraw(north, shown)
 
     def _declare_current(self, face: Face, interest: InterestIn) -> None:
         """Tell what there is now."""
+        if interest.aggregate:
+            return  # it has been told when it was counted
         entries = self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
         for kind in KINDS:
             if not interest.kinds & (1 << kind):
-                continue
-            if interest.aggregate:
-                self._aggregate(face, kind, interest, interest.id)
                 continue
             for entry in entries:
                 resource = entry.value
@@ -194,6 +203,9 @@ class Interests(Announcements):
                 self.version += 1
             return out
         face.interests_out[id] = out
+        asker = None if owner is None else owner.interests_in.get(owner_id)
+        if asker is not None:
+            asker.shown.append((face, id))
         self.unanswered.add(out)
         scope, mine, suffix = face.wire_key(key, True) if key else (0, True, "")
         face.send(

@@ -6,6 +6,8 @@ from typing import Final
 
 from zenlake.errors import KeyExprError
 from zenlake.keys.matching import check
+from zenlake.routing.limits import NUMBER
+from zenlake.transport.budget import MemoryAccount
 
 #: What is wrong with a key that cannot be told.
 UNDECLARED: Final = "it names a key by a number that it has not declared"
@@ -40,19 +42,22 @@ def literal_prefix(key: str) -> str:
 LONGEST: Final = 0xFFFF
 
 
+#: All the keys that this side declares to one neighbour, in bytes.
+INVENTED: Final = 4 << 20
+
+
 class KeyIds:
     """The numbers that two neighbours use for keys: those I declared, those it declared."""
 
-    __slots__ = ("invented", "limit", "mine", "mine_of", "size", "theirs", "theirs_of")
+    __slots__ = ("account", "invented", "mine", "mine_of", "theirs", "theirs_of")
 
-    def __init__(self, limit: int) -> None:
-        """`limit` bounds the bytes of all keys that the neighbour may declare."""
+    def __init__(self, account: MemoryAccount) -> None:
+        """`account` pays for the keys that the neighbour declares."""
         self.mine: dict[int, str] = {}
         self.mine_of: dict[str, int] = {}
         self.theirs: dict[int, str] = {}
         self.theirs_of: dict[str, int] = {}
-        self.limit: int = limit
-        self.size: int = 0
+        self.account: MemoryAccount = account
         #: Bytes of the keys that I declared.
         self.invented: int = 0
 
@@ -60,8 +65,7 @@ class KeyIds:
         """The neighbour declared an id; False if it has declared too much."""
         if id in self.theirs:
             return True  # the old meaning stays
-        self.size += len(key) + 64
-        if self.size > self.limit:
+        if not self.account.charge(len(key) + NUMBER):
             return False
         self.theirs[id] = key
         self.theirs_of.setdefault(key, id)
@@ -71,7 +75,7 @@ class KeyIds:
         """The neighbour undeclared an id."""
         key = self.theirs.pop(id, None)
         if key is not None:
-            self.size -= len(key) + 64
+            self.account.refund(len(key) + NUMBER)
             if self.theirs_of.get(key) == id:
                 del self.theirs_of[key]
 
@@ -108,7 +112,7 @@ class KeyIds:
         id = len(self.mine) + 1
         while id in self.mine or id in self.theirs:
             id += 1
-        if id > 0xFFFF or self.invented + len(key) > self.limit:
+        if id > 0xFFFF or self.invented + len(key) > INVENTED:
             return 0
         self.invented += len(key)
         self.mine[id] = key

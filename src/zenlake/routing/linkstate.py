@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from zenlake.errors import LimitError
 from zenlake.linkstate import (
     LINK_STATE,
     MAX_LOCATORS,
@@ -36,6 +37,7 @@ from zenlake.linkstate import (
     read_entries,
     write_entries,
 )
+from zenlake.routing.limits import DEFAULTS
 from zenlake.values.whatami import WhatAmI
 from zenlake.wire import LinkState, Oam
 
@@ -96,8 +98,8 @@ class LinkStateTable:
     """
 
     __slots__ = (
-        "_links", "_locators", "_numbers", "gossip", "introduced", "me", "multihop", "nodes",
-        "passed_over", "targets", "version", "weights",
+        "_links", "_locators", "_numbers", "gossip", "introduced", "me", "most_links", "multihop",
+        "nodes", "passed_over", "targets", "version", "weights",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +117,8 @@ class LinkStateTable:
         self.weights: dict[bytes, int] = dict(weights or {})
         self.passed_over: int = 0
         """How many entries were about nobody known, or beyond what is remembered."""
+        self.most_links: int = DEFAULTS.links
+        """The links of all routers that are kept: who tells of more is cut."""
         self.version: int = 0
         """Grows whenever routers, their links or their numbers change."""
         self.introduced: list[bytes] = []
@@ -214,7 +218,17 @@ class LinkStateTable:
         source = self._links.get(link)
         if source is None or message.id != LINK_STATE or not isinstance(message.body, bytes):
             return [], []
-        states = self._translated(source, read_entries(message))
+        told = read_entries(message)
+        self._check_size(sum([len(entry.links) for entry in told]))
+        states = self._translated(source, told)
+        many = sum([len(node.links) for node in self.nodes.values()])
+        for zid, entry, links in states:
+            node = self.nodes.get(zid)
+            if node is None:
+                many += len(links)
+            elif entry.sn > node.sn:
+                many += len(links) - len(node.links)
+        self._check_size(many)
         greeted = source.greeted
         source.greeted = True
         fresh: dict[bytes, RouterNode] = {}
@@ -259,6 +273,13 @@ class LinkStateTable:
             self.me.sn = quoted
             out += self.relocated()
         return self._known(list(fresh.values()) + list(updated.values())), out
+
+    def _check_size(self, links: int) -> None:
+        """Refuse a map with more links than are kept."""
+        if links > self.most_links:
+            raise LimitError(
+                f"it tells of more than {self.most_links} links between routers (limits/node/links)"
+            )
 
     # ----------------------------------------------------------------------------- what is told
 

@@ -24,6 +24,7 @@ from zenlake.linkstate import KnownNode, Outgoing
 from zenlake.routing.announce import RouterRegion
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.keyids import key_flaw
+from zenlake.routing.limits import NO_LIMITS, key_excess
 from zenlake.routing.linkstate import LinkStateTable
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
 from zenlake.routing.regions import NORTH, ROUTER
@@ -48,6 +49,8 @@ NO_MORE: Final = -1
 REMEMBERED: Final = 60.0
 #: How many such things are remembered of one router.
 WITHDRAWN: Final = 1 << 14
+#: How many declarations wait for the next trees, to be believed or not.
+DOUBTED: Final = 1 << 17
 
 
 class RemoteRouter(Face):
@@ -55,13 +58,15 @@ class RemoteRouter(Face):
 
     def __init__(self, zid: bytes, region: int = NORTH) -> None:
         """It has declared nothing yet."""
-        super().__init__(-1, zid, ROUTER, None)
+        super().__init__(-1, zid, ROUTER, None, NO_LIMITS)
         self.lie(ROUTER, region, False)
         self.meshed = True
         #: By kind: the number that stands for each key it declared.
         self.numbers: list[dict[str, int]] = [{}, {}, {}]
-        #: By kind: what it declares (key → information).
+        #: By kind: what it declares (key → information), and the neighbour that said so first,
+        #: which is charged for it: whoever speaks pays, not whom it speaks of.
         self.held: list[dict[str, int]] = [{}, {}, {}]
+        self.payers: list[dict[str, Face]] = [{}, {}, {}]
 
 
 class Mesh(RouterRegion):
@@ -119,6 +124,8 @@ class Mesh(RouterRegion):
             del self.links[face.zid]
         for below in self._below.values():
             below.discard(face.id)
+        for doubted in [each for each in self._doubted if each[3] == face.id]:
+            self._forget_doubt(doubted)
         return self._changed(self.state.removed(face.id))
 
     def received(self, face: Face, message: Oam) -> tuple[list[KnownNode], Outgoing]:
@@ -188,15 +195,22 @@ class Mesh(RouterRegion):
         """Believe what was doubted, where it came from the right side."""
         for (zid, kind, key, id), (face, info, when) in list(self._doubted.items()):
             if face.closed or when < now - REMEMBERED:
-                del self._doubted[zid, kind, key, id]
+                self._forget_doubt((zid, kind, key, id))
             elif self.trees.parent(zid) == face.zid:
                 self._said(face, zid, kind, key, info)
 
     def _purge(self, router: RemoteRouter) -> None:
         """A router is gone: all it declared goes with it."""
-        for kind in KINDS:
-            for number in list(router.declared[kind]):
-                self.tables.undeclare(router, kind, number)
+        for payers in router.payers:
+            for key, payer in payers.items():
+                payer.let_go(key)
+        self.tables.leave(router)
+
+    def _forget_doubt(self, doubted: tuple[bytes, int, str, int]) -> None:
+        """Doubt something no more, whatever became of it."""
+        found = self._doubted.pop(doubted, None)
+        if found is not None:
+            found[0].refund(doubted[2])
 
     # ------------------------------------------------------------------------------- routes
 
@@ -311,6 +325,8 @@ class Mesh(RouterRegion):
     def _said(self, face: Face, zid: bytes, kind: int, key: str | None, info: int) -> None:
         """A neighbour said that a router declares a key, or declares it no more."""
         flaw = key_flaw(key)
+        if key is not None and not flaw:
+            flaw = key_excess(key, face.limits)
         if key is None or flaw:
             face.illegal_key(flaw)
             return
@@ -322,32 +338,35 @@ class Mesh(RouterRegion):
             router = RemoteRouter(zid, self.region)
             self.routers[zid] = router
         held = router.held[kind].get(key, NO_MORE)
-        self._doubted.pop((zid, kind, key, face.id), None)
+        self._forget_doubt((zid, kind, key, face.id))
         if held == info and (info != NO_MORE or self._withdrawn_lately(zid, kind, key)):
             return  # said before: those below have heard it
-        if held != NO_MORE or self._withdrawn_lately(zid, kind, key):
-            # It says something else than what was heard before. If it is not the neighbour
-            # that should say so, it is either old news on a long way, or the first word from a
-            # new side: the next trees will tell.
-            parent = self.trees.parent(zid)
-            if parent and parent != face.zid:
-                if len(self._doubted) < WITHDRAWN:
-                    self._doubted[zid, kind, key, face.id] = (face, info, self.now())
-                return
-        self._hold(router, kind, key, info)
+        # If it is not the neighbour that should say so, it is either old news on a long way, or
+        # the first word from a new side, or a lie: the next trees will tell.
+        parent = self.trees.parent(zid)
+        if parent and parent != face.zid:
+            if len(self._doubted) < DOUBTED and face.charge(key):
+                self._doubted[zid, kind, key, face.id] = (face, info, self.now())
+            return
+        self._hold(face, router, kind, key, info)
         self._pass_on(zid, face, kind, key, info)
 
-    def _hold(self, router: RemoteRouter, kind: int, key: str, info: int) -> None:
-        """Bring the tables up to date with what a router declares."""
+    def _hold(self, face: Face, router: RemoteRouter, kind: int, key: str, info: int) -> None:
+        """Bring the tables up to date with what a router declares, by the word of a neighbour."""
         numbers = router.numbers[kind]
         if info == NO_MORE:
             number = numbers.pop(key, -1)
             router.held[kind].pop(key, None)
+            payer = router.payers[kind].pop(key, None)
+            if payer is not None:
+                payer.let_go(key)
             self.tables.undeclare(router, kind, number)
             return
-        router.held[kind][key] = info
         if key not in numbers:
+            face.take_on(key)
+            router.payers[kind][key] = face
             numbers[key] = router.fresh_id()
+        router.held[kind][key] = info
         self.tables.declare(router, kind, numbers[key], key, info)
 
     def _withdrawn_lately(self, zid: bytes, kind: int, key: str) -> bool:

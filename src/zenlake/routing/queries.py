@@ -32,8 +32,9 @@ BEST_MATCHING: Final = 0
 ALL: Final = 1
 ALL_COMPLETE: Final = 2
 
-#: The most queries that one neighbour may have open.
-OPEN_QUERIES: Final = 1 << 16
+#: The branches of queries that are ended in one go when time runs out or a neighbour leaves:
+#: about a millisecond.
+SLICE: Final = 128
 
 #: Where the times of a message are taken: its flags on the wire.
 SEND: Final = 1
@@ -54,8 +55,10 @@ class Queries:
         self.default_timeout: float = default_timeout
         #: Open queries of neighbours, by (face, its id).
         self.open: dict[tuple[int, int], PendingQuery] = {}
-        #: Branches of such queries; our own programs keep the time of theirs themselves.
+        #: Such queries by their deadline; our own programs keep the time of theirs themselves.
         self.unanswered: Deadlines = Deadlines()
+        #: Neighbours that have gone, with queries to them or of theirs that are not over yet.
+        self.leaving: list[Face] = []
 
     # ----------------------------------------------------------------------------- who is asked
 
@@ -74,6 +77,8 @@ class Queries:
                 continue
             covers = resource.key == key or includes(resource.key, key)
             for face, infos in holders.items():
+                if face.closed:
+                    continue
                 far = face.meshed
                 if far:
                     if self.borders.hop(source, root, face) is None:
@@ -139,8 +144,9 @@ class Queries:
             source.illegal_key(flaw)
             self.refuse(source, message)
             return
-        if source.queries >= OPEN_QUERIES:
-            source.ignored += 1
+        limits = source.limits
+        if len(source.asked) >= limits.queries * source.times:
+            source.refused("more queries in flight than it may have (limits/session/queries)")
             self.refuse(source, message)
             return
         root = self.borders.root_of(source, message.node_id)
@@ -150,10 +156,18 @@ class Queries:
             return
         if message.timestamp_stack is not None:
             message.timestamp_stack = self.home.stamped(message.timestamp_stack, ROUTE)
+        targets = self.candidates(source, key, message.target, root)
+        if source.questions + len(targets) > limits.questions * source.times:
+            source.refused(
+                "queries in flight to more queryables than it may ask at once "
+                "(limits/session/questions)"
+            )
+            self.refuse(source, message)
+            return
         query = PendingQuery(source, message.id, message.qos, None, root)
         self.open[(source.id, message.id)] = query
-        source.queries += 1
-        targets = self.candidates(source, key, message.target, root)
+        source.asked[message.id] = query
+        source.questions += len(targets)
         self.send(query, key, message, targets, now)
 
     def refuse(self, source: Face, message: Request) -> None:
@@ -164,7 +178,9 @@ class Queries:
         self, query: PendingQuery, key: str, message: Request, targets: list[Face], now: float
     ) -> None:
         """Send a query to each face of `targets`."""
-        deadline = now + self.patience(message)
+        if query.receiver is None and targets:
+            query.deadline = now + self.patience(message)
+            self.unanswered.add(query)
         body = message.body
         region = query.source.region
         number = self.borders.number_of(query.source, query.root)
@@ -176,11 +192,9 @@ class Queries:
         for face in targets:
             id = face.next_request
             face.next_request = (id + 1) & 0xFFFF_FFFF
-            branch = QueryBranch(query, face, id, deadline)
+            branch = QueryBranch(query, face, id)
             query.branches.add(branch)
             face.requests[id] = branch
-            if query.receiver is None:
-                self.unanswered.add(branch)
             branches.append(branch)
         for branch in branches:
             face = branch.face
@@ -294,10 +308,11 @@ class Queries:
     def close(self, branch: QueryBranch) -> None:
         """A branch is over."""
         branch.face.requests.pop(branch.id, None)
-        self.unanswered.over(branch)
         query = branch.query
         if branch in query.branches:
             query.branches.discard(branch)
+            if query.receiver is None:
+                query.source.questions -= 1
             if not query.branches:
                 self._finished(query)
 
@@ -306,8 +321,9 @@ class Queries:
         if receiver is not None:
             receiver.final()
             return
-        if self.open.pop((query.source.id, query.id), None) is not None:
-            query.source.queries -= 1
+        self.unanswered.over(query)
+        self.open.pop((query.source.id, query.id), None)
+        query.source.asked.pop(query.id, None)
         self._final(query.source, query.id, query.qos)
 
     def _final(self, face: Face, id: int, qos: int) -> None:
@@ -319,30 +335,55 @@ class Queries:
 
     def cancel(self, query: PendingQuery) -> None:
         """The node that asked has lost interest: later replies are dropped."""
-        for branch in list(query.branches):
+        self.unanswered.over(query)
+        for branch in query.branches:
             branch.face.requests.pop(branch.id, None)
-            self.unanswered.over(branch)
+        if query.receiver is None:
+            query.source.questions -= len(query.branches)
         query.branches.clear()
 
     # --------------------------------------------------------------------------- time and death
 
     def expire(self, now: float) -> None:
-        """Reply with an error for the faces that did not reply in time."""
-        for branch in self.unanswered.due(now):
-            if isinstance(branch, QueryBranch):
+        """Reply with an error for the faces that did not reply in time; `SLICE` of them a call."""
+        left = SLICE
+        while left > 0:
+            due = self.unanswered.due(now, 1)
+            if not due:
+                break
+            query = due[0]
+            if not isinstance(query, PendingQuery):
+                continue
+            for branch in list(query.branches):
                 body = Err(payload=b"Timeout")
                 self.reply(branch, "", body, Responder(zid=branch.face.zid, eid=0))
                 self.close(branch)
+                left -= 1
+        if self.leaving:
+            self.sweep()
 
     def deadline(self) -> float:
-        """When `expire` has something to do."""
-        return self.unanswered.next()
+        """When `expire` has something to do; 0: as soon as it can be."""
+        return 0.0 if self.leaving else self.unanswered.next()
 
     def remove(self, face: Face) -> None:
         """A neighbour is gone: what it owed is over, what it asked is forgotten."""
-        for branch in list(face.requests.values()):
-            self.close(branch)
-        for key, query in list(self.open.items()):
-            if key[0] == face.id:
-                del self.open[key]
+        self.leaving.append(face)
+        if len(self.leaving) == 1:
+            self.sweep()
+
+    def sweep(self) -> None:
+        """End some of the queries of those that have gone."""
+        left = SLICE
+        while left > 0 and self.leaving:
+            face = self.leaving[0]
+            while face.requests and left > 0:
+                self.close(next(reversed(face.requests.values())))
+                left -= 1
+            while face.asked and left > 0:
+                id, query = face.asked.popitem()
+                self.open.pop((face.id, id), None)
+                left -= 1 + len(query.branches)
                 self.cancel(query)
+            if left > 0:
+                del self.leaving[0]

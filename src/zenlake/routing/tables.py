@@ -8,14 +8,14 @@ many hold it.
 
 from __future__ import annotations
 
-from zenlake.errors import RemoteError
-from zenlake.routing.face import (
-    BOTH,
-    ENTITIES,
-    Face,
-)
+from typing import Final
+
+from zenlake.errors import LimitError
+from zenlake.routing.face import BOTH, Face
+from zenlake.routing.home import Home
 from zenlake.routing.interests import Interests
 from zenlake.routing.keyids import key_flaw
+from zenlake.routing.limits import key_excess
 from zenlake.routing.regions import PEER, usual_region, usually_serves
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource
 from zenlake.wire.codec_declare import (
@@ -30,9 +30,18 @@ from zenlake.wire.codec_declare import (
 )
 from zenlake.wire.codec_network import Declare
 
+#: The rows of the tables that are forgotten in one go when a face has left: about a millisecond.
+SLICE: Final = 128
+
 
 class Tables(Interests):
     """The declarations and interests of all faces."""
+
+    def __init__(self, mode: int, home: Home) -> None:
+        """For a node of `mode`, whose own programs are reached through `home`."""
+        super().__init__(mode, home)
+        #: Faces that have left, whose rows are still there.
+        self.leaving: list[Face] = []
 
     # --------------------------------------------------------------------------- what there is
 
@@ -43,32 +52,41 @@ class Tables(Interests):
         if old is not None and old != key:
             self.undeclare(face, kind, id)
             old = None
-        if old is None and (len(declared) >= ENTITIES or not face.charge(key)):
-            raise RemoteError("one neighbour declared more entities than it may")
+        if old is None:
+            face.take_on(key)
         declared[id] = key
         resource = self.tree.get(key)
         if resource is None:
             resource = Resource(key)
             self.tree.insert(key, resource)
         first = face not in resource.holders[kind]
+        concerned = self.concerned(kind, resource)
         resource.hold(kind, face, id, info)
         self.version += 1
         self.spread(kind, resource, True)
+        if concerned:
+            self.recount(kind, resource, concerned)
         if first or kind == QUERYABLE:  # which may have become complete
             self.home.changed(kind, key, face, True)
 
     def undeclare(self, face: Face, kind: int, id: int) -> None:
         """`face` undeclares an entity; an unknown id is nothing."""
         key = face.declared[kind].pop(id, None)
-        if key is None:
-            return
-        face.refund(key)
+        if key is not None:
+            self._release(face, kind, id, key)
+
+    def _release(self, face: Face, kind: int, id: int, key: str) -> None:
+        """What `face` declared on a key under an id is over."""
+        face.let_go(key)
         resource = self.tree.get(key)
         if resource is None:
             return
+        concerned = self.concerned(kind, resource)
         resource.release(kind, face, id)
         self.version += 1
         self.spread(kind, resource, False)
+        if concerned:
+            self.recount(kind, resource, concerned)
         if kind == QUERYABLE or face not in resource.holders[kind]:
             self.home.changed(kind, key, face, False)
         self._prune(resource)
@@ -91,6 +109,7 @@ class Tables(Interests):
             for kind in KINDS:
                 if any(holder.role == PEER for holder in entry.value.holders[kind]):
                     self.spread(kind, entry.value, True)
+        self.count_again()
 
     def carry(self, face: Face, carried: bool) -> None:
         """From now on this node carries the words of a peer, or leaves them to another router."""
@@ -103,8 +122,7 @@ class Tables(Interests):
             for kind in KINDS:
                 if face in resource.holders[kind]:
                     self.spread(kind, resource, carried)
-
-    # ------------------------------------------------------------------------- who is told what
+        self.count_again()
 
     # ------------------------------------------------------------------------ faces come and go
 
@@ -140,16 +158,48 @@ class Tables(Interests):
         self.listeners.pop(face.id, None)
         face.closed = True
         self.version += 1
-        for kind in KINDS:
-            for id in list(face.declared[kind]):
-                self.undeclare(face, kind, id)
         for out in list(face.interests_out.values()):
             self.unanswered.over(out)
             if not out.final:
                 self._unanswered(face, out)
         face.interests_out.clear()
-        for id in list(face.interests_in):
-            self.withdrawn(face, id)
+        self.leave(face)
+
+    def leave(self, face: Face) -> None:
+        """Forget what a face had: at once what is little, and `SLICE` rows a tick what is much."""
+        face.closed = True
+        self.version += 1
+        self.leaving.append(face)
+        if len(self.leaving) == 1:
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Forget some rows of those that have left."""
+        left = SLICE
+        while left > 0 and self.leaving:
+            face = self.leaving[0]
+            for kind in KINDS:
+                declared = face.declared[kind]
+                while declared and left > 0:
+                    id, key = declared.popitem()
+                    self._release(face, kind, id, key)
+                    left -= 1
+            while face.interests_in and left > 0:
+                self.withdrawn(face, next(reversed(face.interests_in)))
+                left -= 1
+            if left > 0:
+                face.account.close()
+                del self.leaving[0]
+
+    def expire(self, now: float) -> None:
+        """Give up waiting for neighbours that do not answer; forget some of what has left."""
+        super().expire(now)
+        if self.leaving:
+            self.sweep()
+
+    def deadline(self) -> float:
+        """When `expire` has something to do; 0: as soon as it can be."""
+        return 0.0 if self.leaving else super().deadline()
 
     # ----------------------------------------------------------------------------- what is heard
 
@@ -163,8 +213,13 @@ class Tables(Interests):
             key = face.keys.resolve(body.scope, True, body.suffix)
             if key is None or body.id == 0:
                 face.illegal_key(key_flaw(key) or "0 is not the number of a key")
+            elif excess := key_excess(key, face.limits):
+                face.illegal_key(excess)
             elif not face.keys.learn(body.id, key):
-                raise RemoteError("it declared more bytes of keys than a neighbour may")
+                raise LimitError(
+                    f"its keys take more than their share of memory: {face.account.used} bytes "
+                    "(limits/session/memory, limits/node/memory)"
+                )
             else:
                 self.version += 1
         elif isinstance(body, UndeclareKeyExpr):

@@ -91,7 +91,7 @@ def effective_weight(one: bytes, other: bytes, one_says: int, other_says: int) -
     return base * (_factor(one, other) if one < other else _factor(other, one))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 16)
 def _factor(smaller: bytes, greater: bytes) -> float:
     """What makes the link between two routers a little heavier than it should be."""
     h = siphash13(smaller.ljust(16, b"\0") + greater.ljust(16, b"\0")) & 0xFFFF_FFFF
@@ -262,25 +262,44 @@ def _edges(links: dict[bytes, dict[bytes, int]]) -> dict[bytes, list[tuple[bytes
     return edges
 
 
+#: So many computations may follow each other; after that there is one in so many seconds.
+AT_ONCE: Final = 20
+HOLD: Final = 1.0
+
+
 @final
 class Recomputation:
-    """When to compute the trees anew: a moment after a change, so that many changes cost one."""
+    """When to compute the trees anew: a moment after a change, so that many changes cost one.
 
-    __slots__ = ("deadline", "delay")
+    And where changes go on and on, more rarely, as OSPF's routers do it: each computation takes
+    one of `AT_ONCE` turns, and one turn comes back in `HOLD` seconds.
+    """
+
+    __slots__ = ("_spent", "_when", "deadline", "delay")
 
     def __init__(self, delay: float = 0.1) -> None:
         """`delay` in seconds."""
         self.delay: float = delay
         self.deadline: float = float("inf")
+        #: The turns that are taken, as they were at some time.
+        self._spent: float = 0.0
+        self._when: float = 0.0
 
     def changed(self, now: float) -> None:
         """The network has changed; what is already planned will see it, too."""
         if self.deadline == float("inf"):
-            self.deadline = now + self.delay
+            over = self._taken(now) - (AT_ONCE - 1)
+            self.deadline = now + max(self.delay, over * HOLD)
 
     def due(self, now: float) -> bool:
         """Whether it is time; if so, the plan is fulfilled."""
         if now < self.deadline:
             return False
+        self._spent = self._taken(now) + 1.0
+        self._when = now
         self.deadline = float("inf")
         return True
+
+    def _taken(self, now: float) -> float:
+        """The turns that are taken now."""
+        return max(0.0, self._spent - (now - self._when) / HOLD)

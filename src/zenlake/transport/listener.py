@@ -38,5 +38,8 @@ class Listener:
         """A Response begins at the reader's position: consume it, or leave it (False)."""
         return False
 
+    def refused(self, limit: str) -> None:
+        """Something of it was refused because of a limit, which is named."""
+
     def closed(self, error: Exception | None, now: float) -> None:
         """The session is over; `error` is why, or None if this side closed it."""

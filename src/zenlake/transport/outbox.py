@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.transport.budget import MemoryPool
 from zenlake.transport.framing import FRAGMENT_HEAD, Framing, HeadCache, vle
 from zenlake.transport.lane import FragmentedMessage, QueuedBatch, TransmitLane
 from zenlake.transport.piece import Piece
@@ -44,8 +45,9 @@ DATA: Final = 5
 BARE_QUEUE: Final = 256
 
 #: Bytes that may be queued in all lanes together by messages that are not to be dropped: a
-#: neighbour that sends queries and never reads the replies must not fill our memory.
-FORCED: Final = 256 << 20
+#: neighbour that sends queries and never reads the replies must not fill our memory. A node says
+#: otherwise by its limits.
+FORCED: Final = 64 << 20
 
 
 class Outbox:
@@ -53,8 +55,8 @@ class Outbox:
 
     __slots__ = (
         "batches_sent", "bytes_sent", "closed", "depth", "drops", "forced", "framing", "heads",
-        "held", "lanes", "last", "messages_sent", "overflowed", "oversized", "pending", "qos",
-        "refused", "urgent",
+        "held", "lanes", "last", "messages_sent", "on_overflow", "overflowed", "oversized",
+        "pending", "pool", "qos", "refused", "urgent",
     )  # fmt: skip
 
     def __init__(
@@ -74,8 +76,13 @@ class Outbox:
         #: Bytes in the queues of all lanes, and how many forced messages may make of it.
         self.held: int = 0
         self.forced: int = FORCED
-        #: Whether a forced message found no room: the session cannot go on.
+        #: What waits for all neighbours of the node.
+        self.pool: MemoryPool = MemoryPool()
+        self.pool.members += 1
+        #: Whether a forced message found no room: the session cannot go on. Then what waits is
+        #: let go of, and the node is told.
         self.overflowed: bool = False
+        self.on_overflow: Callable[[], None] | None = None
         #: How many messages were encoded and not yet taken as part of a batch.
         self.pending: int = 0
         self.messages_sent: int = 0
@@ -124,6 +131,7 @@ class Outbox:
         if w.size:
             waiting = self.framing.seal(w)
             self.held += waiting.size
+            self.pool.used += waiting.size
             lane.queue.append(waiting)
             lane.writer = Writer()
         lane.settle()
@@ -300,6 +308,7 @@ class Outbox:
             if len(lane.queue) >= BARE_QUEUE and not self._beyond(force):
                 return False
             self.held += size
+            self.pool.used += size
             lane.queue.append(QueuedBatch.single(data))
         else:
             if w.size + size + self.framing.prefix > self.framing.limit and w.size:
@@ -328,6 +337,7 @@ class Outbox:
         lane.numbers[kind] = (sn + count) & self.framing.mask
         lane.queue.append(QueuedBatch([], size, FragmentedMessage(head, value, reliable, sn)))
         self.held += size
+        self.pool.used += size
         self.pending += 1
         if reliable:
             lane.reliable += 1
@@ -339,10 +349,38 @@ class Outbox:
         """Whether a message may wait beyond its lane's bound."""
         if not force:
             return False
-        if self.held > self.forced:
+        if self.overflowed:
+            return False
+        if self.held > self.forced or self.pool.is_crowded_by(self.held):
             self.overflowed = True
+            self.discard()
+            overflow = self.on_overflow
+            if overflow is not None:
+                overflow()
             return False
         return True
+
+    def share_pool(self, pool: MemoryPool, forced: int) -> None:
+        """Be one of those whose waiting bytes are counted together; `forced` bounds its own."""
+        self.pool.members -= 1
+        self.pool = pool
+        pool.members += 1
+        pool.used += self.held
+        self.forced = forced
+
+    def discard(self) -> None:
+        """Let go of all batches that wait: they will not be sent."""
+        self.pool.used -= self.held
+        self.held = 0
+        for lane in self.lanes:
+            lane.queue.clear()
+
+    def leave_pool(self) -> None:
+        """The link is gone: nothing waits any more."""
+        self.discard()
+        self.pool.members -= 1
+        self.pool = MemoryPool()
+        self.pool.members += 1
 
     def send_transport(self, batch: bytes) -> None:
         """Add transport messages that go before everything else, as one batch."""
@@ -405,6 +443,7 @@ class Outbox:
                     return size
                 del queue[0]
                 self.held -= waiting.size
+                self.pool.used -= waiting.size
                 parts.extend(waiting.parts)
                 size += waiting.size
             else:
@@ -414,6 +453,7 @@ class Outbox:
                 if message.pos >= message.size:
                     del queue[0]
                     self.held -= message.size
+                    self.pool.used -= message.size
             self.batches_sent += 1
             if size >= room:
                 return size

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from zenlake.errors import DecodeError
+from zenlake.transport.budget import MemoryAccount
 from zenlake.transport.fragment import Reassembly, read_pieces
 from zenlake.transport.handshake import Terms
 from zenlake.transport.listener import Listener
@@ -37,12 +38,16 @@ class ReceiveLanes:
     """What was received on each lane of one session."""
 
     __slots__ = (
-        "bytes", "collecting", "duplicates", "last", "limit", "marked", "mask", "messages", "qos",
-        "reassemblies", "undecodable",
+        "account", "bytes", "collecting", "duplicates", "last", "limit", "marked", "mask",
+        "messages", "qos", "reassemblies", "undecodable",
     )  # fmt: skip
 
-    def __init__(self, limit: int) -> None:
-        """`limit`: the largest message that may come in fragments, in bytes."""
+    def __init__(self, limit: int, account: MemoryAccount | None = None) -> None:
+        """`limit`: the largest message that may come in fragments, in bytes.
+
+        `account` is charged for what is not complete.
+        """
+        self.account: MemoryAccount = MemoryAccount() if account is None else account
         self.limit: int = limit
         self.mask: int = 0x0FFF_FFFF
         #: Whether lanes were agreed; else all frames are on the lane of `DATA`.
@@ -73,6 +78,15 @@ class ReceiveLanes:
         """Count on with another link of the same session."""
         self.last = other.last
         self.reassemblies = other.reassemblies
+        self.account.close()
+        self.account = other.account
+
+    def free(self) -> None:
+        """The session is over: let go of what was collected, and do not wait for a collector."""
+        for reassembly in self.reassemblies:
+            reassembly.clear()
+        self.collecting = 0
+        self.account.close()
 
     def accept(self, lane: int, sn: int, r: Reader) -> bool:
         """Whether `sn` is new on its lane; raises if it is above what was agreed."""
@@ -135,18 +149,28 @@ class ReceiveLanes:
         self.bytes[lane] += len(payload)
         reassembly = self.reassemblies[lane]
         if drop:
-            self.collecting -= reassembly.size
-            reassembly.clear()
+            self._give_up(reassembly)
             return 0
         before = reassembly.size
         pieces = reassembly.add(
             sn, self.mask, payload, first, (header & FRAGMENT_FLAG_MORE) != 0, self.marked
         )
-        self.collecting += reassembly.size - before
-        if self.collecting > self.limit:
-            # Sixteen lanes together may not collect more than one of them.
+        grown = reassembly.size - before
+        self.collecting += grown
+        if grown < 0:
+            self.account.refund(-grown)
+        elif grown and not self.account.charge(grown):
+            self.account.refund(before)
             self.collecting -= reassembly.size
             reassembly.clear()
+            listener.refused(
+                "unfinished messages of more bytes than it may have (limits/session/fragments, "
+                "limits/node/fragments)"
+            )
+            return 0
+        if self.collecting > self.limit:
+            # Sixteen lanes together may not collect more than one of them.
+            self._give_up(reassembly)
             return 0
         if pieces is None:
             return 0
@@ -158,6 +182,12 @@ class ReceiveLanes:
         self.messages[lane] += 1
         listener.heard(message, priority, reliable)
         return 1
+
+    def _give_up(self, reassembly: Reassembly) -> None:
+        """Forget what a lane has collected."""
+        self.collecting -= reassembly.size
+        self.account.refund(reassembly.size)
+        reassembly.clear()
 
     def incomplete(self) -> int:
         """How many messages were given up because fragments of them were missing."""

@@ -44,7 +44,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from zenlake.errors import ClosedError, DecodeError, HandshakeError, RemoteError
+from zenlake.errors import ClosedError, DecodeError, HandshakeError, LimitError, RemoteError
+from zenlake.transport.budget import MemoryAccount
 from zenlake.transport.compress import Lz4
 from zenlake.transport.handshake import (
     GENERIC,
@@ -59,6 +60,7 @@ from zenlake.transport.listener import Listener
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.receive_lanes import DATA, LANES, ReceiveLanes
 from zenlake.transport.stream import BatchDeframer
+from zenlake.transport.turn import Turn
 from zenlake.wire.codec_network import read_network, skip_network
 from zenlake.wire.codec_transport import Close, read_transport
 from zenlake.wire.cursor import Reader, Writer
@@ -95,8 +97,12 @@ class Unicast:
         keep_alive: int = 4,
         max_message: int = 1 << 30,
         open_timeout: float = 10.0,
+        account: MemoryAccount | None = None,
     ) -> None:
-        """`stream`: batches have a length in front; `outbox`: takes what this side sends."""
+        """`stream`: batches have a length in front; `outbox`: takes what this side sends.
+
+        `account` is charged for messages that are not complete.
+        """
         self.offer = offer
         self.listener: Listener = listener
         self.stream: bool = stream
@@ -119,7 +125,19 @@ class Unicast:
         self._period: float = 0.0
         #: How long the neighbour may be silent, in seconds.
         self.lease: float = 0.0
-        self.lanes: ReceiveLanes = ReceiveLanes(max_message)
+        self.lanes: ReceiveLanes = ReceiveLanes(max_message, account)
+        #: How much is handled at once; None: all that came.
+        self.turn: Turn | None = None
+        #: Whether more was received than has been handled: see `go_on`. Until then nothing more
+        #: should be read.
+        self.behind: bool = False
+        #: Batches that were received and not begun, from `_begun` on; and the one that was, with
+        #: the lane of its open frame.
+        self._later: list[tuple[bytes, int, int]] = []
+        self._begun: int = 0
+        self._open_batch: Reader | None = None
+        self._open_priority: int = DATA
+        self._open_reliable: bool = True
         self.received: int = 0
         self.bytes_received: int = 0
         self.batches_received: int = 0
@@ -232,8 +250,14 @@ class Unicast:
         self.last_heard = now
         self.bytes_received += len(data)
         self.unpacked = 0
+        turn = self.turn
+        if turn is not None:
+            turn.begin()
         if not self.stream:
-            self._batch(data, 0, len(data), now)
+            if self.behind:
+                self._later.append((data, 0, len(data)))
+            else:
+                self._batch(data, 0, len(data), now)
             return
         if self.state == OPENING:
             # What follows the last message of the opening may be cut differently.
@@ -244,13 +268,58 @@ class Unicast:
         deframer.feed(data, LARGEST_BARE if self._bare else 65535)
         first = deframer.first
         if first:
-            self._batch(first, deframer.prefix, len(first), now)
+            if self.behind:
+                self._later.append((first, deframer.prefix, len(first)))
+            else:
+                self._batch(first, deframer.prefix, len(first), now)
         starts = deframer.starts
         ends = deframer.ends
         for index in range(len(starts)):
             if self.state == CLOSED:
                 return
+            if self.behind or (turn is not None and turn.is_over()):
+                self.behind = True
+                for later in range(index, len(starts)):
+                    self._later.append((data, starts[later], ends[later]))
+                return
             self._batch(data, starts[index], ends[index], now)
+
+    def go_on(self, now: float) -> None:
+        """Handle more of what was received: another turn.
+
+        Raises `RemoteError` when the link must be closed: see `fail`.
+        """
+        turn = self.turn
+        if turn is not None:
+            turn.begin()
+        self.behind = False
+        r = self._open_batch
+        if r is not None:
+            self._open_batch = None
+            self._messages(r, self._open_priority, self._open_reliable)
+            self._rest_of_batch(r, now)
+        later = self._later
+        while self._begun < len(later):
+            if self.state == CLOSED:
+                return
+            if self.behind or (turn is not None and turn.is_over()):
+                self.behind = True
+                return
+            data, start, end = later[self._begun]
+            self._begun += 1
+            self._batch(data, start, end, now)
+        self._later = []
+        self._begun = 0
+
+    def free(self) -> None:
+        """The session is over: let go of all that was received and not handled."""
+        self._later = []
+        self._begun = 0
+        self._open_batch = None
+        self._early = b""
+        self.behind = False
+        self.deframer = BatchDeframer(2)
+        self.lanes.free()
 
     def _open_with(self, data: bytes, now: float) -> bytes:
         """Take the messages of the opening one by one; returns what came behind the last."""
@@ -303,7 +372,14 @@ class Unicast:
             while r.pos < r.end and self.state == OPEN:
                 self._bare_message(r, now)
             return
-        while r.pos < r.end:
+        self._rest_of_batch(r, now)
+
+    def _rest_of_batch(self, r: Reader, now: float) -> None:
+        """Handle what is left of a batch, or what the turn has time for."""
+        if self.behind:
+            self._open_batch = r
+            return
+        while r.pos < r.end and self.state != CLOSED:
             kind = r.data[r.pos] & ID
             if kind == FRAME and self.state == OPEN:
                 self._frame(r)
@@ -313,7 +389,8 @@ class Unicast:
                 r.pos += 1
             else:
                 self._other(read_transport(r), now)
-            if self.state == CLOSED:
+            if self.behind:
+                self._open_batch = r
                 return
 
     def _other(self, message: Message, now: float) -> None:
@@ -330,7 +407,6 @@ class Unicast:
     def _frame(self, r: Reader) -> None:
         lanes = self.lanes
         start = r.pos
-        before = self.received
         header = r.u8()
         sn = r.vle(0xFFFF_FFFF_FFFF_FFFF)
         priority = lanes.frame_priority(r) if header & MORE else DATA
@@ -341,6 +417,17 @@ class Unicast:
             while r.pos < r.end and data[r.pos] & ID >= FIRST_NETWORK:
                 skip_network(r)
             return
+        lanes.bytes[lane] += r.pos - start
+        self._messages(r, priority, reliable)
+
+    def _messages(self, r: Reader, priority: int, reliable: bool) -> None:
+        """Handle the messages of a frame, or those that the turn has time for."""
+        lanes = self.lanes
+        lane = priority * 2 + (1 if reliable else 0)
+        start = r.pos
+        before = self.received
+        data = r.data
+        turn = self.turn
         listener = self.listener
         while r.pos < r.end:
             kind = data[r.pos] & ID
@@ -360,6 +447,12 @@ class Unicast:
             if kind == RESPONSE and listener.heard_reply(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
+            if turn is not None and turn.spend():
+                if r.pos < r.end:
+                    self.behind = True
+                    self._open_priority = priority
+                    self._open_reliable = reliable
+                break
         lanes.messages[lane] += self.received - before
         lanes.bytes[lane] += r.pos - start
 
@@ -377,7 +470,11 @@ class Unicast:
                 )
             return
         if self.outbox.overflowed:
-            raise RemoteError("it does not take what is sent to it")
+            raise LimitError(
+                "it does not take what is sent to it: too much waits (limits/session/waiting, "
+                "limits/node/waiting)",
+                "slow",
+            )
         if now >= self.last_heard + self.lease:
             raise RemoteError(f"nothing heard for its lease of {self.lease:g} s")
         outbox = self.outbox

@@ -53,7 +53,8 @@ REJECTED = Metric(
     "counter",
     "What was not taken from neighbours and strangers, by reason: key (not legal), login, "
     "batch-size (too small), undecodable (not Zenoh), silent (no session in time), handshake "
-    "(any other disagreement), protocol (an open session broke it), pending (too many at once).",
+    "(any other disagreement), protocol (an open session broke it), pending (too many at once), "
+    "limit (more than a neighbour may have), slow (too much waits for it).",
     ("reason",),
 )
 EVENTS = Metric(

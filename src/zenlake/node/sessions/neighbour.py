@@ -160,6 +160,12 @@ class Neighbour(Listener):
         """The session is open."""
         self.owner.opened(self, terms, now)
 
+    def refused(self, limit: str) -> None:
+        """Something of it was refused because of a limit."""
+        face = self.face
+        if face is not None:
+            face.refused(limit)
+
     def closed(self, error: Exception | None, now: float) -> None:
         """The session is over."""
         self.error = error

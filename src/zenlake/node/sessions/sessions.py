@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zenlake.errors import ClosedError, HandshakeError, RemoteError
+from zenlake.errors import ClosedError, HandshakeError, LimitError, RemoteError
 from zenlake.node.core import Core
 from zenlake.node.programs.local import Local
-from zenlake.node.rejections import KEY, LOGIN, PENDING, PROTOCOL, UNDECODABLE, host_of
+from zenlake.node.rejections import KEY, LIMIT, LOGIN, PENDING, PROTOCOL, UNDECODABLE, host_of
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sessions.connect import Attempt, ConnectPlan
 from zenlake.node.sessions.counts import ClosedSessionCounts
@@ -23,6 +23,7 @@ from zenlake.node.sessions.events import (
 )
 from zenlake.node.sessions.multicast import MulticastSession
 from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
+from zenlake.node.sessions.openings import limit_reporter, overflow_of, room_for
 from zenlake.node.sessions.topology import Topology
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import PolicyCounters
@@ -40,8 +41,10 @@ from zenlake.routing.regions import (
 )
 from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
 from zenlake.scouting.believed import believed
+from zenlake.transport.budget import MemoryAccount
 from zenlake.transport.handshake import (
     CONNECTION_TO_SELF,
+    GENERIC,
     INVALID,
     MAX_LINKS,
     Offer,
@@ -141,7 +144,8 @@ class Sessions(SessionOwner):
             purpose=purpose,
             random=node.chance,
         )
-        neighbour.unicast = Unicast(
+        limits = settings.limits
+        unicast = Unicast(
             offer,
             neighbour,
             stream,
@@ -149,7 +153,11 @@ class Sessions(SessionOwner):
             settings.keep_alive,
             settings.max_message,
             timeout,
+            MemoryAccount(limits.fragments, node.fragments),
         )
+        unicast.outbox.share_pool(node.waiting, limits.waiting)
+        unicast.outbox.on_overflow = overflow_of(neighbour)
+        neighbour.unicast = unicast
         self.neighbours.append(neighbour)
         self.opening[neighbour] = None
         return neighbour
@@ -161,15 +169,18 @@ class Sessions(SessionOwner):
             what = f"not let in: too many logins failed; again in {wait:.0f} s"
             self.node.rejections.add(LOGIN, peer, what, self.node.moment())
             return False
-        pending = 0
-        for neighbour in self.opening:
-            if not neighbour.attempt:
-                pending += 1
-        if pending < self.node.settings.accept_pending:
-            return True
-        what = f"not let in: {pending} others are opening a session"
-        self.node.rejections.add(PENDING, peer, what, self.node.moment())
-        return False
+        settings = self.node.settings
+        may, displaced = room_for(
+            peer, self.opening, settings.limits.openings, settings.accept_pending
+        )
+        now = self.node.moment()
+        if displaced is not None and displaced.unicast is not None:
+            what = "too many of its address are opening a session, and others wait"
+            displaced.unicast.fail(HandshakeError(what, GENERIC, PENDING), now)
+        if not may:
+            what = f"not let in: {len(self.opening)} others are opening a session"
+            self.node.rejections.add(PENDING, peer, what, now)
+        return may
 
     # ---------------------------------------------------------------------------------- opening
 
@@ -197,7 +208,22 @@ class Sessions(SessionOwner):
             return MAX_LINKS
         if len(self.by_zid) >= node.settings.max_sessions:
             return INVALID
+        if not neighbour.attempt:
+            self._check_address(neighbour)
         return -1
+
+    def _check_address(self, neighbour: Neighbour) -> None:
+        """Refuse one session more from an address that has all that it may have."""
+        host = host_of(neighbour.dst)
+        most = self.node.settings.limits.sessions
+        if len(self.by_zid) < most:
+            return
+        if sum([host_of(other.dst) == host for other in self.by_zid.values()]) >= most:
+            raise HandshakeError(
+                f"{most} sessions are open from its address (limits/address/sessions)",
+                INVALID,
+                LIMIT,
+            )
 
     def _check_proof(self, neighbour: Neighbour, terms: Terms) -> None:
         """Refuse who guessed too often, and who claims a role that it has not proven."""
@@ -275,7 +301,14 @@ class Sessions(SessionOwner):
         if first is not None:
             self._join(first, neighbour, terms)
             return
-        face = Face(node.fresh_face(), terms.zid, terms.whatami, unicast.outbox)
+        face = Face(
+            node.fresh_face(),
+            terms.zid,
+            terms.whatami,
+            unicast.outbox,
+            node.settings.limits,
+            node.memory,
+        )
         lies = self._place_of(neighbour, terms)
         face.lie(node.mode, lies.region, lies.serves)
         # Only peers of one region tell each other unasked, and when they have told all.
@@ -286,6 +319,7 @@ class Sessions(SessionOwner):
         neighbour.obey(terms)
         self.by_zid[terms.zid] = neighbour
         face.on_illegal_key = _reporter(neighbour)
+        face.on_limit = limit_reporter(neighbour)
         self.plan.opened(neighbour.attempt)
         node.wake_by(unicast.deadline)
         self.topology.greet(face)
@@ -339,6 +373,8 @@ class Sessions(SessionOwner):
         if neighbour in neighbour.links:
             neighbour.links.remove(neighbour)
         face = neighbour.face
+        if neighbour.unicast is not None and not neighbour.links:
+            neighbour.unicast.free()
         self._reject(neighbour, error, now)
         neighbour.fold()
         self.past.add(neighbour)
@@ -359,6 +395,8 @@ class Sessions(SessionOwner):
             node.tables.remove(face)
             self.topology.part(face)
             node.wake_by(self.topology.deadline())
+            node.wake_by(node.tables.deadline())
+            node.wake_by(node.queries.deadline())
             node.happened.add(SessionClosed(neighbour, error))
         if neighbour.attempt:
             unicast = neighbour.unicast
@@ -387,7 +425,8 @@ class Sessions(SessionOwner):
                     node.rejections.add(UNDECODABLE, neighbour.dst, what, now)
             return
         if neighbour.face is not None:
-            node.rejections.add(PROTOCOL, neighbour.dst, f"session closed: {error}", now)
+            reason = error.about if isinstance(error, LimitError) else PROTOCOL
+            node.rejections.add(reason, neighbour.dst, f"session closed: {error}", now)
         elif not neighbour.attempt:
             reason = UNDECODABLE
             if isinstance(error, HandshakeError):
@@ -418,6 +457,7 @@ class Sessions(SessionOwner):
             if dialable:
                 self.discover(known.zid, known.role, dialable, self.gossip_connect, delay)
         self.node.wake_by(self.topology.deadline())
+        self.node.wake_by(self.node.tables.deadline())
 
     def discover(
         self, zid: bytes, role: int, locators: list[str], autoconnect: Autoconnect, delay: float

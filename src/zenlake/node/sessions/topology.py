@@ -88,6 +88,7 @@ class Topology:
                 settings.gossip_targets,
                 dict(settings.link_weights),
             )
+            state.most_links = settings.limits.links
             mesh = Mesh(self.tables, state, self._now, self.meshes, region)
             self.tables.routers[region] = mesh
             self.meshes[region] = mesh

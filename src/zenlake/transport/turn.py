@@ -1,0 +1,38 @@
+"""A turn: how much of what one neighbour sent is handled before the others have theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+
+@final
+class Turn:
+    """So many messages and so much time, whichever is over first.
+
+    Samples under heads that came before cost little, and are only looked at from batch to batch.
+    """
+
+    __slots__ = ("_ends", "_left", "clock", "messages", "seconds")
+
+    def __init__(self, messages: int, seconds: float, clock: Callable[[], float]) -> None:
+        """`messages` that are not such samples; `clock` tells the time in seconds."""
+        self.messages: int = messages
+        self.seconds: float = seconds
+        self.clock: Callable[[], float] = clock
+        self._left: int = messages
+        self._ends: float = 0.0
+
+    def begin(self) -> None:
+        """It is somebody's turn."""
+        self._left = self.messages
+        self._ends = self.clock() + self.seconds
+
+    def spend(self) -> bool:
+        """A message was handled; whether the turn is over."""
+        self._left -= 1
+        return self._left <= 0 or self.clock() >= self._ends
+
+    def is_over(self) -> bool:
+        """Whether it is somebody else's turn."""
+        return self._left <= 0 or self.clock() >= self._ends

@@ -1,0 +1,360 @@
+"""What one neighbour may have: each limit, who is named for it, and that others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from tests.hostile.test_peers import Scene
+from zenlake.linkstate import write_entries
+from zenlake.node.incidents import LIMIT, SLOW
+from zenlake.node.inspection.shares import node_shares, shares, shares_of
+from zenlake.node.node import Node
+from zenlake.routing.limits import Limits
+from zenlake.routing.tables import SLICE
+from zenlake.testing.network import Stranger
+from zenlake.transport.turn import Turn
+from zenlake.wire import (
+    Declare,
+    DeclareQueryable,
+    DeclareSubscriber,
+    DeclareToken,
+    Fragment,
+    Interest,
+    LinkState,
+    Message,
+    Query,
+    Request,
+    UndeclareSubscriber,
+    write,
+)
+
+ROUTER = 0
+
+
+def scene_with(mode: str = "router", **limits: int) -> Scene:
+    """Two honest clients of a node, whose limits are these."""
+    return Scene(mode, limits=replace(Limits(), **limits))
+
+
+def subscriber(id: int, key: str) -> Message:
+    return Declare(body=DeclareSubscriber(id=id, scope=0, suffix=key))
+
+
+def interest(id: int, key: str, mode: int = 2, aggregate: bool = True) -> Message:
+    return Interest(
+        mode=mode, id=id, subscribers=True, restricted=True, aggregate=aggregate, suffix=key
+    )
+
+
+def named(node: Node, kind: str = LIMIT) -> list[str]:
+    """What operators are told of a kind of event."""
+    return [event.reason for event in node.incidents.newest() if event.kind == kind]
+
+
+def say_all(scene: Scene, stranger: Stranger, messages: Iterator[Message]) -> None:
+    for message in messages:
+        scene.say(stranger, message)
+        if stranger.closed:
+            return
+
+
+@pytest.mark.parametrize(
+    ("limits", "messages", "key"),
+    [
+        ({"declarations": 20}, (subscriber(n, f"k/{n}") for n in count(1)), "declarations"),
+        (
+            {"declarations": 20},
+            (Declare(body=DeclareToken(id=n, scope=0, suffix=f"k/{n}")) for n in count(1)),
+            "declarations",
+        ),
+        ({"interests": 20}, (interest(n, f"k/{n}") for n in count(1)), "interests"),
+        ({"memory": 40_000}, (subscriber(n, f"k/{n}") for n in count(1)), "memory"),
+        ({"all_memory": 40_000}, (subscriber(n, f"k/{n}") for n in count(1)), "memory"),
+    ],
+)
+def test_who_declares_more_than_its_share_is_cut_and_named(
+    limits: dict[str, int], messages: Iterator[Message], key: str
+) -> None:
+    scene = scene_with(**limits)
+    stranger = scene.stranger()
+    say_all(scene, stranger, messages)
+    assert stranger.closed
+    assert any(f"limits/session/{key}" in reason for reason in named(scene.node.node))
+    assert scene.node.node.rejections.counts["limit"] == 1
+    scene.check_honest()
+    assert scene.node.node.memory.used < 10_000  # it was given back
+
+
+def test_a_key_of_many_chunks_costs_what_it_takes_and_is_ignored_if_it_has_too_many() -> None:
+    scene = scene_with(key_chunks=256)
+    stranger = scene.stranger()
+    face = scene.node.node.by_zid[b"\x66"].face
+    assert face is not None
+    scene.say(stranger, subscriber(1, "a" + "/a" * 255))
+    assert face.account.used > 256 * 100
+    before = face.account.used
+    scene.say(stranger, subscriber(2, "a" + "/a" * 256), subscriber(3, "short"))
+    assert sorted(face.declared[0]) == [1, 3]
+    assert face.account.used < before + 5000
+    scene.check_honest()
+
+
+def test_when_all_have_much_those_are_cut_who_have_most() -> None:
+    scene = scene_with(all_memory=200_000)
+    greedy, modest = scene.stranger(zid=b"\x66"), scene.stranger(zid=b"\x67")
+    scene.sn = 5
+    for n in range(1, 200):
+        scene.say(greedy, subscriber(n, f"greedy/{n}"))
+        if greedy.closed:
+            break
+    assert greedy.closed
+    scene.sn = 5
+    for n in range(1, 20):
+        scene.say(modest, subscriber(n, f"modest/{n}"))
+    assert not modest.closed
+
+
+def test_a_session_with_many_declarations_is_forgotten_in_slices() -> None:
+    scene = scene_with()
+    stranger = scene.stranger()
+    many = 5 * SLICE
+    for n in range(1, many, 100):
+        scene.say(stranger, *(subscriber(id, f"k/{id}") for id in range(n, min(n + 100, many))))
+    node = scene.node.node
+    assert len(node.tables.tree) > many - 10
+    node.lost(node.by_zid[b"\x66"], None, scene.network.now)
+    left = len(node.tables.tree)
+    assert left > many - 10 - SLICE  # one slice at once
+    assert node.deadline <= scene.network.now
+    node.tick(scene.network.now)
+    assert left - SLICE <= len(node.tables.tree) < left
+    scene.check_honest()  # and meanwhile nobody else waits for it
+    scene.network.run(0.1)
+    assert len(node.tables.tree) == 1
+    assert node.memory.used < 5000
+
+
+def test_an_aggregate_interest_is_counted_once_and_not_with_each_declaration() -> None:
+    scene = scene_with()
+    stranger = scene.stranger()
+    scene.say(stranger, *(subscriber(n, f"k/{n}") for n in range(1, 200)))
+    scene.say(stranger, *(interest(n, "k/**") for n in range(1, 200)))
+    tables = scene.node.node.tables
+    assert tables.counted == 1  # for all of them together
+    stranger.heard()
+    heard = scene.honest[0].subscribe("k/here")
+    scene.network.run(0.1)
+    scene.say(stranger, *(subscriber(1000 + n, f"k/more/{n}") for n in range(10)))
+    assert tables.counted == 1  # not one of them looked through the keys again
+    [known] = tables.aggregating[0].intersecting("k/x")
+    [aggregate] = known.value.values()
+    assert (aggregate.count, aggregate.told, len(aggregate.interests)) == (1, 1, 199)
+    assert all(one.announced[0] for one in aggregate.interests)
+    assert heard.values() == []
+
+
+def test_a_turn_ends_in_the_middle_of_a_frame_and_the_rest_comes_in_order() -> None:
+    scene = scene_with()
+    stranger = scene.stranger()
+    node = scene.node.node
+    node.turn = Turn(10, 1.0, lambda: 0.0)
+    scene.say(stranger, *(subscriber(n, f"k/{n}") for n in range(1, 26)))
+    neighbour = node.by_zid[b"\x66"]
+    face, unicast = neighbour.face, neighbour.unicast
+    assert face is not None
+    assert unicast is not None
+    turns = [face.entities]
+    while unicast.behind:
+        node.go_on(neighbour, scene.network.now)
+        turns.append(face.entities)
+    assert turns == [10, 20, 25]
+    assert list(face.declared[0].values()) == [f"k/{n}" for n in range(1, 26)]
+
+
+def test_a_turn_is_over_when_its_time_is() -> None:
+    scene = scene_with()
+    stranger = scene.stranger()
+    node = scene.node.node
+    ticks = count()
+    node.turn = Turn(1000, 3.0, lambda: float(next(ticks)))
+    scene.say(stranger, *(subscriber(n, f"k/{n}") for n in range(1, 26)))
+    face = node.by_zid[b"\x66"].face
+    assert face is not None
+    assert 1 <= face.entities < 6
+
+
+def test_who_does_not_read_is_cut_when_too_much_waits_and_its_batches_are_let_go() -> None:
+    scene = scene_with(waiting=1 << 20)
+    deaf, flapping = scene.stranger(zid=b"\x66"), scene.stranger(zid=b"\x67")
+    node = scene.node.node
+    neighbour = node.by_zid[b"\x66"]
+    assert neighbour.unicast is not None
+    outbox = neighbour.unicast.outbox
+    scene.sn = 5
+    scene.say(deaf, interest(1, "**", 3, False))
+    # Nobody empties its outbox any more: the network is full.
+    scene.node.ends = [end for end in scene.node.ends if end.neighbour is not neighbour]
+    scene.sn = 5
+    most = 0
+    for n in range(200):
+        key = f"{n}/" + "k" * 20_000
+        scene.say(flapping, subscriber(1, key), Declare(body=UndeclareSubscriber(id=1)))
+        most = max(most, node.waiting.used)
+        if outbox.overflowed:
+            break
+    assert outbox.overflowed
+    assert most < (1 << 20) + 200_000
+    scene.network.run(0.1)
+    assert b"\x66" not in node.by_zid
+    assert any("limits/session/waiting" in reason for reason in named(node, SLOW))
+    assert node.waiting.used < 100_000
+    scene.check_honest()
+
+
+def test_unfinished_fragments_of_all_are_bounded_and_freed_with_their_session() -> None:
+    scene = scene_with(all_fragments=100_000)
+    stranger = scene.stranger()
+    node = scene.node.node
+
+    def piece(first: bool) -> None:
+        stranger.say(
+            write(
+                Fragment(reliable=True, more=True, sn=scene.sn, first=first, payload=bytes(30_000))
+            )
+        )
+        scene.sn += 1
+        scene.network.run(0.01)
+
+    for number in range(3):
+        piece(number == 0)
+    assert node.fragments.used == 90_000
+    neighbour = node.by_zid[b"\x66"]
+    assert neighbour.unicast is not None
+    lanes = neighbour.unicast.lanes
+    piece(False)
+    assert node.fragments.used == lanes.collecting == 0
+    assert any("limits/session/fragments" in reason for reason in named(node))
+    piece(True)
+    assert node.fragments.used == 30_000
+    node.lost(neighbour, None, scene.network.now)
+    assert node.fragments.used == 0
+    assert all(not lane.parts for lane in lanes.reassemblies)
+    scene.check_honest()
+
+
+def test_queries_in_flight_are_bounded_by_what_they_ask() -> None:
+    scene = scene_with(questions=40)
+    node = scene.node.node
+    for zid in (b"\x70", b"\x71", b"\x72", b"\x73"):
+        silent = scene.stranger(zid=zid)
+        scene.sn = 5
+        scene.say(silent, Declare(body=DeclareQueryable(id=1, scope=0, suffix="q")))
+    asking = scene.stranger()
+    scene.sn = 5
+    for id in range(1, 50):
+        scene.say(asking, Request(id=id, scope=0, suffix="q", target=1, timeout=5000, body=Query()))
+    face = node.by_zid[b"\x66"].face
+    assert face is not None
+    assert (len(face.asked), face.questions) == (10, 40)
+    assert len(node.queries.unanswered) == 10  # one deadline a query, not one a branch
+    assert any("limits/session/questions" in reason for reason in named(node))
+    scene.network.run(6.0)
+    assert (len(face.asked), face.questions) == (0, 0)
+    scene.check_honest()
+
+
+def entries_of(many: int, degree: int) -> list[LinkState]:
+    return [
+        LinkState(
+            psid=n,
+            sn=2,
+            zid=b"\x66" if n == 0 else bytes((7, n & 255, n >> 8, 1)),
+            whatami=1,
+            links=tuple((n + k) % many for k in range(1, degree + 1)),
+        )
+        for n in range(many)
+    ]
+
+
+def test_a_map_with_too_many_links_is_not_taken() -> None:
+    scene = scene_with(links=1000)
+    stranger = scene.stranger(role=ROUTER)
+    scene.say(stranger, write_entries(entries_of(100, 5)))
+    assert not stranger.closed
+    node = scene.node.node
+    assert node.mesh is not None
+    assert len(node.mesh.state.nodes) == 101
+    scene.say(stranger, write_entries([replace_sn(entry) for entry in entries_of(100, 20)]))
+    assert stranger.closed
+    assert any("limits/node/links" in reason for reason in named(node))
+    scene.network.run(1.0)
+    assert len(node.mesh.state.nodes) == 1
+    scene.check_honest()
+
+
+def replace_sn(entry: LinkState) -> LinkState:
+    return LinkState(
+        psid=entry.psid, sn=entry.sn + 1, zid=entry.zid, whatami=entry.whatami, links=entry.links
+    )
+
+
+def test_a_router_pays_for_what_it_says_in_the_name_of_another() -> None:
+    scene = scene_with(declarations=50, routers=1)
+    honest = scene.network.node("other", "router", connect=["node"])
+    scene.network.settle()
+    heard = honest.subscribe("honest/there")
+    scene.network.settle()
+    stranger = scene.stranger(role=ROUTER)
+    entries = [
+        LinkState(psid=0, sn=2, zid=b"\x66", whatami=1, links=(1,)),
+        LinkState(psid=1, sn=1, zid=honest.node.zid, whatami=1, links=()),
+    ]
+    scene.say(stranger, write_entries(entries))
+    node = scene.node.node
+    assert node.mesh is not None
+    for n in range(200):
+        said = DeclareSubscriber(id=0, scope=0, suffix=f"storm/{n}")
+        scene.say(stranger, Declare(node_id=1, body=said))
+        if stranger.closed:
+            break
+    scene.network.run(1.0)
+    assert "node" in honest.sessions  # the honest one is not cut for it
+    assert len(node.mesh.routers[honest.node.zid].held[0]) == 1  # nor believed to have said so
+    scene.honest[0].put("honest/there", b"still")
+    scene.network.run(0.1)
+    assert heard.values() == [("honest/there", b"still")]
+
+
+def test_a_crowd_that_says_nothing_gives_way_to_newcomers() -> None:
+    scene = scene_with(openings=10)
+    silent = [scene.network.stranger(scene.node) for _ in range(10)]
+    scene.network.run(0.01)
+    sessions = scene.node.node.sessions
+    for neighbour in sessions.opening:
+        neighbour.dst = "tcp/192.0.2.66:4000"
+    assert sessions.may_accept("tcp/192.0.2.66:4001")
+    scene.network.run(0.01)
+    assert [one.closed for one in silent] == [True] + [False] * 9  # the one that waited longest
+    assert sessions.may_accept("tcp/192.0.2.7:1")
+    assert len(sessions.opening) == 9
+    assert scene.node.node.rejections.counts["pending"] == 1
+
+
+def test_an_operator_sees_how_near_each_session_is() -> None:
+    scene = scene_with(declarations=40)
+    stranger = scene.stranger()
+    scene.say(stranger, *(subscriber(n, f"k/{n}") for n in range(1, 31)))
+    node = scene.node.node
+    of_it = {share.name: share for share in shares_of(node.by_zid[b"\x66"])}
+    assert (of_it["declarations"].used, of_it["declarations"].limit) == (30, 40)
+    assert of_it["memory"].used > 30_000
+    page = shares(node)
+    rows = page["sessions"]
+    assert isinstance(rows, list)
+    assert rows[0]["peer"] == "66"
+    assert rows[0]["nearest"] == {"limit": "declarations", "part": 0.75}
+    assert {share.name for share in node_shares(node)} >= {"memory", "waiting", "fragments"}
