@@ -35,9 +35,9 @@ from zenlake.wire import (
 ROUTER = 0
 
 
-def scene_with(mode: str = "router", **limits: int) -> Scene:
-    """Two honest clients of a node, whose limits are these."""
-    return Scene(mode, limits=replace(Limits(), **limits))
+def scene_with(**limits: int) -> Scene:
+    """Two honest clients of a router, whose limits are these."""
+    return Scene("router", limits=replace(Limits(), **limits))
 
 
 def subscriber(id: int, key: str) -> Message:
