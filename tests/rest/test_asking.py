@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.keys.oracle import expressions
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import KeyExpr
-from zenlake.rest.asking import Form, asked, content_encoding, key_of
+from zenlake.rest.asking import Form, asked, content_encoding, key_of, seconds_for
 from zenlake.rest.names import host_name, may_connect
 
 ZID = "abc"
@@ -96,3 +96,11 @@ def test_only_names_of_this_node_and_origins_that_are_allowed_may_ask(
 def test_no_host_but_those_known_passes(host: str) -> None:
     passes = not may_connect(None, host, {"localhost"}, ())
     assert passes == (host_name(host) == "localhost")
+
+
+def test_a_lake_is_given_the_time_that_it_gives_a_question() -> None:
+    from zenlake.lake.bus import SQL_BOUNDS
+
+    assert seconds_for("@lake/sql", 10.0) > SQL_BOUNDS.seconds
+    assert seconds_for("@lake/sql", 60.0) == 60.0
+    assert seconds_for("robot/**", 10.0) == 10.0

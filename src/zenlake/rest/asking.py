@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 from zenlake.errors import KeyExprError, LocalError
 from zenlake.keys import KeyExpr, Parameters
 
-__all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of"]
+__all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of", "seconds_for"]
 
 LOCAL: Final = "@/local"
 LONGEST: Final = 1 << 16
@@ -120,3 +120,12 @@ def content_encoding(content_type: str) -> str | None:
         return None
     kind, semicolon, rest = text.partition(";")
     return kind.strip() + (f";{rest.strip()}" if semicolon and rest.strip() else "")
+
+
+LAKE: Final = 35.0
+"""Seconds: a little more than a lake gives a question in SQL."""
+
+
+def seconds_for(key: str, timeout: float) -> float:
+    """How long replies are waited for: a lake, which may have to read much, is given its time."""
+    return max(timeout, LAKE) if key.startswith("@lake/") else timeout

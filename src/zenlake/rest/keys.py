@@ -17,7 +17,7 @@ from zenlake.engine.handlers import RingChannel
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import Selector
 from zenlake.node.sample import Sample
-from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of
+from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, seconds_for
 from zenlake.rest.requests import RequestRefused
 from zenlake.rest.samples import ERROR, Row, event, html, json_array
 from zenlake.rest.tables import KINDS, table_bytes
@@ -153,7 +153,7 @@ class Keys:
         async with self._session.get(
             Selector(wanted.key, wanted.parameters),
             consolidation=QueryConsolidation(mode),
-            timeout=settings.timeout,
+            timeout=seconds_for(str(wanted.key), settings.timeout),
             payload=body or None,
             encoding=encoding,
         ) as replies:
