@@ -19,7 +19,7 @@ from zenlake.errors import LinkError
 from zenlake.node.node import Node
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.node.settings import MODES, NodeSettings
-from zenlake.testing.network import Conditions, Host, Network
+from zenlake.testing.network import Conditions, Host, Network, SampleRecorder
 
 ROUTERS = 4
 #: Clients that come before their routers speak with each other.
@@ -96,7 +96,7 @@ class Clients:
         theirs = router.node.accepted(router.endpoint, name, True, 65535, now)
         spent = time.thread_time() - began
         spent += self._speak(client, mine, router.node, theirs)
-        client.local.subscribe(f"robot/{self.count}/command", _Nobody(), 2)  # type: ignore[arg-type]
+        client.local.subscribe(f"robot/{self.count}/command", SampleRecorder(), 2)
         spent += self._speak(client, mine, router.node, theirs)
         assert zid in router.node.by_zid, "the client is not there"
         self.count += 1
@@ -150,10 +150,6 @@ def grow_to(sizes: list[int], told: Connection) -> None:
     clients = Clients(Random(1))
     for size in sizes:
         told.send(clients.grow(size))
-
-
-class _Nobody:
-    """A subscriber of a client that nobody publishes to."""
 
 
 def _all(neighbour: Neighbour) -> bytes:

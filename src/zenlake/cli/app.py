@@ -51,6 +51,7 @@ COMMANDS = (
     "bw",
     "why",
     "doctor",
+    "capacity",
     "demo",
     "lake",
     "sql",
