@@ -266,7 +266,9 @@ def test_the_slider_shows_the_past(
     check(driver, axe)
 
 
-def test_gaps_are_marks_that_lead_to_their_time(driver: Browser, bus: zenlake.Session) -> None:
+def test_gaps_and_alerts_are_marks_that_lead_to_their_time(
+    driver: Browser, bus: zenlake.Session
+) -> None:
     lost = time.time() - 30
 
     def answer(query: zenlake.Query) -> None:
@@ -274,9 +276,10 @@ def test_gaps_are_marks_that_lead_to_their_time(driver: Browser, bus: zenlake.Se
         gaps = [{"key": "robot/ada/state", "first": 4, "last": 5, "at": at}]
         query.reply("@lake/sql", json.dumps(gaps), encoding="application/json")
 
+    bus.put("alert/low/ada", '{"battery": 3}', encoding="application/json")
     with bus.declare_queryable("@lake/sql", answer):
         driver.open(f"{url_of(bus)}/#/time?key=robot/**&span=60")
-        driver.shows("1 gaps and 0 alerts in this span")
+        driver.shows("1 gaps and 1 alerts in this span")
         driver.js("document.querySelector('#marks button').click()")
         instant = datetime.fromtimestamp(int(lost * 1000) / 1000, UTC)
         driver.shows(f"{instant:%Y-%m-%dT%H:%M:%S}")

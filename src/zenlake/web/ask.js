@@ -99,7 +99,7 @@ function Standing() {
     return () => clearInterval(timer);
   }, []);
   if (!rows.length) return html`<p class="dim">No views or alerts here. <code>zenlake lake view create NAME "SELECT …"</code> makes one; its rows are keys on the bus.</p>`;
-  return html`<table id="standing"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th></tr></thead><tbody>${rows.map((one) => html`<tr><td>${one.kind === "views" ? "view" : "alert"}</td><td>${one.name ?? one.key.split("/").pop()}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 120)}</a></td><td class=${one.error || one.why ? "bad" : "good"}>${one.error || one.why || one.state || "running"}</td></tr>`)}</tbody></table>`;
+  return html`<table id="standing"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th></tr></thead><tbody>${rows.map((one) => html`<tr><td>${one.kind === "views" ? "view" : "alert"}</td><td>${one.name ?? one.key.split("/").pop()}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 120)}</a></td><td class=${one.why ? "bad" : one.raised ? "hot" : "good"}>${one.why || `${one.state}${one.raised ? `, ${one.raised} raised` : ""}`}</td></tr>`)}</tbody></table>`;
 }
 
 /** A table, and its columns when it is opened; a click writes a name into the question. */

@@ -27,8 +27,9 @@ async function marks(from, to) {
   const found = [];
   const gaps = await bus.get("@lake/sql", "_as=json", GAPS).catch(() => ({ rows: [] }));
   for (const row of gaps.rows) if (Array.isArray(row.value)) for (const one of row.value) found.push({ at: Date.parse(one.at), kind: "gap", text: `${one.key}: ${one.first} to ${one.last} missing` });
-  const alerts = await bus.get("@lake/alerts/**").catch(() => ({ rows: [] }));
-  for (const row of alerts.rows) for (const one of row.value?.fired ?? []) found.push({ at: typeof one === "number" ? one * 1000 : Date.parse(one.at ?? one.since ?? one), kind: "alert", text: `alert ${row.key.split("/").pop()}` });
+  // Alerts are published like everything else, so whoever remembers samples remembers them.
+  const alerts = await bus.get("alert/**", `_time=[${new Date(from).toISOString()}..${new Date(to).toISOString()}]`).catch(() => ({ rows: [] }));
+  for (const row of alerts.rows) if (row.key !== "ERROR" && row.timestamp) found.push({ at: timeOf(row.timestamp), kind: "alert", text: `alert ${row.key.split("/").slice(1).join(" ")}` });
   return found.filter((one) => one.at >= from && one.at <= to);
 }
 
