@@ -1,0 +1,219 @@
+"""CDR payloads to Arrow, many at once.
+
+Payloads with the same lengths have all values in the same places (`layout`), so they are put one
+under the other as a table of bytes, and each value is a few columns of that table: a robot's
+odometry of an hour is decoded by as many operations as it has fields. Payloads that have too few
+companions are read one by one (`one_by_one`), with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import pyarrow as pa
+
+from zenlake.errors import DecodeError
+from zenlake.ros2.arrow_types import SCALARS, arrow_type, is_map
+from zenlake.ros2.description import TypeDescription
+from zenlake.ros2.layout import (
+    Items,
+    Layout,
+    RecordAt,
+    Scalar,
+    Scalars,
+    TextAt,
+    ValuesAt,
+    order_of,
+    plan_of,
+    walk,
+)
+from zenlake.ros2.one_by_one import Reader
+
+__all__ = ["CdrDecoder", "Decoded"]
+
+FEW: Final = 4
+"""Payloads of one layout that are not worth a table of bytes."""
+
+MOST_LONELY: Final = 4
+"""Layouts without companions after which payloads of one size are not compared any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What became of a batch of payloads."""
+
+    values: pa.StructArray
+    """Those that could be read, in their order."""
+    places: np.ndarray[Any, np.dtype[np.int64]]
+    """Which payload each of them was."""
+    refused: dict[int, str]
+    """Why the others could not be read, by their places."""
+
+
+@final
+class CdrDecoder:
+    """Reads payloads of one type."""
+
+    def __init__(self, description: TypeDescription) -> None:
+        """Of the type that this describes."""
+        self.plan = plan_of(description)
+        self.type = arrow_type(self.plan)
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+        """Read many payloads; none that is broken disturbs another."""
+        refused: dict[int, str] = {}
+        parts: list[pa.Array] = []
+        places: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        alone: list[int] = []
+        for size, members in _by_size(payloads).items():
+            left = members
+            lonely = 0
+            while len(left) >= FEW and lonely < MOST_LONELY:
+                first = payloads[left[0]]
+                try:
+                    order = order_of(first)
+                    walked = walk(self.plan, first, order)
+                except DecodeError as error:
+                    refused[int(left[0])] = str(error)
+                    left = left[1:]
+                    continue
+                rows = np.frombuffer(b"".join([payloads[n] for n in left]), np.uint8)
+                rows = rows.reshape(len(left), size)
+                same = _same(rows, walked.lengths, walked.ends)
+                mine, left = left[same], left[~same]
+                if len(mine) < FEW:
+                    alone.extend(mine.tolist())
+                    lonely += 1
+                    continue
+                try:
+                    table = rows if len(mine) == len(rows) else rows[same]
+                    parts.append(_array(table, walked.layout, order))
+                    places.append(mine)
+                except (pa.ArrowInvalid, UnicodeDecodeError):  # text that is none, in some of them
+                    alone.extend(mine.tolist())
+            alone.extend(left.tolist())
+        if alone:
+            read, at = self._one_by_one(payloads, alone, refused)
+            parts.append(read)
+            places.append(at)
+        if not parts:
+            return Decoded(pa.array([], self.type), np.empty(0, np.int64), refused)
+        every = np.concatenate(places)
+        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        order_back = np.argsort(every, kind="stable")
+        if len(parts) > 1 or not np.array_equal(order_back, np.arange(len(every))):
+            values = values.take(pa.array(order_back))
+        return Decoded(values, every[order_back], refused)
+
+    def _one_by_one(
+        self, payloads: Sequence[bytes], alone: Sequence[int], refused: dict[int, str]
+    ) -> tuple[pa.Array, np.ndarray[Any, np.dtype[np.int64]]]:
+        readers: dict[str, tuple[Reader, list[int]]] = {}
+        for n in alone:
+            try:
+                order = order_of(payloads[n])
+                if order not in readers:
+                    readers[order] = (Reader(self.plan, order), [])
+                reader, kept = readers[order]
+                reader.add(payloads[n])
+                kept.append(n)
+            except DecodeError as error:
+                refused[n] = str(error)
+        read = [reader.array() for reader, _ in readers.values()]
+        kept = [n for _, members in readers.values() for n in members]
+        values = pa.concat_arrays(read) if read else pa.array([], self.type)
+        return values, np.array(kept, np.int64)
+
+
+def _by_size(payloads: Sequence[bytes]) -> dict[int, np.ndarray[Any, np.dtype[np.int64]]]:
+    sizes = np.fromiter((len(one) for one in payloads), np.int64, len(payloads))
+    return {int(size): np.nonzero(sizes == size)[0] for size in np.unique(sizes)}
+
+
+def _same(
+    rows: np.ndarray[Any, np.dtype[np.uint8]], lengths: Sequence[int], ends: Sequence[int]
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which rows have header and lengths of the first, and NUL where it has."""
+    decisive = [0, 1, *(at + n for at in lengths for n in range(4))]
+    same = (rows[:, decisive] == rows[0, decisive]).all(axis=1)
+    if ends:
+        same &= (rows[:, list(ends)] == 0).all(axis=1)
+    return np.asarray(same)
+
+
+# --- many payloads of one layout -----------------------------------------------------------------
+
+
+def _array(rows: np.ndarray[Any, np.dtype[np.uint8]], layout: Layout, order: str) -> pa.Array:
+    count = len(rows)
+    if isinstance(layout, RecordAt):
+        fields = [_array(rows, one, order) for one in layout.fields]
+        types = [field.type for field in fields]
+        return pa.StructArray.from_arrays(
+            fields, fields=[pa.field(n, t) for n, t in zip(layout.node.names, types, strict=True)]
+        )
+    if isinstance(layout, TextAt):
+        return _texts(rows, layout)
+    if isinstance(layout, ValuesAt):
+        return _values(rows, layout, order)
+    if not layout.items:
+        empty = pa.array([], arrow_type(layout.node.item))
+        return _listed(layout.node, np.zeros(count + 1, np.int32), empty)
+    each = len(layout.items)
+    columns = [_array(rows, item, order) for item in layout.items]
+    # Item by item, all rows each; a list wants row by row.
+    inner = pa.concat_arrays(columns)
+    if each > 1:
+        inner = inner.take(pa.array(np.arange(count * each).reshape(each, count).T.ravel()))
+    return _listed(layout.node, np.arange(count + 1, dtype=np.int32) * each, inner)
+
+
+def _listed(node: Items, offsets: np.ndarray[Any, np.dtype[np.int32]], inner: pa.Array) -> pa.Array:
+    if is_map(node):
+        return pa.MapArray.from_arrays(pa.array(offsets), inner.field(0), inner.field(1))
+    return pa.ListArray.from_arrays(pa.array(offsets), inner)
+
+
+def _texts(rows: np.ndarray[Any, np.dtype[np.uint8]], layout: TextAt) -> pa.Array:
+    data = np.ascontiguousarray(rows[:, layout.at : layout.at + layout.size])
+    if data.max(initial=0) >= 0x80:
+        data.tobytes().decode()  # raises where it is not text
+    return pa.StringArray.from_buffers(
+        len(rows), pa.py_buffer(_offsets(len(rows), layout.size)), pa.py_buffer(data)
+    )
+
+
+def _values(rows: np.ndarray[Any, np.dtype[np.uint8]], layout: ValuesAt, order: str) -> pa.Array:
+    node = layout.node
+    scalar = node if isinstance(node, Scalar) else node.item
+    size = scalar.size * layout.count
+    data = np.ascontiguousarray(rows[:, layout.at : layout.at + size])
+    if isinstance(node, Scalars) and scalar.code == "u1":
+        return pa.BinaryArray.from_buffers(
+            pa.binary(),
+            len(rows),
+            [None, pa.py_buffer(_offsets(len(rows), size)), pa.py_buffer(data)],
+        )
+    flat = _scalars(data, scalar, order)
+    if isinstance(node, Scalar):
+        return flat
+    return pa.ListArray.from_arrays(pa.array(_offsets(len(rows), layout.count)), flat)
+
+
+def _scalars(data: np.ndarray[Any, np.dtype[np.uint8]], scalar: Scalar, order: str) -> pa.Array:
+    code = scalar.code
+    if code == "b1":
+        return pa.array(data.ravel() != 0)
+    values = data.ravel().view(f"{order}{code}" if scalar.size > 1 else code)
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    return pa.array(values).cast(SCALARS[code])
+
+
+def _offsets(count: int, each: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    if count * each >= 1 << 31:
+        raise pa.ArrowInvalid(f"{count} values of {each} bytes are too many for one array")
+    return np.arange(count + 1, dtype=np.int32) * each
