@@ -26,6 +26,7 @@ class Row:
     id: bytes = b"\x01"
     sn: int | None = None
     source: bytes | None = None
+    attachment: bytes | None = None
 
 
 def batch(rows: list[Row], first: int = 0) -> pa.RecordBatch:
@@ -42,7 +43,7 @@ def batch(rows: list[Row], first: int = 0) -> pa.RecordBatch:
         "time": [int(second * 1_000_000) for second in seconds],
         "stamp_id": [row.id for row in rows],
         "stamped": [False] * len(rows),
-        "attachment": [None] * len(rows),
+        "attachment": [row.attachment for row in rows],
         "source_zid": [row.source for row in rows],
         "source_eid": [None if row.source is None else 1 for row in rows],
         "source_sn": [row.sn for row in rows],

@@ -56,6 +56,7 @@ class LakeAction(StrEnum):
     VACUUM = "vacuum"
     RETAIN = "retain"
     REBUILD = "rebuild"
+    DECODE = "decode"
     REPAIR = "repair"
     STATUS = "status"
     TABLES = "tables"
@@ -74,14 +75,17 @@ def lake(
         typer.Argument(
             help="run: fill the tables from a journal · compact: merge small files · vacuum: "
             "delete files that no table needs · retain: drop what is too old · rebuild: make a "
-            "typed table again from samples · repair: say and do what can be done for damaged "
+            "typed table again from samples · decode: the same, after a new definition or "
+            "decoder · repair: say and do what can be done for damaged "
             "tables · status: how large and how far each table is · "
             "tables: their columns."
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[TABLE]", help="rebuild, repair: the table.", show_default=False),
+        typer.Argument(
+            metavar="[TABLE]", help="rebuild, decode, repair: the table.", show_default=False
+        ),
     ] = None,
     where: Where = LAKE,
     journal: Annotated[
@@ -141,6 +145,9 @@ def lake(
             show_default=False,
         ),
     ] = None,
+    ros: Annotated[
+        bool, typer.Option("--ros", help="tables: those of topics of ROS 2 alone.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Facts as JSON.")] = False,
     master: Master = "local[*]",
     conf: Conf = None,
@@ -161,12 +168,12 @@ def lake(
     elif action is LakeAction.STATUS:
         _status(where, journal, as_json)
     elif action is LakeAction.TABLES:
-        _tables(where, as_json)
+        _tables(where, ros, as_json)
     elif action is LakeAction.VACUUM:
         _vacuum(where, settings, older, dry, as_json)
     elif action is LakeAction.REPAIR:
         _repair(where, name, dry, as_json)
-    elif action is LakeAction.REBUILD:
+    elif action in (LakeAction.REBUILD, LakeAction.DECODE):
         _rebuild(where, settings, name, as_json, master, conf)
     else:
         _keep(action, where, settings, keys, older, as_json, master, conf)
@@ -472,8 +479,11 @@ def _rebuild(
 ) -> None:
     import zenlake.lake
     from zenlake.errors import ConfigError
+    from zenlake.lake.place import Place
+    from zenlake.lake.ros2_tables import Ros2Tables
 
-    typed = [spec.name for spec in settings.tables]
+    topics = Ros2Tables(Place(where), settings.tables).found
+    typed = [*(spec.name for spec in settings.tables), *topics]
     if name is None or name not in typed:
         asked = "say which table" if name is None else f"there is no typed table '{name}'"
         known = ", ".join(typed) if typed else "none; --config names the file that has them"
@@ -524,10 +534,13 @@ def _status(where: str, journal: str, as_json: bool) -> None:
         typer.echo(f"problem     {problem}")
 
 
-def _tables(where: str, as_json: bool) -> None:
+def _tables(where: str, ros: bool, as_json: bool) -> None:
     import zenlake.lake
+    from zenlake.lake.ros2_tables import DESCRIBED
 
     found = zenlake.lake.open(where).tables()
+    if ros:
+        found = {name: one for name, one in found.items() if one.described.startswith(DESCRIBED)}
     columns = {
         name: {field.name: str(field.type) for field in table.schema}
         for name, table in found.items()
@@ -536,7 +549,8 @@ def _tables(where: str, as_json: bool) -> None:
         typer.echo(json.dumps(columns))
         return
     for name, fields in columns.items():
-        typer.echo(name)
+        said = found[name].described
+        typer.echo(f"{name}  ({said})" if said else name)
         for column, kind in fields.items():
             typer.echo(f"  {column:<20} {kind}")
 

@@ -23,22 +23,25 @@ from zenlake.config.json5 import Unreadable, read_json5
 from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, KeyExprError
 from zenlake.keys import KeyExpr, KeyFormat
-from zenlake.lake.decoders import decoder_named
+from zenlake.lake.decoders import batch_decoder_named, decoder_named
 from zenlake.lake.decoders.serialized import python_type
 from zenlake.lake.kinds import KINDS, column_name
+from zenlake.lake.ros2_tables import DECODER as ROS2_DECODER
 from zenlake.lake.sight import Sight
-from zenlake.lake.typed import RESERVED, TypedTable
+from zenlake.lake.typed import RESERVED, ROS2_PARTS, TypedTable
+from zenlake.ros2.definitions import DISTRIBUTIONS, Definitions
 
-__all__ = ["LakeConfig", "Retention", "read_config", "seconds_of"]
+__all__ = ["LakeConfig", "Retention", "Ros2Config", "read_config", "seconds_of"]
 
 FIXED: Final = ("samples", "latest", "gaps", "quarantine")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_TABLE_KEYS: Final = ("format", "encoding", "decoder", "type", "columns")
+_TABLE_KEYS: Final = ("format", "topic", "encoding", "decoder", "type", "columns")
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "views",
+    "ros2",
 )  # fmt: skip
 
 
@@ -48,6 +51,25 @@ class Retention:
 
     keys: str
     age: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ros2Config:
+    """How topics of ROS 2 are read."""
+
+    tables: bool = True
+    """A table for every topic that comes along."""
+    distribution: str = "humble"
+    """Where types without a hash are looked up."""
+    folders: tuple[str, ...] = ()
+    """Folders with `.msg` files."""
+
+    def definitions(self) -> Definitions:
+        """The types that these folders describe; those of installed packages need no word."""
+        found = Definitions(self.distribution)
+        for folder in self.folders:
+            found.add_folder(folder)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +98,7 @@ class LakeConfig:
     """The size at which a file is left alone."""
     vacuum_age: float = 600.0
     """Seconds after which a file that no version needs is deleted."""
+    ros2: Ros2Config = Ros2Config()
 
 
 def seconds_of(given: object, what: str = "a duration") -> float:
@@ -130,7 +153,23 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         vacuum_age=seconds_of(
             compact.get("vacuum_age", plain_default.vacuum_age), "compact/vacuum_age"
         ),
+        ros2=_ros2(_object(root.get("ros2", {}), "ros2")),
     )
+
+
+def _ros2(given: Mapping[str, Any]) -> Ros2Config:
+    _check(given, ("tables", "distribution", "folders"), "ros2")
+    tables = given.get("tables", True)
+    if not isinstance(tables, bool):
+        raise ConfigError(f"ros2/tables: {tables!r} is not true or false")
+    folders = given.get("folders", [])
+    if not isinstance(folders, list) or not all(isinstance(one, str) for one in folders):
+        raise ConfigError(f"ros2/folders: {folders!r} is not a list of folders")
+    distribution = given.get("distribution", "humble")
+    if distribution not in DISTRIBUTIONS:
+        known = ", ".join(DISTRIBUTIONS)
+        raise ConfigError(f"ros2/distribution: {distribution!r} is not one of {known}")
+    return Ros2Config(tables, distribution, tuple(folders))
 
 
 def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
@@ -140,16 +179,22 @@ def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
     if name in FIXED:
         raise ConfigError(f"{where}: every lake has a table '{name}' already; choose another name")
     _check(given, _TABLE_KEYS, where)
+    topic = _text(given.get("topic"), f"{where}/topic")
     shape = _text(given.get("format"), f"{where}/format")
+    if (shape is None) == (topic is None):
+        raise ConfigError(
+            f"{where}: say which keys it has, by format: 'robot/${{id}}/pose', or which topics of "
+            "ROS 2, by topic: '/${robot}/odom'"
+        )
     if shape is None:
-        raise ConfigError(f"{where}: say which keys it has: format: 'robot/${{id}}/pose'")
+        shape = (topic or "").strip("/")
     shape = _SHORT.sub(r"${\1:*}", shape)
     try:
         names = KeyFormat(shape).names
     except KeyExprError as error:
         raise ConfigError(f"{where}/format: {error}") from error
     columns = _object(given.get("columns", {}), f"{where}/columns")
-    taken = {name.lower() for name in RESERVED}
+    taken = {name.lower() for name in (*RESERVED, *(ROS2_PARTS if topic else ()))}
     for part in names:
         if column_name(part).lower() in taken:
             raise ConfigError(f"{where}/format: every table has a column '{part}'; rename the part")
@@ -163,8 +208,11 @@ def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
             raise ConfigError(f"{where}/columns/{column}: not a free name for a column")
         taken.add(column.lower())
     decoder = _text(given.get("decoder"), f"{where}/decoder")
+    if decoder is None and topic is not None:
+        decoder = ROS2_DECODER
     if decoder is not None:
-        decoder_named(decoder)
+        if batch_decoder_named(decoder) is None:
+            decoder_named(decoder)
     elif given.get("type") is not None:
         python_type(given["type"])
     return TypedTable(
@@ -174,6 +222,7 @@ def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
         decoder=decoder,
         type=given.get("type"),
         columns=dict(columns),
+        ros2=topic is not None,
     )
 
 

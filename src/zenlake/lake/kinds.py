@@ -15,25 +15,14 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import pyarrow as pa
-
 from zenlake.lake.decoders import Reason, Undecodable
 
-__all__ = ["ARROW", "KINDS", "column_name", "fitted", "flattened", "joined", "kind_of"]
+__all__ = ["KINDS", "column_name", "fitted", "flattened", "joined", "kind_of"]
 
-ARROW: Final[Mapping[str, pa.DataType]] = {
-    "boolean": pa.bool_(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "array<boolean>": pa.list_(pa.bool_()),
-    "array<bigint>": pa.list_(pa.int64()),
-    "array<double>": pa.list_(pa.float64()),
-    "array<string>": pa.list_(pa.string()),
-    "array<binary>": pa.list_(pa.binary()),
-}
-KINDS: Final = tuple(ARROW)
+_ONE: Final = ("boolean", "bigint", "double", "string", "binary")
+KINDS: Final = (*_ONE, *(f"array<{kind}>" for kind in _ONE))
+"""The kinds that values which describe themselves make; decoders of batches make others too."""
+
 NUMBERS: Final = ("bigint", "double")
 
 EXACT: Final = 1 << 53

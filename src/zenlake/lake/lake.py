@@ -25,6 +25,7 @@ from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
 from zenlake.lake.question import Question, Unanswerable, ask
 from zenlake.lake.rebuild import Rebuilt, rebuild
+from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
 from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.lake.status import LakeStatus, TableStatus, read_status
 from zenlake.lake.tail import fresh, marks_of, tail_of
@@ -337,8 +338,15 @@ class Lake:
         }
 
     def rebuild(self, name: str, *, tasks: Tasks | None = None) -> Rebuilt:
-        """Make a typed table again from `samples`, as the configuration is now."""
-        specs = {spec.name: spec for spec in self.config.tables}
+        """Make a typed table again from `samples`, as the configuration is now.
+
+        Those of topics of ROS 2 are read by the definitions that are known now.
+        """
+        found = Ros2Tables(self.place, self.config.tables).found
+        types = LearntTypes(self.place, self.config.ros2.definitions())
+        specs = {
+            spec.name: types.with_types(spec) for spec in (*self.config.tables, *found.values())
+        }
         if name not in specs:
             near = nearest(name, specs)
             advice = f"did you mean '{near}'? " if near else ""

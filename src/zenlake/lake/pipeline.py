@@ -27,10 +27,11 @@ from zenlake.lake.config import LakeConfig
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile
 from zenlake.lake.folds import GapsFold, LatestFold
-from zenlake.lake.kinds import ARROW
+from zenlake.lake.kind_names import ARROW
 from zenlake.lake.place import Place, absolute
 from zenlake.lake.plan import Span, spans
 from zenlake.lake.quarantine import Quarantine
+from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
 from zenlake.lake.rows import DAY, SAMPLES
 from zenlake.lake.status import TableStatus
 from zenlake.lake.stopped import StoppedTables
@@ -85,13 +86,18 @@ class Pipeline:
         self.samples = Table.create(self.place, "samples", SAMPLES, DAY)
         self.latest = LatestFold(self.place, self.samples, self.journal, tasks, self.config)
         self.gaps = GapsFold(self.place, self.samples, self.journal, tasks, self.config)
+        self.types = LearntTypes(self.place, self.config.ros2.definitions())
+        """What is known of ROS 2 beside what is installed."""
+        self._ros2 = Ros2Tables(self.place, self.config.tables)
+        self.specs: list[TypedTable] = [*self.config.tables, *self._ros2.found.values()]
+        """The typed tables: those of the configuration, and those of topics that came along."""
         self.typed: dict[str, Table] = {}
         self.problems: list[str] = []
         """What the configuration and the tables disagree about, and what to do."""
         self.stopped = StoppedTables()
         """Tables that cannot go on; the others do."""
         self.quarantine: Quarantine | None = None
-        for spec in self.config.tables:
+        for spec in self.specs:
             with self._alone(spec.name, 0.0):
                 self._open(spec)
         with self._alone(QUARANTINED, 0.0):
@@ -112,7 +118,9 @@ class Pipeline:
 
     def _open(self, spec: TypedTable) -> None:
         schema = typed_schema(spec, spec.columns)
-        table = Table.create(self.place, spec.name, schema, DAY)
+        table = Table.create(
+            self.place, spec.name, schema, DAY, described=self._ros2.described(spec)
+        )
         table.grow({n: schema.field(n).type for n in schema.names})
         self.typed[spec.name] = table
         self._compare(spec, table)
@@ -170,7 +178,7 @@ class Pipeline:
         A typed table that cannot go on stops alone, and is tried again later.
         """
         done = Step()
-        for spec in self.config.tables:
+        for spec in self.specs:
             if spec.name not in self.typed and self.stopped.due(spec.name, now):
                 with self._alone(spec.name, now):
                     self._open(spec)
@@ -180,13 +188,22 @@ class Pipeline:
             written = self._tasks.run(items, "journal to tables")
             done.rows = sum(span.rows for span in plan)
             self._commit_samples(plan, written, done)
-            for spec in self.config.tables:
+            self._meet({topic for one in written for topic in one.topics}, now)
+            for spec in self.specs:
                 if any(spec.name in span.starts for span in plan):
                     with self._alone(spec.name, now):
                         self._commit_typed(spec, plan, items, written, done)
                         self.stopped.went_on(spec.name)
         done.behind = self.behind()
         return done
+
+    def _meet(self, topics: set[str], now: float) -> None:
+        """Make tables for topics of ROS 2 that are new; they catch up from the journal."""
+        for spec in self._ros2.met(topics, self.tables):
+            log.info("topic /%s gets the table '%s'", spec.format, spec.name)
+            self.specs.append(spec)
+            with self._alone(spec.name, now):
+                self._open(spec)
 
     def fold(self, now: float, *, all: bool = False) -> dict[str, int]:
         """Write `gaps` and `latest` anew where it is due, or with `all` in any case."""
@@ -233,7 +250,7 @@ class Pipeline:
         lack is kept for them.
         """
         fed = (*self._fed, self.gaps.table)
-        unopened = any(spec.name not in self.typed for spec in self.config.tables)
+        unopened = any(spec.name not in self.typed for spec in self.specs)
         return tuple(
             0 if unopened else min(self._at(table, p) for table in fed)
             for p in range(len(self.ends()))
@@ -330,8 +347,8 @@ class Pipeline:
                 room -= stop - start
                 start = stop
         known = tuple(
-            (spec, columns_of(self.typed[spec.name], spec))
-            for spec in self.config.tables
+            (self.types.with_types(spec), columns_of(self.typed[spec.name], spec))
+            for spec in self.specs
             if any(spec.name in span.starts for span in plan)
         )
         return [
@@ -341,6 +358,7 @@ class Pipeline:
                 journal_id=self.journal.id,
                 stretches=tuple(stretches),
                 typed=known,
+                topics=self.config.ros2.tables,
             )
             for stretches in held
         ]
@@ -468,5 +486,6 @@ def _only(item: Ingest, spec: TypedTable, columns: Columns) -> Ingest:
             for stretch in item.stretches
             if spec.name in stretch.starts
         ),
-        typed=((spec, columns),),
+        typed=tuple((one, columns) for one, _ in item.typed if one.name == spec.name),
+        topics=False,
     )

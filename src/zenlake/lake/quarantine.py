@@ -14,6 +14,7 @@ from typing import Any, final
 
 import pyarrow.compute as pc
 
+from zenlake.lake.decoders import Reason
 from zenlake.lake.delta import Table
 from zenlake.lake.files import DataFile, read_table, write_file
 from zenlake.lake.place import Place
@@ -21,7 +22,7 @@ from zenlake.lake.rows import DAY, QUARANTINE
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.work import QUARANTINED
 
-__all__ = ["Quarantine", "Without"]
+__all__ = ["Quarantine", "Without", "waiting_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +95,17 @@ class Quarantine:
         elif not all(start is None or start < end for start, end in moved.values()):
             return
         self.table.append(files, moved, {"kind": "append"}, removed)
+
+
+def waiting_for(lake: Place, type: str) -> set[str]:
+    """The tables whose samples wait for a definition of this type."""
+    table = Table.open(lake, QUARANTINED)
+    found: set[str] = set()
+    for file in [] if table is None else table.files():
+        rows = read_table(lake / QUARANTINED, file.path, ["table", "reason", "detail"])
+        mine = pc.and_(
+            pc.equal(rows["reason"], str(Reason.DEFINITION)),
+            pc.match_substring(rows["detail"], type),
+        )
+        found.update(rows.filter(mine)["table"].to_pylist())
+    return found

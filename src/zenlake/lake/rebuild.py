@@ -16,6 +16,7 @@ from typing import Final
 import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
+from zenlake.lake.arrow_rows import rows_for
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile, read_table
 from zenlake.lake.pipeline import agreed
@@ -24,7 +25,7 @@ from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.rows import DAY
 from zenlake.lake.tail import Marks, tail_files
 from zenlake.lake.tasks import Tasks
-from zenlake.lake.typed import Columns, TypedRows, TypedTable, typed_schema
+from zenlake.lake.typed import Columns, TypedTable, typed_schema
 from zenlake.lake.work import QUARANTINED, TypedFiles, typed_files
 
 __all__ = ["Rebuilt", "rebuild"]
@@ -36,7 +37,8 @@ READ: Final = 64 * 1024 * 1024
 """Bytes of files that one task reads."""
 
 WANTED: Final = (
-    "key", "kind", "value", "encoding", "time", "hlc", "received", "journal", "partition", "offset",
+    "key", "kind", "value", "encoding", "attachment", "time", "hlc", "received", "journal",
+    "partition", "offset",
 )  # fmt: skip
 
 
@@ -73,7 +75,7 @@ class Redo:
     def run(self) -> Redone:
         """Decode them, and write files of the table and of the quarantine."""
         lake = Place(self.lake)
-        typed = TypedRows(self.spec, self.columns)
+        typed = rows_for(self.spec, self.columns)
         apps: set[str] = set()
         for path in self.paths:
             rows = read_table(lake / "samples", path, list(WANTED))

@@ -11,11 +11,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 from zenlake.errors import ZError
 from zenlake.lake.lake import Lake
+from zenlake.lake.quarantine import waiting_for
 from zenlake.lake.questions import Bounds
 from zenlake.lake.service import Service
 
@@ -58,6 +60,12 @@ def awake(
             from zenlake.lake.bus import Answers
 
             service.add(Answers(service, session))
+            if pipeline.config.ros2.tables:
+                from zenlake.lake.ros2_service import Ros2Service
+
+                again = DecodedAgain(lake, complain)
+                service.add(again)
+                service.add(Ros2Service(session, pipeline.types, again.learnt))
         if connect:
             shared = SharedTables(lake)
             service.on_commit(shared.look)
@@ -107,6 +115,33 @@ def _warm(service: Service, complain: Callable[[str], None]) -> None:
             complain(f"the lake does not answer yet: {error}")
 
     threading.Thread(target=ask, name="zenlake warm up", daemon=True).start()
+
+
+@final
+class DecodedAgain:
+    """Decodes tables again whose samples waited in quarantine for a definition."""
+
+    def __init__(self, lake: Lake, complain: Callable[[str], None]) -> None:
+        """One table after the other, on a thread."""
+        self._lake = lake
+        self._complain = complain
+        self._pool = ThreadPoolExecutor(1, "zenlake decode")
+
+    def learnt(self, type: str) -> None:
+        """A type became known."""
+        self._pool.submit(self._decode, type)
+
+    def _decode(self, type: str) -> None:
+        try:
+            for name in waiting_for(self._lake.place, type):
+                done = self._lake.rebuild(name)
+                log.info("%s was decoded again: %d rows", name, done.rows)
+        except Exception as error:  # told, and `zenlake lake decode` does it by hand
+            self._complain(f"samples of {type} could not be decoded again: {error}")
+
+    def close(self) -> None:
+        """Finish the table at hand."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 @final

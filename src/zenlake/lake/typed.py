@@ -20,10 +20,23 @@ from zenlake.errors import KeyExprError
 from zenlake.journal.schema import INSTANT
 from zenlake.keys import KeyFormat
 from zenlake.lake.decoders import Decoder, Reason, Undecodable, decoder_for, decoder_named
-from zenlake.lake.kinds import ARROW, column_name, fitted, flattened, joined, kind_of
+from zenlake.lake.kind_names import ARROW
+from zenlake.lake.kinds import column_name, fitted, flattened, joined, kind_of
 from zenlake.lake.rows import DAY, QUARANTINE
+from zenlake.ros2.names import NO_HASH, parse_key
 
-__all__ = ["RESERVED", "Columns", "TypedRows", "TypedTable", "settled", "typed_schema"]
+__all__ = [
+    "RESERVED",
+    "ROS2_PARTS",
+    "Columns",
+    "KeyParts",
+    "TypedRows",
+    "TypedTable",
+    "quarantined",
+    "rows_of_table",
+    "settled",
+    "typed_schema",
+]
 
 RESERVED: Final = (
     "key",
@@ -53,11 +66,51 @@ class TypedTable:
     decoder: str | None = None
     type: object = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    ros2: bool = False
+    """The format is one of topics of ROS 2, not of keys: `robot1/odom`, `${robot:*}/odom`."""
 
     @property
     def chunks(self) -> tuple[str, ...]:
         """The columns of the key's parts."""
-        return tuple(column_name(name) for name in KeyFormat(self.format).names)
+        names = tuple(column_name(name) for name in KeyFormat(self.format).names)
+        return (*ROS2_PARTS, *names) if self.ros2 else names
+
+
+ROS2_PARTS: Final = ("domain", "topic", "type", "type_hash")
+"""What the key of a sample of ROS 2 says, whatever its topic."""
+
+
+class KeyParts:
+    """The parts of the keys of one table, each key cut once."""
+
+    def __init__(self, table: TypedTable) -> None:
+        """As the format of the table says."""
+        self._format = KeyFormat(table.format)
+        self._ros2 = table.ros2
+        self._known: dict[str, list[str] | None] = {}
+
+    def of(self, key: str) -> list[str] | None:
+        """The values of the table's chunks; None if the key is not one of the table's."""
+        if key in self._known:
+            return self._known[key]
+        if len(self._known) >= _MOST_KEYS:
+            self._known.clear()
+        self._known[key] = parts = self._cut(key)
+        return parts
+
+    def _cut(self, key: str) -> list[str] | None:
+        before: list[str] = []
+        if self._ros2:
+            data = parse_key(key)
+            if data is None or data.buffer not in ("", "cpu"):
+                return None
+            before = [str(data.domain), data.topic, data.type, data.hash or NO_HASH]
+            key = data.topic.strip("/")
+        try:
+            found = self._format.parse(key)
+        except KeyExprError:
+            return None
+        return [*before, *(found[name] for name in self._format.names)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +181,11 @@ class TypedRows:
         self.table = table
         self.new: dict[str, str] = {}
         self._fixed = known.fixed
-        self._format = KeyFormat(table.format)
+        self._key_parts = KeyParts(table)
         self._chunks = table.chunks
         self._taken = {name.lower() for name in (*RESERVED, *self._chunks)}
         self._kinds = dict(known.kinds)
         self._names = {name.lower(): name for name in known.kinds}
-        self._parts: dict[str, list[str] | None] = {}
         self._rows: list[dict[str, object]] = []
         self._parents: list[list[str]] = []
         self._facts: list[pa.Table] = []
@@ -144,23 +196,16 @@ class TypedRows:
     def add(self, rows: pa.Table) -> None:
         """Decode rows of `samples`."""
         self._made = None
-        keys = _coded(rows["key"])
-        parts = [self._cut(key) for key in keys.dictionary.to_pylist()]
-        ours = np.array([part is not None for part in parts], bool)
-        if not ours.any():
+        mine, parents = rows_of_table(rows, self._key_parts)
+        if not parents:
             return
-        codes = keys.indices.to_numpy(zero_copy_only=False)
-        places = np.nonzero(ours[codes])[0]
-        if not len(places):
-            return
-        mine = rows.take(pa.array(places))
         kinds = mine["kind"].to_pylist()
         values = mine["value"].to_pylist()
         encodings = mine["encoding"].to_pylist()
         kept: list[int] = []
         refused: list[int] = []
         reasons: list[Undecodable] = []
-        for n, place in enumerate(places.tolist()):
+        for n, parts in enumerate(parents):
             try:
                 row = {} if kinds[n] == "delete" else self._decoded(values[n], encodings[n])
             except Undecodable as error:
@@ -169,12 +214,13 @@ class TypedRows:
                 continue
             kept.append(n)
             self._rows.append(row)
-            self._parents.append(parts[codes[place]] or [])
+            self._parents.append(parts)
         if kept:
             self._facts.append(mine.take(pa.array(kept)))
         if refused:
             self.refused += len(refused)
-            self._refused.append(self._quarantined(mine.take(pa.array(refused)), reasons))
+            bad = mine.take(pa.array(refused))
+            self._refused.append(quarantined(self.table.name, bad, reasons))
 
     def rows(self) -> pa.Table:
         """The rows that fit, with all columns of the table that they have values for."""
@@ -228,7 +274,8 @@ class TypedRows:
                 refused.append(n)
                 reasons.append(error)
         self.refused += len(refused)
-        self._refused.append(self._quarantined(facts.take(pa.array(refused)), reasons))
+        bad = facts.take(pa.array(refused))
+        self._refused.append(quarantined(self.table.name, bad, reasons))
         self._rows = [self._rows[n] for n in kept]
         self._parents = [self._parents[n] for n in kept]
         left = facts.take(pa.array(kept, pa.int64()))
@@ -256,19 +303,6 @@ class TypedRows:
         return pa.concat_tables(self._refused)
 
     # --- one sample -----------------------------------------------------------------------------
-
-    def _cut(self, key: str) -> list[str] | None:
-        if key in self._parts:
-            return self._parts[key]
-        try:
-            found = self._format.parse(key)
-            part: list[str] | None = [found[name] for name in self._format.names]
-        except KeyExprError:
-            part = None
-        if len(self._parts) >= _MOST_KEYS:
-            self._parts.clear()
-        self._parts[key] = part
-        return part
 
     def _decoded(self, payload: bytes, encoding: str) -> dict[str, object]:
         decoder, schema = self._decoder(encoding)
@@ -344,18 +378,35 @@ class TypedRows:
         if any(column.lower() == other.lower() for other in widened):
             raise Undecodable(f"fields differ in case alone: '{column}'", Reason.NAME)
 
-    def _quarantined(self, bad: pa.Table, reasons: list[Undecodable]) -> pa.Table:
-        columns: dict[str, Any] = {
-            "table": pa.array([self.table.name] * len(reasons), pa.string()),
-            "reason": pa.array([str(error.reason) for error in reasons], pa.string()),
-            "field": pa.array([_told(error.field) for error in reasons], pa.string()),
-            "detail": pa.array([_told(str(error)) for error in reasons], pa.string()),
-            DAY: bad["received"].cast(pa.date32()),
-        }
-        for name in QUARANTINE.names:
-            if name not in columns:
-                columns[name] = bad[name].cast(QUARANTINE.field(name).type)
-        return pa.table({name: columns[name] for name in QUARANTINE.names}, schema=QUARANTINE)
+
+def quarantined(table: str, bad: pa.Table, reasons: Sequence[Undecodable]) -> pa.Table:
+    """Rows of the quarantine for samples that a table refused."""
+    columns: dict[str, Any] = {
+        "table": pa.array([table] * len(reasons), pa.string()),
+        "reason": pa.array([str(error.reason) for error in reasons], pa.string()),
+        "field": pa.array([_told(error.field) for error in reasons], pa.string()),
+        "detail": pa.array([_told(str(error)) for error in reasons], pa.string()),
+        DAY: bad["received"].cast(pa.date32()),
+    }
+    for name in QUARANTINE.names:
+        if name not in columns:
+            columns[name] = bad[name].cast(QUARANTINE.field(name).type)
+    return pa.table({name: columns[name] for name in QUARANTINE.names}, schema=QUARANTINE)
+
+
+def rows_of_table(rows: pa.Table, parts: KeyParts) -> tuple[pa.Table, list[list[str]]]:
+    """The rows of `samples` whose keys are a table's, and the parts of each key."""
+    keys = _coded(rows["key"])
+    cut = [parts.of(key) for key in keys.dictionary.to_pylist()]
+    ours = np.array([part is not None for part in cut], bool)
+    if not ours.any():
+        return rows.slice(0, 0), []
+    codes = keys.indices.to_numpy(zero_copy_only=False)
+    places = np.nonzero(ours[codes])[0]
+    if not len(places):
+        return rows.slice(0, 0), []
+    found = [part for place in places.tolist() if (part := cut[codes[place]]) is not None]
+    return rows.take(pa.array(places)), found
 
 
 def _told(words: str | None) -> str | None:

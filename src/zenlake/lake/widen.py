@@ -9,20 +9,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
 from zenlake.lake.delta import Table
 from zenlake.lake.files import DataFile, read_table, write_file
-from zenlake.lake.kinds import ARROW, EXACT
+from zenlake.lake.kind_names import ARROW, kind_name
+from zenlake.lake.kinds import EXACT
 from zenlake.lake.place import Place
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.typed import RESERVED, Columns, TypedTable
 
 __all__ = ["Widen", "columns_of", "widen"]
-
-_KIND_NAMES: Final = {arrow: kind for kind, arrow in ARROW.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +52,13 @@ def columns_of(table: Table, spec: TypedTable) -> Columns:
     kinds = {
         f.name: kind
         for f in table.schema
-        if f.name.lower() not in own and (kind := _kind(f.type)) is not None
+        if f.name.lower() not in own and (kind := kind_name(f.type)) is not None
     }
     fixed = {name for name in kinds if name in spec.columns}
     whole = [name for name, kind in kinds.items() if kind == "bigint" and name not in fixed]
     if whole:
         fixed.update(name for name in whole if not _exact(table, name))
     return Columns(kinds, frozenset(fixed))
-
-
-def _kind(arrow: pa.DataType) -> str | None:
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        inner = _kind(arrow.value_type)  # tables call the inside of a list by another name
-        return None if inner is None else f"array<{inner}>"
-    return _KIND_NAMES.get(arrow)
 
 
 def _exact(table: Table, column: str) -> bool:

@@ -12,15 +12,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zenlake.errors import JournalError
 from zenlake.journal import Journal
 from zenlake.journal.ledger.heartbeats import samples_in
+from zenlake.lake.arrow_rows import ArrowRows, rows_for
 from zenlake.lake.complaints import reason_of
 from zenlake.lake.files import DataFile, write_partitioned
 from zenlake.lake.place import Place
 from zenlake.lake.rows import DAY, sample_rows, with_day
 from zenlake.lake.typed import Columns, TypedRows, TypedTable
+from zenlake.ros2.names import parse_key
 
 __all__ = ["QUARANTINED", "Ingest", "Ingested", "Stretch", "TypedFiles", "typed_files"]
 
@@ -29,6 +32,9 @@ MOST_BYTES: Final = 128 * 1024 * 1024
 """What a task holds in memory before it writes a file."""
 
 QUARANTINED: Final = "quarantine"
+
+MOST_TOPICS: Final = 1000
+MOST_KEYS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Ingested:
 
     samples: tuple[DataFile, ...] = ()
     typed: Mapping[str, TypedFiles] = field(default_factory=dict)
+    topics: frozenset[str] = frozenset()
+    """The topics of ROS 2 that were met, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,8 @@ class Ingest:
     journal_id: str
     stretches: tuple[Stretch, ...]
     typed: tuple[tuple[TypedTable, Columns], ...] = ()
+    topics: bool = False
+    """Whether to look for topics of ROS 2."""
 
     def run(self) -> Ingested:
         """Read the rows once, and write what each table wants of them."""
@@ -83,12 +93,13 @@ class Ingest:
         attempt = uuid.uuid4().hex
         samples = _Samples(lake / "samples", attempt)
         wanted = {name for stretch in self.stretches for name in stretch.starts}
-        tables = [
-            TypedRows(table, columns) for table, columns in self.typed if table.name in wanted
-        ]
+        tables = [rows_for(table, columns) for table, columns in self.typed if table.name in wanted]
         failed: dict[str, str] = {}
+        topics = Topics() if self.topics else None
         for stretch, batch in self._batches():
             rows = sample_rows(batch, self.journal_id, stretch.partition)
+            if topics is not None:
+                topics.look(rows)
             at = batch["offset"][0].as_py()
             for name, start in stretch.starts.items():
                 skip = max(0, start - at)
@@ -103,7 +114,8 @@ class Ingest:
                         except Exception as error:
                             failed[name] = reason_of(error)
         written = {typed.table.name: _tried(lake, typed, attempt, failed) for typed in tables}
-        return Ingested(tuple(samples.files()), written)
+        met = frozenset() if topics is None else frozenset(topics.met)
+        return Ingested(tuple(samples.files()), written, met)
 
     def _batches(self) -> Iterator[tuple[Stretch, pa.RecordBatch]]:
         """All rows of all stretches; none may be missing."""
@@ -121,6 +133,27 @@ class Ingest:
                     f"partition {stretch.partition} of {self.journal} lacks {due} rows before "
                     f"offset {stretch.end}; nothing was committed"
                 )
+
+
+class Topics:
+    """The topics of ROS 2 among rows of `samples`."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.met: set[str] = set()
+        self._seen: set[str] = set()
+
+    def look(self, rows: pa.Table) -> None:
+        """Add those of these rows."""
+        for key in pc.unique(rows["key"]).to_pylist():
+            if key in self._seen or len(self.met) >= MOST_TOPICS:
+                continue
+            if len(self._seen) >= MOST_KEYS:
+                self._seen.clear()
+            self._seen.add(key)
+            data = parse_key(key)
+            if data is not None and "/msg/" in data.type:
+                self.met.add(data.topic)
 
 
 class _Samples:
@@ -153,7 +186,9 @@ class _Samples:
         self._held, self._rows, self._bytes = [], 0, 0
 
 
-def _tried(lake: Place, typed: TypedRows, attempt: str, failed: Mapping[str, str]) -> TypedFiles:
+def _tried(
+    lake: Place, typed: TypedRows | ArrowRows, attempt: str, failed: Mapping[str, str]
+) -> TypedFiles:
     """What one typed table gets, or why it gets nothing: no other table waits for it."""
     name = typed.table.name
     try:
@@ -164,7 +199,7 @@ def _tried(lake: Place, typed: TypedRows, attempt: str, failed: Mapping[str, str
         return TypedFiles(failed=reason_of(error))
 
 
-def typed_files(lake: Place, typed: TypedRows, attempt: str) -> TypedFiles:
+def typed_files(lake: Place, typed: TypedRows | ArrowRows, attempt: str) -> TypedFiles:
     """Write what one typed table gets, and what it refuses."""
     name = typed.table.name
     rows, refused = typed.rows(), typed.quarantine()

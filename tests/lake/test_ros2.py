@@ -1,0 +1,243 @@
+"""Topics of ROS 2 become tables by themselves, by definitions that their hashes name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from tests.lake.journals import Here, rows_of, write
+from tests.lake.rowsof import Row
+from zenlake.errors import ConfigError
+from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake.config import LakeConfig
+from zenlake.lake.ros2_tables import table_name
+from zenlake.ros2.attachment import Attachment
+from zenlake.ros2.definitions import described_by_text
+from zenlake.ros2.names import DataKey
+
+STORE = get_typestore(Stores.ROS2_JAZZY)
+PART = "float32 load\nstring[] faults\n"
+GID = bytes(range(16))
+
+
+def message(type: str, /, **fields: Any) -> Any:
+    return STORE.types[type](**fields)
+
+
+def header(second: int, frame: str = "map") -> Any:
+    stamp = message("builtin_interfaces/msg/Time", sec=second, nanosec=5)
+    return message("std_msgs/msg/Header", stamp=stamp, frame_id=frame)
+
+
+def said(topic: str, name: str, value: Any, number: int, hash: str | None = None) -> Row:
+    """A sample as rmw_zenoh publishes it."""
+    key = DataKey(0, topic, name, hash or STORE.hash_rihs01(name))
+    payload = bytes(STORE.serialize_cdr(value, name))
+    attached = bytes(Attachment(number, 1_700_000_000_000_000_000 + number, GID))
+    return Row(str(key), payload, float(number), attachment=attached)
+
+
+def transforms(second: int, count: int) -> Any:
+    return message(
+        "tf2_msgs/msg/TFMessage",
+        transforms=[
+            message(
+                "geometry_msgs/msg/TransformStamped",
+                header=header(second),
+                child_frame_id=f"base{n}",
+                transform=message(
+                    "geometry_msgs/msg/Transform",
+                    translation=message("geometry_msgs/msg/Vector3", x=float(second), y=0.5, z=0.0),
+                    rotation=message("geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=0.0, w=1.0),
+                ),
+            )
+            for n in range(count)
+        ],
+    )
+
+
+def image(second: int) -> Any:
+    return message(
+        "sensor_msgs/msg/Image",
+        header=header(second, "camera"),
+        height=2,
+        width=3,
+        encoding="mono8",
+        is_bigendian=0,
+        step=3,
+        data=np.arange(6, dtype=np.uint8),
+    )
+
+
+def cloud(points: list[tuple[float, float, float]]) -> Any:
+    field = "sensor_msgs/msg/PointField"
+    return message(
+        "sensor_msgs/msg/PointCloud2",
+        header=header(1),
+        height=1,
+        width=len(points),
+        fields=[
+            message(field, name=axis, offset=4 * n, datatype=7, count=1)
+            for n, axis in enumerate("xyz")
+        ],
+        is_bigendian=False,
+        point_step=12,
+        row_step=12 * len(points),
+        data=np.array(points, "<f4").view(np.uint8).ravel(),
+        is_dense=True,
+    )
+
+
+def filled(tmp_path: Path, rows: list[Row], config: LakeConfig | None = None) -> Pipeline:
+    write(tmp_path / "journal", rows)
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), config)
+    while pipeline.step().rows or pipeline.behind():
+        pass
+    pipeline.finish()
+    return pipeline
+
+
+def test_a_topic_that_comes_along_gets_a_table_and_all_that_was_said_before(tmp_path: Path) -> None:
+    rows = [said("/tf", "tf2_msgs/msg/TFMessage", transforms(n, n % 3), n) for n in range(1, 7)]
+    filled(tmp_path, [*rows, Row("robot/7/pose", b"{}", 9.0)])
+    found = rows_of(tmp_path / "lake", "tf")
+    assert len(found) == sum(n % 3 for n in range(1, 7))
+    first = min(found, key=lambda row: (row["sequence_number"], row["child"]))
+    assert (first["topic"], first["type"]) == ("/tf", "tf2_msgs/msg/TFMessage")
+    assert (first["parent"], first["child"], first["x"], first["qw"]) == ("map", "base0", 1.0, 1.0)
+    assert first["stamp_ns"] == 1_000_000_005
+    assert (first["sequence_number"], first["gid"]) == (1, GID.hex())
+
+
+def test_messages_are_structs_lists_and_bytes(tmp_path: Path) -> None:
+    status = message(
+        "diagnostic_msgs/msg/DiagnosticStatus",
+        level=1,
+        name="motor",
+        message="hot",
+        hardware_id="m1",
+        values=[message("diagnostic_msgs/msg/KeyValue", key="celsius", value="91")],
+    )
+    array = message("diagnostic_msgs/msg/DiagnosticArray", header=header(3), status=[status])
+    filled(
+        tmp_path,
+        [
+            said("/r1/camera/image", "sensor_msgs/msg/Image", image(2), 1),
+            said("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", array, 1),
+            said("/r1/points", "sensor_msgs/msg/PointCloud2", cloud([(0, 1, 2), (3, -4, 5)]), 1),
+        ],
+    )
+    lake = tmp_path / "lake"
+    (seen,) = rows_of(lake, "r1_camera_image")
+    assert (seen["width"], seen["height"], seen["encoding"]) == (3, 2, "mono8")
+    assert seen["data"] == bytes(range(6))
+    (diagnosed,) = rows_of(lake, "diagnostics")
+    assert diagnosed["status"][0]["name"] == "motor"
+    assert dict(diagnosed["status"][0]["values"]) == {"celsius": "91"}
+    (points,) = rows_of(lake, "r1_points")
+    assert (points["points"], points["min_y"], points["max_x"]) == (2, -4.0, 3.0)
+
+
+def custom() -> tuple[str, str]:
+    """A type that no package ships: its name, and its hash."""
+    STORE.register(get_types_from_msg(PART, "shop/msg/Part"))
+    return "shop/msg/Part", described_by_text(PART, "shop/msg/Part").hash
+
+
+def test_what_nobody_can_read_waits_in_quarantine_until_its_definition_is_learnt(
+    tmp_path: Path,
+) -> None:
+    name, hash = custom()
+    rows = [
+        said("/part", name, message(name, load=n / 2, faults=["f"] * n), n, hash) for n in range(5)
+    ]
+    pipeline = filled(tmp_path, rows)
+    lake = tmp_path / "lake"
+    assert rows_of(lake, "part") == []
+    held = rows_of(lake, "quarantine")
+    assert {row["reason"] for row in held} == {"definition"}
+    assert hash in held[0]["detail"]
+    assert pipeline.types.learn(described_by_text(PART, name))
+    done = open(lake).rebuild("part", tasks=Here())
+    assert (done.rows, done.refused) == (5, 0)
+    # A pipeline of a later day knows it too, and doubles nothing.
+    write(tmp_path / "journal", [said("/part", name, message(name, load=9.0, faults=[]), 9, hash)])
+    again = Pipeline(str(lake), str(tmp_path / "journal"), Here())
+    again.step()
+    found = sorted(rows_of(lake, "part"), key=lambda row: row["load"])
+    assert [row["load"] for row in found] == [0.0, 0.5, 1.0, 1.5, 2.0, 9.0]
+    assert found[2]["faults"] == ["f", "f"]
+    assert rows_of(lake, "quarantine") == []
+
+
+def test_a_definition_of_another_hash_is_not_believed(tmp_path: Path) -> None:
+    name, hash = custom()
+    pipeline = filled(tmp_path, [said("/part", name, message(name, load=1.0, faults=[]), 1, hash)])
+    pipeline.types.learn(described_by_text("float64 load\n", name))
+    assert open(tmp_path / "lake").rebuild("part", tasks=Here()).refused == 1
+
+
+def test_one_table_has_the_topics_of_all_robots_if_the_configuration_says_so(
+    tmp_path: Path,
+) -> None:
+    config = read_config('{tables: {image: {topic: "/${robot}/camera/image"}}}')
+    filled(
+        tmp_path,
+        [said(f"/r{n}/camera/image", "sensor_msgs/msg/Image", image(n), 1) for n in range(3)],
+        config,
+    )
+    lake = tmp_path / "lake"
+    assert sorted(row["robot"] for row in rows_of(lake, "image")) == ["r0", "r1", "r2"]
+    assert not (lake / "r0_camera_image").exists()
+
+
+def test_buffers_of_new_distributions_are_rows_of_their_topic(tmp_path: Path) -> None:
+    row = said("/cam", "sensor_msgs/msg/Image", image(1), 1)
+    below = Row(f"{row.key}/_buf_cpu", row.value, 2.0, attachment=row.attachment)
+    other = Row(f"{row.key}/_buf/{'ab' * 16}", b"a descriptor", 3.0)
+    filled(tmp_path, [row, below, other])
+    assert len(rows_of(tmp_path / "lake", "cam")) == 2
+    assert rows_of(tmp_path / "lake", "quarantine") == []
+
+
+def test_broken_payloads_go_to_quarantine_alone(tmp_path: Path) -> None:
+    good = said("/cam", "sensor_msgs/msg/Image", image(1), 1)
+    bad = Row(good.key, good.value[:-1], 2.0)
+    filled(tmp_path, [good, bad])
+    assert len(rows_of(tmp_path / "lake", "cam")) == 1
+    (held,) = rows_of(tmp_path / "lake", "quarantine")
+    assert (held["reason"], held["table"]) == ("payload", "cam")
+
+
+def test_tables_of_topics_can_be_left_out(tmp_path: Path) -> None:
+    rows = [said("/cam", "sensor_msgs/msg/Image", image(1), 1)]
+    filled(tmp_path, rows, read_config("{ros2: {tables: false}}"))
+    assert not (tmp_path / "lake" / "cam").exists()
+
+
+def test_folders_of_definitions_are_read(tmp_path: Path) -> None:
+    name, hash = custom()
+    msg = tmp_path / "shop" / "msg" / "Part.msg"
+    msg.parent.mkdir(parents=True)
+    msg.write_text(PART)
+    config = read_config(f'{{ros2: {{folders: ["{tmp_path / "shop"}"]}}}}')
+    filled(tmp_path, [said("/part", name, message(name, load=1.0, faults=[]), 1, hash)], config)
+    assert [row["load"] for row in rows_of(tmp_path / "lake", "part")] == [1.0]
+
+
+def test_names_of_tables_are_those_of_topics() -> None:
+    assert table_name("/tf", ()) == "tf"
+    assert table_name("/Robot1/odom", ()) == "robot1_odom"
+    assert table_name("/samples", ("samples",)) == "ros_samples"
+    assert table_name("/1/x", ("ros_1_x",)) == "ros_1_x_2"
+
+
+def test_a_table_has_a_format_or_a_topic() -> None:
+    with pytest.raises(ConfigError, match="by topic"):
+        read_config('{tables: {a: {format: "a", topic: "/a"}}}')
+    with pytest.raises(ConfigError, match="humble"):
+        read_config('{ros2: {distribution: "hubmle"}}')

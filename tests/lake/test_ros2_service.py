@@ -1,0 +1,58 @@
+"""A lake learns a type from the node that publishes it, over the network alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import zenoh
+
+from tests.api.sessions import listening, where
+from tests.ros2.test_graph import OFFER, PART, PUBLISHER, SERVICE_HASH, SERVICE_TYPE, replied
+from tests.waiting import until
+from zenlake.lake.place import Place
+from zenlake.lake.ros2_service import Ros2Service
+from zenlake.lake.ros2_tables import LearntTypes
+from zenlake.ros2.attachment import read_attachment
+from zenlake.ros2.names import wire_type
+from zenlake.ros2.tokens import gid_of
+
+pytestmark = [pytest.mark.interop]
+
+KEY = f"0/r1/arm/get_type_description/{wire_type(SERVICE_TYPE)}/{SERVICE_HASH}"
+
+
+def test_a_type_that_no_package_ships_is_learnt_from_its_node(tmp_path: Path) -> None:
+    types = LearntTypes(Place(tmp_path))
+    learnt: list[str] = []
+    with listening() as session:
+        settings = zenoh.Config()
+        settings.insert_json5("mode", '"client"')
+        settings.insert_json5("connect/endpoints", f'["{where(session)}"]')
+        settings.insert_json5("scouting/multicast/enabled", "false")
+        with zenoh.open(settings) as robot:
+            attached: list[bytes] = []
+
+            def describe(query: zenoh.Query) -> None:
+                assert query.attachment is not None
+                attached.append(query.attachment.to_bytes())
+                query.reply(KEY, replied(PART))
+
+            service = robot.declare_queryable(KEY, describe, complete=True)
+            tokens = [robot.liveliness().declare_token(one) for one in (PUBLISHER, OFFER)]
+            watching = Ros2Service(session, types, learnt.append)
+            try:
+                until(lambda: bool(learnt), "the type is learnt")
+            finally:
+                watching.close()
+            assert len(tokens) == 2
+            assert service is not None
+    assert learnt == ["shop/msg/Part"]
+    assert types.definitions.find("shop/msg/Part", PART.hash) == PART
+    said = read_attachment(attached[0])
+    assert said is not None
+    assert said.sequence_number == 1
+    # It survives, and so does the name of the publisher.
+    again = LearntTypes(Place(tmp_path))
+    assert again.definitions.find("shop/msg/Part", PART.hash) == PART
+    assert again.nodes[gid_of(PUBLISHER).hex()][0] == "/r1/arm"
