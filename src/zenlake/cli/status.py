@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DATA = Path("zenlake-data")
 STARTING = 4
+REPORTED = 2.0
+"""Seconds after which the router has told of all that it had recorded before."""
 LOOK = 0.25
 
 
@@ -44,7 +46,10 @@ def status(
     wait: Annotated[
         float,
         typer.Option(
-            "--wait", metavar="SECONDS", min=0, help="Wait so long until everything is up."
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            help="Wait so long until everything is up and the tables have what was recorded.",
         ),
     ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -80,17 +85,29 @@ def status(
 
 
 def _awaited(data: Path, where: str | None, wait: float) -> Status | None:
-    """The status; after waiting until it is well, if that is wanted."""
+    """The status; after waiting, if that is wanted, until it is well and the lake not behind."""
     from zenlake.supervise.status import Health
 
-    deadline = time.monotonic() + wait
+    began = time.monotonic()
+    durable: int | None = None
     with WaitNotice("waiting until everything is up"):
         while True:
             found = _asked(data, where)
-            well = found is not None and found.health is Health.WELL
-            if well or time.monotonic() >= deadline:
+            waited = time.monotonic() - began
+            if found is None or found.health is not Health.WELL:
+                well = False
+            else:
+                if durable is None and waited >= REPORTED:
+                    durable = found.journal.durable
+                well = durable is not None and _reached(found, durable)
+            if well or waited >= wait:
                 return found
             time.sleep(LOOK)
+
+
+def _reached(found: Status, durable: int) -> bool:
+    """Whether the tables have this many rows of the journal."""
+    return found.lake is None or found.journal.durable - found.lake.behind >= durable
 
 
 def _asked(data: Path, where: str | None) -> Status | None:
