@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.lake.decoders import (
-    Batch,
     BatchDecoder,
-    Decoded,
+    DecodedRows,
+    PayloadBatch,
     Reason,
     Undecodable,
     batch_decoder_named,
@@ -92,7 +92,7 @@ class ArrowRows:
         encodings = mine["encoding"].to_pylist()
         if self.table.encoding is not None:
             encodings = [self.table.encoding] * len(encodings)
-        batch = Batch(
+        batch = PayloadBatch(
             keys=mine["key"].to_pylist(),
             payloads=mine["value"].to_pylist(),
             encodings=encodings,
@@ -124,15 +124,15 @@ class ArrowRows:
         """The rows that did not, with the reasons."""
         return pa.concat_tables(self._refused) if self._refused else QUARANTINE.empty_table()
 
-    def _decoded(self, batch: Batch) -> list[Decoded]:
+    def _decoded(self, batch: PayloadBatch) -> list[DecodedRows]:
         try:
             return list(self._decoder.decode_batch(batch))
         except Exception:  # one sample after the other, so that it costs none but its own row
             return [one for n in range(len(batch.keys)) for one in self._alone(batch, n)]
 
-    def _alone(self, batch: Batch, n: int) -> list[Decoded]:
+    def _alone(self, batch: PayloadBatch, n: int) -> list[DecodedRows]:
         one = slice(n, n + 1)
-        single = Batch(
+        single = PayloadBatch(
             batch.keys[one],
             batch.payloads[one],
             batch.encodings[one],
@@ -142,7 +142,7 @@ class ArrowRows:
         try:
             found = list(self._decoder.decode_batch(single))
             return [
-                Decoded(
+                DecodedRows(
                     part.columns,
                     part.places + n,
                     {place + n: e for place, e in part.refused.items()},
@@ -153,7 +153,7 @@ class ArrowRows:
             name = type(self._decoder).__name__
             words = f"{name} failed: {type(error).__name__}: {error}"
             why = Undecodable(words, Reason.DECODER)
-            return [Decoded({}, np.empty(0, np.int64), {n: why})]
+            return [DecodedRows({}, np.empty(0, np.int64), {n: why})]
 
     def _placed(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         """The columns by the names that they have in the table; new ones are remembered."""

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, final
 from zenlake.errors import DecodeError, ZError
 from zenlake.lake.ros2_tables import LearntTypes
 from zenlake.ros2.attachment import Attachment
-from zenlake.ros2.graph import Ask, Listen, Ros2Graph
+from zenlake.ros2.graph import Ros2Graph, TypeQuestion, WantedSubscription
 from zenlake.ros2.tokens import PREFIX, EntityKind, endpoint_token, gid_of
 from zenlake.ros2.type_service import read_reply, write_request
 from zenlake.values import QueryTarget, SampleKind
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
-    from zenlake.values.sample import Sample
+    from zenlake.node.sample import Sample
 
 __all__ = ["Ros2Service"]
 
@@ -101,7 +101,7 @@ class Ros2Service:
             for one in todo:
                 if self._over.is_set():
                     return
-                if isinstance(one, Ask):
+                if isinstance(one, TypeQuestion):
                     self._ask(one)
                 else:
                     self._listen(one)
@@ -109,7 +109,7 @@ class Ros2Service:
                 saved, self._changed = now, False
                 self._types.save()
 
-    def _ask(self, ask: Ask) -> None:
+    def _ask(self, ask: TypeQuestion) -> None:
         self._asked += 1
         own = self._token("get_type_description", EntityKind.CLIENT)
         attached = bytes(Attachment(self._asked, time.time_ns(), gid_of(own)))
@@ -132,7 +132,7 @@ class Ros2Service:
         except (ZError, DecodeError) as error:
             log.warning("%s could not be learnt from %s: %s", ask.type, ask.service, error)
 
-    def _listen(self, listen: Listen) -> None:
+    def _listen(self, listen: WantedSubscription) -> None:
         one = listen.endpoint
         token = endpoint_token(
             EntityKind.SUBSCRIPTION,

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from zenlake.ros2.layout import Items, Node, Record, Scalar, Scalars, Text
+from zenlake.ros2.layout import Items, MessagePlan, Node, Scalar, Scalars, Text
 
 __all__ = ["SCALARS", "arrow_type", "is_map"]
 
@@ -52,4 +52,4 @@ def arrow_type(node: Node) -> pa.DataType:
 
 def is_map(node: Items) -> bool:
     """Whether an array is one of names and values."""
-    return isinstance(node.item, Record) and node.item.type == KEY_VALUE
+    return isinstance(node.item, MessagePlan) and node.item.type == KEY_VALUE

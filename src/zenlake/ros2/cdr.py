@@ -30,9 +30,9 @@ from zenlake.ros2.layout import (
     plan_of,
     walk,
 )
-from zenlake.ros2.one_by_one import Reader
+from zenlake.ros2.one_by_one import PayloadReader
 
-__all__ = ["CdrDecoder", "Decoded"]
+__all__ = ["CdrDecoder", "DecodedPayloads"]
 
 FEW: Final = 4
 """Payloads of one layout that are not worth a table of bytes."""
@@ -42,7 +42,7 @@ MOST_LONELY: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedPayloads:
     """What became of a batch of payloads."""
 
     values: pa.StructArray
@@ -62,7 +62,7 @@ class CdrDecoder:
         self.plan = plan_of(description)
         self.type = arrow_type(self.plan)
 
-    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+    def decode(self, payloads: Sequence[bytes]) -> DecodedPayloads:
         """Read many payloads; none that is broken disturbs another."""
         refused: dict[int, str] = {}
         parts: list[pa.Array] = []
@@ -100,23 +100,23 @@ class CdrDecoder:
             parts.append(read)
             places.append(at)
         if not parts:
-            return Decoded(pa.array([], self.type), np.empty(0, np.int64), refused)
+            return DecodedPayloads(pa.array([], self.type), np.empty(0, np.int64), refused)
         every = np.concatenate(places)
         values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         order_back = np.argsort(every, kind="stable")
         if len(parts) > 1 or not np.array_equal(order_back, np.arange(len(every))):
             values = values.take(pa.array(order_back))
-        return Decoded(values, every[order_back], refused)
+        return DecodedPayloads(values, every[order_back], refused)
 
     def _one_by_one(
         self, payloads: Sequence[bytes], alone: Sequence[int], refused: dict[int, str]
     ) -> tuple[pa.Array, np.ndarray[Any, np.dtype[np.int64]]]:
-        readers: dict[str, tuple[Reader, list[int]]] = {}
+        readers: dict[str, tuple[PayloadReader, list[int]]] = {}
         for n in alone:
             try:
                 order = order_of(payloads[n])
                 if order not in readers:
-                    readers[order] = (Reader(self.plan, order), [])
+                    readers[order] = (PayloadReader(self.plan, order), [])
                 reader, kept = readers[order]
                 reader.add(payloads[n])
                 kept.append(n)

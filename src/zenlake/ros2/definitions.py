@@ -23,9 +23,9 @@ from zenlake.ros2.description import (
     FIXED,
     NESTED,
     UNBOUNDED,
-    Field,
     FieldType,
     Individual,
+    MessageField,
     TypeDescription,
     read_description,
 )
@@ -167,8 +167,8 @@ def _description(known: Mapping[str, Any], type: str) -> TypeDescription:
 def _individual(known: Mapping[str, Any], type: str) -> Individual:
     if type not in known:
         raise DecodeError(f"{type} is not described; add its .msg file")
-    fields = tuple(Field(name, _field_type(told)) for name, told in known[type][1])
-    return Individual(type, fields or (Field(_EMPTY, FieldType(BASE_IDS["uint8"])),))
+    fields = tuple(MessageField(name, _field_type(told)) for name, told in known[type][1])
+    return Individual(type, fields or (MessageField(_EMPTY, FieldType(BASE_IDS["uint8"])),))
 
 
 def _field_type(told: Any) -> FieldType:

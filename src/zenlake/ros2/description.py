@@ -21,9 +21,9 @@ __all__ = [
     "FIXED",
     "NESTED",
     "UNBOUNDED",
-    "Field",
     "FieldType",
     "Individual",
+    "MessageField",
     "TypeDescription",
     "read_description",
 ]
@@ -82,7 +82,7 @@ class FieldType:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class MessageField:
     """A name and a type."""
 
     name: str
@@ -94,7 +94,7 @@ class Individual:
     """One type alone, without those that it refers to."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[MessageField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def read_description(plain: Any) -> TypeDescription:
 
 def _individual(plain: Any) -> Individual:
     fields = tuple(
-        Field(
+        MessageField(
             str(one["name"]),
             FieldType(
                 int(one["type"]["type_id"]),

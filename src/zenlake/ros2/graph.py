@@ -2,8 +2,8 @@
 
 Tokens come and go; time is an argument. What is to be done comes out of `due`:
 
-    Ask       a type that no definition is known of, and the service of a node that has it
-    Listen    a topic whose publisher sends only to subscriptions that it can see in the graph
+    TypeQuestion        a type that no definition is known of, and the service of a node that has it
+    WantedSubscription  a topic whose publisher sends only to subscriptions that it sees in the graph
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from zenlake.ros2.names import BUFFER_CPU
-from zenlake.ros2.tokens import Endpoint, EntityKind, gid_of, parse_token
+from zenlake.ros2.tokens import EntityKind, RosEntity, gid_of, parse_token
 from zenlake.ros2.type_service import SERVICE
 
-__all__ = ["Ask", "Listen", "Ros2Graph"]
+__all__ = ["Ros2Graph", "TypeQuestion", "WantedSubscription"]
 
 MOST_ENDPOINTS: Final = 50_000
 MOST_UNKNOWN: Final = 1000
@@ -26,7 +26,7 @@ AGAIN: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class TypeQuestion:
     """A question for a type."""
 
     type: str
@@ -36,10 +36,10 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class WantedSubscription:
     """A topic that wants a subscription in the graph."""
 
-    endpoint: Endpoint
+    endpoint: RosEntity
 
     @property
     def key(self) -> str:
@@ -54,15 +54,15 @@ class Ros2Graph:
     def __init__(self, known: Callable[[str, str], bool]) -> None:
         """`known`: whether a type with a hash can be read already."""
         self._known = known
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, RosEntity] = {}
         self.overflow = 0
         """Tokens that were not kept, because there are too many."""
         self._services: dict[tuple[str, str], str] = {}
-        self._unknown: dict[str, Endpoint] = {}
+        self._unknown: dict[str, RosEntity] = {}
         self._asked: dict[str, float] = {}
         self._listening: set[str] = set()
 
-    def came(self, token: str) -> Endpoint | None:
+    def came(self, token: str) -> RosEntity | None:
         """A token is there; gives what it says."""
         found = parse_token(token)
         if found is None:
@@ -87,9 +87,9 @@ class Ros2Graph:
         ):
             del self._services[found.zid, found.node]
 
-    def due(self, now: float) -> list[Ask | Listen]:
+    def due(self, now: float) -> list[TypeQuestion | WantedSubscription]:
         """What is to be done now; each is given once, and again when it failed long ago."""
-        todo: list[Ask | Listen] = []
+        todo: list[TypeQuestion | WantedSubscription] = []
         for hash, found in list(self._unknown.items()):
             if self._known(found.type, hash):
                 del self._unknown[hash]
@@ -98,14 +98,14 @@ class Ros2Graph:
             service = self._services.get((found.zid, found.node))
             if service is not None and now >= self._asked.get(hash, now):
                 self._asked[hash] = now + AGAIN
-                todo.append(Ask(found.type, hash, service))
+                todo.append(TypeQuestion(found.type, hash, service))
         for found in self.endpoints.values():
             wants = found.kind is EntityKind.PUBLISHER and found.backends
             if len(self._listening) >= MOST_LISTENING:
                 break
             if wants and found.data_key not in self._listening:
                 self._listening.add(found.data_key)
-                todo.append(Listen(found))
+                todo.append(WantedSubscription(found))
         return todo
 
     def names(self) -> dict[str, tuple[str, str]]:

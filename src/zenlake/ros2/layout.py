@@ -20,8 +20,8 @@ __all__ = [
     "Items",
     "ItemsAt",
     "Layout",
+    "MessagePlan",
     "Node",
-    "Record",
     "RecordAt",
     "Scalar",
     "Scalars",
@@ -80,7 +80,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class MessagePlan:
     """A message."""
 
     type: str
@@ -88,7 +88,7 @@ class Record:
     nodes: tuple[Node, ...]
 
 
-Node: TypeAlias = Scalar | Text | Scalars | Items | Record
+Node: TypeAlias = Scalar | Text | Scalars | Items | MessagePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class ItemsAt:
 class RecordAt:
     """Where each field lies."""
 
-    node: Record
+    node: MessagePlan
     fields: tuple[Layout, ...]
 
 
@@ -138,15 +138,15 @@ class Walked:
     """Where the NULs at the ends of strings are."""
 
 
-def plan_of(description: TypeDescription) -> Record:
+def plan_of(description: TypeDescription) -> MessagePlan:
     """The plan of a type; one that cannot be read is refused with its field."""
-    plans: dict[str, Record] = {}
+    plans: dict[str, MessagePlan] = {}
     return _record(description, description.main.name, plans, 0)
 
 
 def _record(
-    description: TypeDescription, name: str, plans: dict[str, Record], depth: int
-) -> Record:
+    description: TypeDescription, name: str, plans: dict[str, MessagePlan], depth: int
+) -> MessagePlan:
     if name in plans:
         return plans[name]
     if depth > MOST_DEPTH:
@@ -162,14 +162,14 @@ def _record(
                 raise DecodeError(f"{name}.{field.name} is an array of no items")
             node = Scalars(node, count) if isinstance(node, Scalar) else Items(node, count)
         nodes.append(node)
-    plans[name] = Record(name, tuple(field.name for field in one.fields), tuple(nodes))
+    plans[name] = MessagePlan(name, tuple(field.name for field in one.fields), tuple(nodes))
     return plans[name]
 
 
 def _single(
     description: TypeDescription,
     type: FieldType,
-    plans: dict[str, Record],
+    plans: dict[str, MessagePlan],
     depth: int,
     where: str,
 ) -> Node:
@@ -192,7 +192,7 @@ def order_of(payload: bytes) -> str:
     return "<" if payload[1] else ">"
 
 
-def walk(plan: Record, payload: bytes, order: str) -> Walked:
+def walk(plan: MessagePlan, payload: bytes, order: str) -> Walked:
     """Find the places of all values in a payload whose order of bytes is known."""
     walker = _Walker(payload, order)
     layout = walker.record(plan)
@@ -213,7 +213,7 @@ class _Walker:
         self.items = 0
         self.word = struct.Struct(f"{order}I")
 
-    def record(self, plan: Record) -> RecordAt:
+    def record(self, plan: MessagePlan) -> RecordAt:
         return RecordAt(plan, tuple([self.node(node) for node in plan.nodes]))
 
     def node(self, node: Node) -> Layout:
@@ -221,7 +221,7 @@ class _Walker:
             return ValuesAt(node, self._take(node.size, 1, node.size), 1)
         if isinstance(node, Text):
             return self._text()
-        if isinstance(node, Record):
+        if isinstance(node, MessagePlan):
             return self.record(node)
         count = self._count() if node.count is None else node.count
         if isinstance(node, Scalars):

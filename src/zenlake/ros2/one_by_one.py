@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from zenlake.errors import DecodeError
 from zenlake.ros2.arrow_types import SCALARS, arrow_type, is_map
-from zenlake.ros2.layout import HEADER, Items, Node, Record, Scalar, Scalars, Text
+from zenlake.ros2.layout import HEADER, Items, MessagePlan, Node, Scalar, Scalars, Text
 
-__all__ = ["Reader"]
+__all__ = ["PayloadReader"]
 
 _LETTERS: Final = {
     **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I"},
@@ -28,7 +28,7 @@ _LETTERS: Final = {
 Made = Callable[[], pa.Array]
 
 
-class Step(Protocol):
+class ReadStep(Protocol):
     """Reads something from a payload."""
 
     def read(self, payload: bytes, at: int) -> int:
@@ -39,12 +39,12 @@ class Step(Protocol):
 
 
 @final
-class Reader:
+class PayloadReader:
     """Reads payloads of one type and one order of bytes, one after the other."""
 
-    def __init__(self, plan: Record, order: str) -> None:
+    def __init__(self, plan: MessagePlan, order: str) -> None:
         """`order`: `<` or `>`."""
-        self._steps: list[Step] = []
+        self._steps: list[ReadStep] = []
         self._made = _compile(plan, order, self._steps)
         self._name = plan.type
         self._count = 0
@@ -73,9 +73,9 @@ class Reader:
         return self._made()
 
 
-def _compile(node: Node, order: str, steps: list[Step]) -> Made:
+def _compile(node: Node, order: str, steps: list[ReadStep]) -> Made:
     """Append the steps that read a node; gives what makes its array when all are read."""
-    if isinstance(node, Record):
+    if isinstance(node, MessagePlan):
         made = [_compile(inner, order, steps) for inner in node.nodes]
         fields = [
             pa.field(name, arrow_type(inner))
@@ -229,7 +229,7 @@ class _Lists(_Counted):
     def __init__(self, node: Items, order: str) -> None:
         super().__init__(order)
         self._node = node
-        self._steps: list[Step] = []
+        self._steps: list[ReadStep] = []
         self._made = _compile(node.item, order, self._steps)
         self._offsets = [0]
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from zenlake.ros2.names import NO_HASH, ros_type, wire_type
 
-__all__ = ["PREFIX", "Endpoint", "EntityKind", "QoS", "endpoint_token", "gid_of", "parse_token"]
+__all__ = ["PREFIX", "EntityKind", "RosEntity", "RosQoS", "endpoint_token", "gid_of", "parse_token"]
 
 PREFIX: Final = "@ros2_lv"
 
@@ -36,7 +36,7 @@ class EntityKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class QoS:
+class RosQoS:
     """What of a quality of service concerns whoever reads the data."""
 
     reliability: str = "reliable"
@@ -51,7 +51,7 @@ class QoS:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class RosEntity:
     """What a token says; a node has no topic and no type."""
 
     token: str
@@ -63,7 +63,7 @@ class Endpoint:
     topic: str = ""
     type: str = ""
     hash: str | None = None
-    qos: QoS = QoS()
+    qos: RosQoS = RosQoS()
     backends: str = ""
     """Where the data may lie, for types with large arrays in new distributions."""
 
@@ -75,7 +75,7 @@ class Endpoint:
         )
 
 
-def parse_token(token: str) -> Endpoint | None:
+def parse_token(token: str) -> RosEntity | None:
     """What a token of rmw_zenoh says, or None if it is not one of those."""
     chunks = token.split("/")
     if len(chunks) < 9 or chunks[0] != PREFIX or not chunks[1].isascii():
@@ -90,13 +90,13 @@ def parse_token(token: str) -> Endpoint | None:
     node = f"{namespace.rstrip('/')}/{name.strip('/')}"
     domain, zid = int(chunks[1]), chunks[2]
     if kind is EntityKind.NODE:
-        return Endpoint(token, kind, domain, zid, node) if len(chunks) == 9 else None
+        return RosEntity(token, kind, domain, zid, node) if len(chunks) == 9 else None
     if len(chunks) < 13:
         return None
     type = ros_type(_unmangled(chunks[10]))
     if type is None:
         return None
-    return Endpoint(
+    return RosEntity(
         token=token,
         kind=kind,
         domain=domain,
@@ -147,11 +147,11 @@ def _unmangled(chunk: str) -> str:
     return chunk.replace("%", "/")
 
 
-def _qos(text: str) -> QoS:
+def _qos(text: str) -> RosQoS:
     """Lenient: what is not understood is the default."""
     parts = [*text.split(":"), "", "", ""]
     history, _, depth = parts[2].partition(",")
-    return QoS(
+    return RosQoS(
         reliability=_word(parts[0], _RELIABILITY, "reliable"),
         durability=_word(parts[1], _DURABILITY, "volatile"),
         history=_word(history, _HISTORY, "keep_last"),

@@ -13,9 +13,9 @@ from zenlake.errors import DecodeError
 from zenlake.ros2.cdr import CdrDecoder
 from zenlake.ros2.definitions import described_by_text
 from zenlake.ros2.description import (
-    Field,
     FieldType,
     Individual,
+    MessageField,
     TypeDescription,
 )
 
@@ -66,7 +66,7 @@ def _individual(told: Any) -> Individual:
     return Individual(
         told["type_name"],
         tuple(
-            Field(
+            MessageField(
                 one["name"],
                 FieldType(
                     one["type"]["type_id"],

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WHOLE",
-    "Batch",
     "BatchDecoder",
-    "Decoded",
+    "DecodedRows",
     "Decoder",
     "Fields",
+    "PayloadBatch",
     "Reason",
     "Undecodable",
     "batch_decoder_named",
@@ -122,7 +122,7 @@ class Decoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PayloadBatch:
     """Samples on their way into one table, column by column."""
 
     keys: Sequence[str]
@@ -134,7 +134,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedRows:
     """Rows that have the same columns."""
 
     columns: Mapping[str, pa.Array]
@@ -148,7 +148,7 @@ class Decoded:
 class BatchDecoder(Protocol):
     """Reads many payloads at once."""
 
-    def decode_batch(self, batch: Batch) -> Sequence[Decoded]:
+    def decode_batch(self, batch: PayloadBatch) -> Sequence[DecodedRows]:
         """All samples of a batch, those with the same columns together."""
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from zenlake.errors import DecodeError
 from zenlake.journal.schema import INSTANT
-from zenlake.lake.decoders import Batch, Decoded, Reason, Undecodable
+from zenlake.lake.decoders import DecodedRows, PayloadBatch, Reason, Undecodable
 from zenlake.lake.decoders.ros2_shapes import shaped
 from zenlake.ros2.attachment import read_attachment
 from zenlake.ros2.cdr import CdrDecoder
@@ -40,17 +40,17 @@ class Ros2:
 
     encodings = ("application/cdr",)
 
-    def decode_batch(self, batch: Batch) -> Sequence[Decoded]:
+    def decode_batch(self, batch: PayloadBatch) -> Sequence[DecodedRows]:
         """All samples, those of one type together."""
         told = batch.type if isinstance(batch.type, Mapping) else {}
         definitions = _given(tuple(told.get("definitions", ())), told.get("distribution"))
         nodes = told.get("nodes", {})
-        found: list[Decoded] = []
+        found: list[DecodedRows] = []
         for key, places in _by_type(batch.keys).items():
             try:
                 decoder = _decoder(definitions, key)
             except Undecodable as error:
-                found.append(Decoded({}, _NOTHING, dict.fromkeys(places, error)))
+                found.append(DecodedRows({}, _NOTHING, dict.fromkeys(places, error)))
                 continue
             read = decoder.decode([batch.payloads[n] for n in places])
             at = np.array(places, np.int64)
@@ -60,7 +60,7 @@ class Ros2:
             if rows is not None:
                 senders = {name: column.take(pa.array(rows)) for name, column in senders.items()}
             kept = read.places if rows is None else read.places[rows]
-            found.append(Decoded({**senders, **columns}, at[kept], refused))
+            found.append(DecodedRows({**senders, **columns}, at[kept], refused))
         return found
 
 
