@@ -3,7 +3,7 @@
 Tokens come and go; time is an argument. What is to be done comes out of `due`:
 
     TypeQuestion        a type that no definition is known of, and the service of a node that has it
-    WantedSubscription  a topic whose publisher sends only to subscriptions that it sees in the graph
+    WantedSubscription  a topic whose publisher sends only to subscriptions in the graph
 """
 
 from __future__ import annotations
