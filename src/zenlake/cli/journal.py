@@ -218,6 +218,50 @@ def import_(
         typer.echo(f"{rows} rows from {file}")
 
 
+@page(
+    journal,
+    "ship",
+    "zenlake journal ship zenlake-data/journal --to s3://bucket/robot-7",
+    "zenlake journal ship zenlake-data/journal --to s3://bucket/robot-7 --delete",
+)
+def ship(
+    folder: Folder,
+    to: Annotated[
+        str, typer.Option("--to", metavar="URI", help="Where to: s3://bucket/prefix, file:///…")
+    ],
+    delete: Annotated[
+        bool,
+        typer.Option("--delete", help="Delete here what was read back from there and is the same."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Upload sealed segments to another filesystem.
+
+    What is there already is not sent again, so call it as often as there is a network. Readers
+    and lakes open the address as they do a folder. Keys to a store come from the environment:
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL. --delete is for a journal that
+    nobody records; beside a recorder, its retention lets go of what was shipped.
+    """
+    from dataclasses import asdict
+
+    from zenlake.journal.transfer.ship import ship as send
+
+    with ended_well():
+        quantities.local(folder, "DIR")
+        try:
+            done = send(folder, to, delete=delete)
+        except OSError as error:
+            note(f"not everything arrived at {to}: {error}; call it again to go on")
+            raise typer.Exit(FAILED) from None
+        if as_json:
+            typer.echo(json.dumps(asdict(done)))
+        else:
+            typer.echo(
+                f"{done.segments} segments, {done.bytes} B, uploaded to {to}; {done.present} were "
+                f"there already, {done.deleted} deleted here"
+            )
+
+
 def _open(folder: str) -> Journal:
     from zenlake.journal import Journal
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import pyarrow as pa
@@ -12,6 +12,11 @@ from pyarrow import fs
 from zenlake.errors import LocalError
 
 __all__ = ["RemoteFiles", "is_uri", "joined", "parted"]
+
+
+SMALL: Final = 32 << 20
+"""Bytes of a file that is fetched at once from a store of objects."""
+_FOLDERS: Final = fs.LocalFileSystem | fs.HadoopFileSystem
 
 
 def is_uri(where: str) -> bool:
@@ -37,6 +42,14 @@ class RemoteFiles:
     """A folder of a pyarrow filesystem. Files appear there whole, or not at all."""
 
     def __init__(self, uri: str) -> None:
+        """Raises `LocalError` for an address with a password in it, and does not repeat it."""
+        if urlsplit(uri).password is not None or urlsplit(uri).username is not None:
+            scheme, _, rest = uri.partition("://")
+            raise LocalError(
+                f"the address {scheme}://…@{rest.rpartition('@')[2]} has a key in it, and "
+                "addresses are written into tables and logs; take it out, and set "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+            )
         self.uri = uri
         try:
             self._fs, self._root = fs.FileSystem.from_uri(uri)
@@ -48,6 +61,15 @@ class RemoteFiles:
 
     def __repr__(self) -> str:
         return f"RemoteFiles({self.uri!r})"
+
+    def filesystem(self) -> tuple[Any, str]:
+        """The filesystem as pyarrow knows it, and the folder's path on it."""
+        return self._fs, str(self._root)
+
+    def size(self, path: str) -> int:
+        """The bytes of a file, or -1 when there is none."""
+        info = self._fs.get_file_info(self._at(path))
+        return int(info.size) if info.type == fs.FileType.File else -1
 
     def _at(self, path: str) -> str:
         return posixpath.join(self._root, path) if path else str(self._root)
@@ -62,8 +84,16 @@ class RemoteFiles:
         return None
 
     def open(self, path: str) -> pa.NativeFile:
-        """A file to read from anywhere."""
-        return self._fs.open_input_file(self._at(path))
+        """A file to read from anywhere.
+
+        From a store of objects a small one comes whole: readers ask for each column of each
+        block, and every question is a journey.
+        """
+        file = self._fs.open_input_file(self._at(path))
+        if isinstance(self._fs, _FOLDERS) or file.size() > SMALL:
+            return file
+        with file:
+            return pa.BufferReader(file.read_buffer())
 
     def list(self, path: str) -> list[str]:
         """The names in a folder, sorted; empty when there is none."""
@@ -73,9 +103,10 @@ class RemoteFiles:
     def put(self, path: str, source: Any) -> None:
         """Copy a file here: `source` is open for reading."""
         where = self._at(path)
-        self._fs.create_dir(posixpath.dirname(where), recursive=True)
-        # Object stores show an object when it is whole; folders need a rename for that.
-        last = isinstance(self._fs, fs.LocalFileSystem | fs.HadoopFileSystem)
+        # Object stores show an object when it is whole, and have no folders; folders need a rename.
+        last = isinstance(self._fs, _FOLDERS)
+        if last:
+            self._fs.create_dir(posixpath.dirname(where), recursive=True)
         target = where + ".tmp" if last else where
         with self._fs.open_output_stream(target) as sink:
             while chunk := source.read(8 << 20):

@@ -3,7 +3,8 @@
     {"lake": {"<id of the journal>": [<offset of partition 0>, …]}}
 
 Below these offsets the reader has everything safely. A reader that does not know the journal yet
-has read nothing. `zenlake up` writes the page for its lake (`supervise/readers`).
+has read nothing. `zenlake up` writes the page for its lake (`supervise/readers`);
+`zenlake journal ship` writes one of its own, `shipped.json`, for what arrived.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Final
 from zenlake.journal.disk.files import JournalFiles
 from zenlake.journal.disk.layout import JournalInfo
 
-__all__ = ["READERS", "read_by_all"]
+__all__ = ["READERS", "SHIPPED", "read_by_all"]
 
 READERS: Final = "readers.json"
+SHIPPED: Final = "shipped.json"
 
 
 def read_by_all(files: JournalFiles, info: JournalInfo) -> tuple[int, ...] | None:
@@ -24,9 +26,14 @@ def read_by_all(files: JournalFiles, info: JournalInfo) -> tuple[int, ...] | Non
 
     A page that cannot be read means that nothing was read: rows are rather kept.
     """
+    found = [one for name in (READERS, SHIPPED) if (one := _read(files, info, name)) is not None]
+    return tuple(min(ends) for ends in zip(*found, strict=True)) if found else None
+
+
+def _read(files: JournalFiles, info: JournalInfo, name: str) -> tuple[int, ...] | None:
     nothing = (0,) * info.partitions
     try:
-        page = json.loads(files.read(READERS))
+        page = json.loads(files.read(name))
         if not page:
             return None
         offsets = [one.get(info.id, nothing) for one in page.values()]
