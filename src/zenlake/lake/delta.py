@@ -79,7 +79,7 @@ class Table:
         """The table of this name, or None if the lake has none."""
         place = lake / name
         try:
-            return cls(name, place, DeltaTable(place.uri))
+            return cls(name, place, DeltaTable(place.bare, storage_options=place.options))
         except TableNotFoundError:
             return None
         except DeltaError as error:
@@ -97,12 +97,13 @@ class Table:
         place = lake / name
         place.make("")
         table = DeltaTable.create(
-            place.uri,
+            place.bare,
             Schema.from_arrow(schema),
             mode="ignore",
             partition_by=[partition],
             description=described or None,
             configuration=CONFIGURATION,
+            storage_options=place.options,
         )
         return cls(name, place, table)
 

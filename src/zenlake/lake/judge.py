@@ -134,6 +134,8 @@ _ANALYSED_PLANS: Final = _named(
     WithCTE CTERelationDef CTERelationRef Window Generate Expand LateralJoin Pivot Unpivot
     Sample Deduplicate UnionLoop UnionLoopRef LocalTableScan"""
 )
+FILES: Final = "zenlake_files"
+"""The data source of `lake/objects`."""
 _OURS: Final = (
     "org.apache.spark.sql.catalyst.expressions.",
     "org.apache.spark.sql.catalyst.analysis.",
@@ -151,6 +153,12 @@ def judge_analysed(plan: Any, place: str, limits: Limits) -> None:
     """Refuse a plan that reads anything but files below `place`, or computes with foreign code."""
     walk = list(_plans(plan, limits))
     for node, kind in walk:
+        if kind == "DataSourceV2Relation":
+            # Of a lake on a store of objects: our own source, and only in the lake.
+            table = str(node.options().get("place") or "").partition("?")[0]
+            if str(node.table().name()) != FILES or not table.startswith(f"{place}/"):
+                raise Refused("the question reads something that is no table of the lake")
+            continue
         if kind not in _ANALYSED_PLANS:
             raise Refused(f"only a single SELECT over tables is let through; {_words(kind)} is not")
         if kind == "LogicalRelation":

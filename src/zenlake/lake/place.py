@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
+from urllib.parse import parse_qs, urlsplit
 
 from pyarrow import fs
 
-__all__ = ["Place", "absolute"]
+from zenlake.journal.disk.remote import RemoteFiles, joined
+
+__all__ = ["Place", "absolute", "storage_options"]
 
 
 def absolute(where: str | Path) -> str:
@@ -18,23 +22,58 @@ def absolute(where: str | Path) -> str:
     return text if "://" in text else str(Path(text).expanduser().absolute())
 
 
+def storage_options(uri: str) -> dict[str, str] | None:
+    """What delta-rs is told of an address so that it finds what pyarrow finds there.
+
+    Never a credential: delta-rs looks for those where pyarrow does, in the environment (`AWS_*`)
+    and in the services of a cloud's machines, so they are in no object that could be printed.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme != "s3":
+        return None
+    told = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    # A commit is an object that must not be there yet: two at once cannot both succeed.
+    options = {"aws_conditional_put": "etag"}
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    if "endpoint_override" in told:
+        given = told["endpoint_override"]
+        endpoint = given if "://" in given else f"{told.get('scheme', 'https')}://{given}"
+        options["aws_endpoint_url"] = endpoint
+    if "region" in told:
+        options["aws_region"] = told["region"]
+    if endpoint.startswith("http://"):
+        options["aws_allow_http"] = "true"
+    return options
+
+
 @final
 class Place:
     """A folder on some filesystem; paths inside it are relative and use `/`."""
 
-    __slots__ = ("_files", "root", "uri")
+    __slots__ = ("_files", "options", "remote", "root", "uri")
 
     def __init__(self, uri: str | Path) -> None:
         """A path on this machine, or an address such as `s3://bucket/lake`."""
         self.uri: str = absolute(uri).rstrip("/")
-        self._files, root = fs.FileSystem.from_uri(self.uri)
+        self.remote: bool = "://" in self.uri and not self.uri.startswith("file://")
+        if self.remote:
+            self._files, root = RemoteFiles(self.uri).filesystem()
+        else:
+            self._files, root = fs.FileSystem.from_uri(self.uri)
         self.root: str = root
+        self.options: dict[str, str] | None = storage_options(self.uri)
+        """What delta-rs is told of it; see `storage_options`."""
 
     def __reduce__(self) -> tuple[type[Place], tuple[str]]:
         return Place, (self.uri,)
 
     def __truediv__(self, name: str) -> Place:
-        return Place(f"{self.uri}/{name}")
+        return Place(joined(self.uri, name) if self.remote else f"{self.uri}/{name}")
+
+    @property
+    def bare(self) -> str:
+        """The address without options after a question mark, as delta-rs wants it."""
+        return self.uri.partition("?")[0] if self.remote else self.uri
 
     @property
     def filesystem(self) -> Any:
@@ -47,12 +86,24 @@ class Place:
 
     def address(self, name: str) -> str:
         """Where `name` is, for Spark."""
-        uri = self.uri if "://" in self.uri else f"file://{self.uri}"
+        uri = self.bare if "://" in self.uri else f"file://{self.uri}"
         return f"{uri}/{name}"
 
     def make(self, name: str) -> None:
-        """Make a folder and those above it."""
+        """Make a folder and those above it; stores of objects have none to make."""
+        if isinstance(self._files, fs.S3FileSystem | fs.GcsFileSystem):
+            return
         self._files.create_dir(self.path(name), recursive=True)
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a small file; raises FileNotFoundError."""
+        with self._files.open_input_stream(self.path(name)) as file:
+            return bytes(file.read())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a small file there, whole."""
+        with self._files.open_output_stream(self.path(name)) as file:
+            file.write(data)
 
     def exists(self, name: str = "") -> bool:
         """Whether something is there."""

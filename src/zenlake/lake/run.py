@@ -218,8 +218,10 @@ class Loop:
     # --- what others read -----------------------------------------------------------------------
 
     def _show(self, now: float, state: str) -> None:
-        due = 1.0 if self._changed else self._schedule.status
-        if now - self._written < due or "://" in self._pipeline.place.uri:
+        # A store of objects wants to be paid for each page that is put there.
+        often = self._changed and not self._pipeline.place.remote
+        due = 1.0 if often else self._schedule.status
+        if now - self._written < due and state != "stopped":
             return
         self._written = now
         self._changed = False

@@ -124,14 +124,27 @@ def _offsets(plain: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 def read_status(lake: str | Path) -> LakeStatus | None:
     """The status in a lake's folder; None where no pipeline ever wrote one."""
     try:
-        plain = json.loads((Path(lake) / STATUS).read_bytes())
+        plain = json.loads(_page(lake))
         return LakeStatus.of(plain) if isinstance(plain, dict) else None
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
+def _page(lake: str | Path) -> bytes:
+    if "://" not in str(lake):
+        return (Path(lake) / STATUS).read_bytes()
+    from zenlake.lake.place import Place
+
+    return Place(lake).read(STATUS)
+
+
 def write_status(lake: str | Path, status: LakeStatus) -> None:
     """Put a status in the place of the one before; raises OSError where that cannot be."""
+    if "://" in str(lake):
+        from zenlake.lake.place import Place
+
+        Place(lake).write(STATUS, json.dumps(status.plain()).encode())
+        return
     path = Path(lake) / STATUS
     fresh = path.with_name(f".{STATUS}.{os.getpid()}")
     try:

@@ -43,6 +43,10 @@ def frame_of(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
     schema = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
     if not paths:
         return spark.createDataFrame([], schema)
+    if table.place.remote:
+        from zenlake.lake.objects import objects_of
+
+        return objects_of(spark, table, schema, paths)
     return (
         spark.read.schema(schema)
         .option("basePath", table.place.address(""))
