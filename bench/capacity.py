@@ -19,10 +19,10 @@ from typing import Any
 
 from bench.up.__main__ import until
 from bench.up.systems import HERE, Program, Up
-from zenlake.supervise.capacity import Fleet, needs
+from zenlake.supervise.capacity import FleetLoad, needs
 
 
-def measured(system: Up, fleet: Fleet, seconds: int) -> dict[str, Any]:
+def measured(system: Up, fleet: FleetLoad, seconds: int) -> dict[str, Any]:
     """Publish evenly; the cores that each part took, and the bytes of the journal."""
     words = ["zenlake", system.endpoint, str(fleet.payload), str(min(fleet.robots, 1000))]
     publisher = Program([str(HERE / "publisher.py"), *words], system.folder / "publisher.log")
@@ -80,7 +80,7 @@ def main() -> None:
     )
     for point in asked.points.split(","):
         robots, rate, payload, subscribers = (*(float(part) for part in point.split("x")), 0)[:4]
-        fleet = Fleet(int(robots), rate, int(payload), int(subscribers))
+        fleet = FleetLoad(int(robots), rate, int(payload), int(subscribers))
         with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as folder:
             system = Up(Path(folder), not asked.no_lake)
             try:

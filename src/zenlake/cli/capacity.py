@@ -12,7 +12,7 @@ from zenlake.cli.quantities import duration, size
 
 @examples(
     "zenlake capacity --robots 100 --rate 50 --payload 200",
-    "zenlake capacity --robots 2000 --rate 10 --payload 1kB --subscribers 3 --keep 30d",
+    "zenlake capacity --robots 2000 --rate 10 --payload 1kB --keep 30d",
 )
 def capacity(
     robots: Annotated[int, typer.Option(min=0, metavar="N", help="How many robots there are.")],
@@ -37,7 +37,7 @@ def capacity(
     import json
     from dataclasses import asdict
 
-    from zenlake.supervise.capacity import DAY, Fleet, needs
+    from zenlake.supervise.capacity import DAY, FleetLoad, needs
 
     octets = size(payload, "--payload")
     kept = duration(keep, "--keep")
@@ -47,7 +47,7 @@ def capacity(
     assert speed is not None
     if not speed:
         raise typer.BadParameter("a disk that takes nothing keeps nothing", param_hint="--disk")
-    found = needs(Fleet(robots, rate, octets, subscribers, kept / DAY, float(speed)))
+    found = needs(FleetLoad(robots, rate, octets, subscribers, kept / DAY, float(speed)))
     if as_json:
         typer.echo(json.dumps(asdict(found)))
         return

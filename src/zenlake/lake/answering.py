@@ -20,7 +20,7 @@ from zenlake.expr.record import json_value
 from zenlake.expr.tree import reads_payload
 from zenlake.journal.serving.parts import ARROW
 from zenlake.keys import is_wild
-from zenlake.lake.selection import Aggregate, Selection
+from zenlake.lake.selection import AggregateCall, Selection
 
 __all__ = [
     "ARROW",
@@ -247,7 +247,7 @@ class Groups:
         return found
 
 
-def _value_of(one: Aggregate) -> Callable[[SampleFields], Value]:
+def _value_of(one: AggregateCall) -> Callable[[SampleFields], Value]:
     return (lambda s: 1.0) if one.term is None else computed(one.term)
 
 

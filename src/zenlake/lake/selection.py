@@ -26,7 +26,7 @@ from zenlake.keys import Parameters, ResolvedRange
 from zenlake.keys.parameters import LAKE
 from zenlake.keys.time_range import UNITS, moment_of
 
-__all__ = ["AGGREGATES", "Aggregate", "Ordering", "Projected", "Selection", "selection_of"]
+__all__ = ["AGGREGATES", "AggregateCall", "Ordering", "Projected", "Selection", "selection_of"]
 
 AGGREGATES: Final = ("count", "sum", "avg", "min", "max")
 MOST_PARTS: Final = 64
@@ -42,7 +42,7 @@ class Projected:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateCall:
     """A function over the rows of a window; without a term it counts them."""
 
     name: str
@@ -67,7 +67,7 @@ class Selection:
     asof: int | None = None
     filter: Node | None = None
     project: tuple[Projected, ...] = ()
-    aggregates: tuple[Aggregate, ...] = ()
+    aggregates: tuple[AggregateCall, ...] = ()
     #: Microseconds of a window; None: one for all time.
     window: int | None = None
     order: tuple[Ordering, ...] = ()
@@ -177,7 +177,7 @@ def _order(text: str | None) -> tuple[Ordering, ...]:
     return tuple(found)
 
 
-def _aggregates(text: str | None) -> tuple[tuple[Aggregate, ...], int | None]:
+def _aggregates(text: str | None) -> tuple[tuple[AggregateCall, ...], int | None]:
     if text is None:
         return (), None
     functions, slash, length = text.rpartition("/")
@@ -193,12 +193,12 @@ def _aggregates(text: str | None) -> tuple[tuple[Aggregate, ...], int | None]:
             )
         inner = inner[:-1].strip()
         if inner == "*" and name == "count":
-            found.append(Aggregate(part, name, None))
+            found.append(AggregateCall(part, name, None))
             continue
         term = _term(inner, "_agg")
         if name != "count" and NUMBER not in term.kinds():
             raise SelectorError(f"_agg: {inner} is no number, and {name}() takes numbers")
-        found.append(Aggregate(part, name, term))
+        found.append(AggregateCall(part, name, term))
     return tuple(found), _window(length.strip(), text)
 
 

@@ -1,7 +1,7 @@
 """What a fleet takes: robots × rate × payload → routers, disks of the journal, cores of Spark.
 
-    >>> from zenlake.supervise.capacity import Fleet, needs
-    >>> needs(Fleet(robots=100, rate=50, payload=200)).routers
+    >>> from zenlake.supervise.capacity import FleetLoad, needs
+    >>> needs(FleetLoad(robots=100, rate=50, payload=200)).routers
     1
 
 The figures are of one machine, and say so; `bench.capacity` compares what is foretold with what
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-__all__ = ["FIGURES", "Figures", "Fleet", "Needs", "needs"]
+__all__ = ["FIGURES", "Figures", "FleetLoad", "Needs", "needs"]
 
 DAY: Final = 86400.0
 
@@ -56,7 +56,7 @@ FIGURES: Final = Figures()
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class FleetLoad:
     """What comes."""
 
     robots: int
@@ -104,7 +104,7 @@ class Needs:
     """Bytes that the lake writes a day."""
 
 
-def needs(fleet: Fleet, figures: Figures = FIGURES) -> Needs:
+def needs(fleet: FleetLoad, figures: Figures = FIGURES) -> Needs:
     """What a fleet takes."""
     samples = fleet.samples
     octets = samples * fleet.payload
