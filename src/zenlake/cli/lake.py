@@ -60,6 +60,8 @@ class LakeAction(StrEnum):
     REPAIR = "repair"
     STATUS = "status"
     TABLES = "tables"
+    VIEW = "view"
+    ALERT = "alert"
 
 
 @examples(
@@ -68,6 +70,7 @@ class LakeAction(StrEnum):
     "zenlake lake retain --keys 'robot/*/camera' --older 7d",
     "zenlake lake rebuild battery",
     "zenlake lake repair --dry-run",
+    'zenlake lake alert create low "SELECT id FROM battery WHERE percent < 20" --for 10s',
 )
 def lake(
     action: Annotated[
@@ -78,7 +81,8 @@ def lake(
             "typed table again from samples · decode: the same, after a new definition or "
             "decoder · repair: say and do what can be done for damaged "
             "tables · status: how large and how far each table is · "
-            "tables: their columns."
+            "tables: their columns · view, alert: questions that a running lake keeps answering, "
+            "see zenlake lake view --help."
         ),
     ],
     name: Annotated[
@@ -157,6 +161,8 @@ def lake(
     Each sample is in each table once, whoever is killed when. The tables are Delta tables, which
     Spark, DuckDB, delta-rs, Trino and others read; `zenlake sql` asks them.
     """
+    if action in (Action.VIEW, Action.ALERT):
+        raise typer.BadParameter(f"write what to do right after: zenlake lake {action} create …")
     settings = configuration(config, where)
     if settings.path is not None and where == LAKE:
         where = settings.path
@@ -353,6 +359,7 @@ def _run(
                 done = run(
                     pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
                     complain=_complain,
+                    problems=tuple if service is None else service.problems,
                 )  # fmt: skip
         except (ZError, KeyboardInterrupt):
             raise

@@ -138,6 +138,11 @@ class Table:
         """What was said of it when it was made."""
         return str(self._table.metadata().description or "")
 
+    @property
+    def standing(self) -> bool:
+        """Whether a view or an alert fills it, and not the pipeline."""
+        return self.described.startswith(("view ", "alert "))
+
     def at(self, version: int) -> None:
         """Go to an older version."""
         try:

@@ -381,7 +381,7 @@ class Lake:
         """Facts about a table; of a journal it lacks only rows that it wants."""
         totals = table.totals()
         behind, at = 0, {}
-        if journal is not None and table.name != QUARANTINED:
+        if journal is not None and table.name != QUARANTINED and not table.standing:
             # `latest` is answered from the tail of `samples`, so it is as far as that.
             fed = table
             if table.name == "latest":

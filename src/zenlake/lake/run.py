@@ -89,10 +89,12 @@ class Loop:
         schedule: Schedule | None = None,
         tell: Callable[[Ran, Step], None] | None = None,
         complain: Complain | None = None,
+        problems: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         """`every`: seconds between two commits; None lets the load decide.
 
-        With `once` nothing is waited for, and a failure is raised.
+        `problems`: what else is wrong, for the status. With `once` nothing is waited for, and a
+        failure is raised.
         """
         self.done = Ran()
         rows = pipeline.config.batch_rows
@@ -105,6 +107,7 @@ class Loop:
         self._schedule = schedule or Schedule()
         self._tell = tell
         self._complain = complain or log.warning
+        self._problems = problems
         self._complaints = Complaints()
         self._freshness = Freshness()
         self._folds = float("-inf")
@@ -254,7 +257,7 @@ class Loop:
             failures=done.failures,
             error=error,
             error_at=at,
-            problems=(*pipeline.problems, *pipeline.stopped.sentences()),
+            problems=(*pipeline.problems, *pipeline.stopped.sentences(), *self._problems()),
             tables=tables,
             committed={**self._others, pipeline.journal.id: pipeline.committed()},
         )
@@ -374,6 +377,7 @@ def run(
     complain: Complain | None = None,
     upkeep: bool = True,
     schedule: Schedule | None = None,
+    problems: Callable[[], tuple[str, ...]] = tuple,
 ) -> Ran:
     """Feed the tables until `stop` is set, or with `once` until they have all that is durable.
 
@@ -381,8 +385,9 @@ def run(
     raised; otherwise it is told and tried again, later and later, unless Spark itself has ended.
     """
     loop = Loop(
-        pipeline, tasks, every=every, once=once, schedule=schedule, tell=tell, complain=complain
-    )
+        pipeline, tasks, every=every, once=once, schedule=schedule, tell=tell, complain=complain,
+        problems=problems,
+    )  # fmt: skip
     beside: threading.Thread | None = None
     if upkeep and not once:
         beside = threading.Thread(target=loop.keeper.follow, name="zenlake upkeep", daemon=True)

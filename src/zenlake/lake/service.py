@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from zenlake.errors import LocalError
@@ -58,6 +58,7 @@ class Service:
         self.questions = Questions(lake, plan=plan)
         self._parts: list[Part] = [self.questions]
         self._listeners: list[Callable[[], None]] = []
+        self._problems: list[Callable[[], Sequence[str]]] = []
         self._doorway: Doorway | None = None
         if doorway and "://" not in lake.place.uri:
             self._doorway = Doorway(lake.place.uri)
@@ -77,6 +78,14 @@ class Service:
     def on_commit(self, told: Callable[[], None]) -> None:
         """Call this, on the pipeline's thread, after each commit; it must not wait."""
         self._listeners.append(told)
+
+    def on_status(self, problems: Callable[[], Sequence[str]]) -> None:
+        """Ask this for sentences about what is wrong, whenever the status is written."""
+        self._problems.append(problems)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the parts, a sentence each."""
+        return tuple(sentence for asked in self._problems for sentence in asked())
 
     def committed(self) -> None:
         """The tables have more."""

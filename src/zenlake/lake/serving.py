@@ -2,8 +2,8 @@
 
     with awake(spark, pipeline, ["tcp/127.0.0.1:7447"], complain) as service: ...
 
-The socket for programs on this machine, the answers on the bus, and the tables for Spark's own
-clients.
+The socket for programs on this machine, the answers on the bus, the tables for Spark's own
+clients, views and alerts.
 """
 
 from __future__ import annotations
@@ -70,6 +70,12 @@ def awake(
             shared = SharedTables(lake)
             service.on_commit(shared.look)
             service.add(shared)
+        if "://" not in pipeline.place.uri:
+            from zenlake.lake.standing.standing import Standing
+
+            standing = Standing(service, complain)
+            service.on_status(standing.problems)
+            service.add(standing)
         _warm(service, complain)
         yield service
     finally:

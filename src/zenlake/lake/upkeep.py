@@ -164,7 +164,7 @@ def compact(
     progress: Progress | None = None,
 ) -> int:
     """Merge small files; gives how many files are fewer."""
-    if table.name in REPLACED:
+    if table.name in REPLACED or table.standing:
         return 0
     fewer = 0
     tries = 0
@@ -206,7 +206,7 @@ def retain(
     progress: Progress | None = None,
 ) -> int:
     """Drop the rows that the rules no longer keep; gives how many."""
-    if table.name in REPLACED or not rules:
+    if table.name in REPLACED or table.standing or not rules:
         return 0
     when = time.time() if now is None else now
     newest = pa.scalar(int((when - min(rule.age for rule in rules)) * 1_000_000), pa.int64())

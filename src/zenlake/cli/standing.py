@@ -1,0 +1,231 @@
+"""`zenlake lake view` and `zenlake lake alert`: questions that a running lake keeps answering."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from zenlake.cli.connection import note
+from zenlake.cli.lake import LAKE, Where, configuration, sparking
+from zenlake.cli.pages import group, page
+
+lake = group("Views and alerts: questions that a running lake keeps answering.")
+view = group("Continuous questions, kept as tables and published as view/NAME/….")
+alert = group("Conditions that are watched, raised and cleared as alert/NAME/….")
+lake.add_typer(view, name="view")
+lake.add_typer(alert, name="alert")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name; its table has it, too.")]
+Sql = Annotated[str, typer.Argument(metavar='"SELECT …"', help="The question.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Facts as JSON.")]
+Late = Annotated[
+    str,
+    typer.Option("--late", metavar="TIME", help="How late data of a window may come."),
+]
+History = Annotated[
+    bool,
+    typer.Option("--history", help="Begin with all that the tables have, not with what comes."),
+]
+
+
+def _ask(where: str, request: dict[str, Any]) -> dict[str, Any] | None:
+    """What the lake that runs in this folder says; None if none does."""
+    from zenlake.lake.awake import ask
+
+    asking = ask(where, {"do": "standing", **request})
+    if asking is None:
+        return None
+    with asking:
+        return asking.fact()
+
+
+def _create(where: str, request: dict[str, Any], as_json: bool) -> None:
+    found = _ask(where, request)
+    if found is None:
+        import zenlake.lake
+        from zenlake.lake.standing.standing import accepted, asked
+
+        one = asked(request)
+        known = zenlake.lake.open(where)
+        known.ask(one.sql)  # before Spark is started for nothing
+        note(f"no lake runs in {where}; a Spark is started to read the question")
+        with sparking("local[*]", None) as spark:
+            accepted(zenlake.lake.open(where, spark, configuration(None, where)), one)
+        found = {**one.plain(), "state": "waits for `zenlake up` or `zenlake lake run`"}
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        typer.echo(f"{found['name']}  {found['state']}")
+
+
+def _listed(where: str, kind: str) -> list[dict[str, Any]]:
+    found = _ask(where, {"action": "list", "kind": kind, "name": ""})
+    if found is not None:
+        return list(found["found"])
+    from zenlake.lake.place import Place
+    from zenlake.lake.standing.definition import Definitions
+
+    every = Definitions(Place(where)).all().values()
+    return [{**one.plain(), "state": "no lake runs"} for one in every if one.kind == kind]
+
+
+def _list(where: str, kind: str, as_json: bool) -> None:
+    found = _listed(where, kind)
+    if not found and not as_json:
+        note(f'there is no {kind}; `zenlake lake {kind} create NAME "SELECT …"` makes one')
+    for one in found:
+        if as_json:
+            typer.echo(json.dumps(one))
+            continue
+        told = f"{one['name']}  {one['state']}"
+        if "rows" in one:
+            told += f"  {one['rows']:,} rows"
+        if "raised" in one:
+            told += f"  {one['raised']} raised, {one['pending']} pending"
+        typer.echo(f"{told}  {one['sql']}")
+        if one.get("why"):
+            typer.echo(f"  {one['why']}")
+
+
+def _show(where: str, kind: str, name: str, as_json: bool) -> None:
+    from zenlake.lake.place import Place
+    from zenlake.lake.standing.definition import Definitions
+
+    Definitions(Place(where)).find(name, "view" if kind == "view" else "alert")
+    (one,) = [found for found in _listed(where, kind) if found["name"] == name]
+    if as_json:
+        typer.echo(json.dumps(one))
+        return
+    for fact, value in one.items():
+        if value not in ("", None):
+            typer.echo(f"{fact:10} {value}")
+
+
+def _drop(where: str, kind: str, name: str) -> None:
+    if _ask(where, {"action": "drop", "kind": kind, "name": name}) is None:
+        from zenlake.lake.place import Place
+        from zenlake.lake.standing.standing import forgotten
+
+        forgotten(Place(where), name, "view" if kind == "view" else "alert")
+    typer.echo(f"{name}  dropped")
+
+
+@page(
+    view,
+    "create",
+    'zenlake lake view create busy "SELECT key, count(*) AS n FROM samples GROUP BY key"',
+    "zenlake lake view create means \"SELECT id, window(time, '1 minute') AS w, "
+    "avg(percent) AS mean FROM battery GROUP BY id, window(time, '1 minute')\" --late 30s",
+)
+def create_view(
+    name: Name,
+    sql: Sql,
+    where: Where = LAKE,
+    late: Late = "10s",
+    history: History = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a view: a question that is answered as data comes.
+
+    What it finds is published as view/NAME/… and kept as a table NAME, each result once.
+    """
+    request = {"action": "create", "kind": "view", "name": name, "sql": sql, "late": late}
+    _create(where, {**request, "history": history}, as_json)
+
+
+@page(view, "list", "zenlake lake view list")
+def list_views(where: Where = LAKE, as_json: AsJson = False) -> None:
+    """List the views, and how they are."""
+    _list(where, "view", as_json)
+
+
+@page(view, "show", "zenlake lake view show busy")
+def show_view(name: Name, where: Where = LAKE, as_json: AsJson = False) -> None:
+    """Show all that is known of a view."""
+    _show(where, "view", name, as_json)
+
+
+@page(view, "drop", "zenlake lake view drop busy")
+def drop_view(name: Name, where: Where = LAKE) -> None:
+    """End a view, and delete its table."""
+    _drop(where, "view", name)
+
+
+@page(
+    alert,
+    "create",
+    'zenlake lake alert create low "SELECT id, percent FROM battery WHERE percent < 20" --for 10s',
+)
+def create_alert(
+    name: Name,
+    sql: Sql,
+    hold: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="How long the condition must hold.")
+    ] = "0s",
+    where: Where = LAKE,
+    late: Late = "10s",
+    history: History = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make an alert: a condition that is watched, by key or group.
+
+    When the WHERE (or HAVING) of the question has been true for long enough it is raised, and
+    cleared when it is not true any more. Both are published as alert/NAME/… and kept as a table.
+    """
+    request = {"action": "create", "kind": "alert", "name": name, "sql": sql, "late": late}
+    _create(where, {**request, "for": hold, "history": history}, as_json)
+
+
+@page(alert, "list", "zenlake lake alert list")
+def list_alerts(where: Where = LAKE, as_json: AsJson = False) -> None:
+    """List the alerts, and how many are raised."""
+    _list(where, "alert", as_json)
+
+
+@page(alert, "show", "zenlake lake alert show low")
+def show_alert(name: Name, where: Where = LAKE, as_json: AsJson = False) -> None:
+    """Show all that is known of an alert."""
+    _show(where, "alert", name, as_json)
+
+
+@page(alert, "drop", "zenlake lake alert drop low")
+def drop_alert(name: Name, where: Where = LAKE) -> None:
+    """End an alert, and delete its table."""
+    _drop(where, "alert", name)
+
+
+@page(alert, "test", "zenlake lake alert test low --from 'now(-1d)'")
+def try_alert(
+    name: Name,
+    since: Annotated[
+        str, typer.Option("--from", metavar="INSTANT", help="2026-01-31T12:00:00Z, or now(-1d).")
+    ] = "now(-1h)",
+    until: Annotated[str, typer.Option("--to", metavar="INSTANT", help="As --from.")] = "now()",
+    where: Where = LAKE,
+    as_json: AsJson = False,
+) -> None:
+    """Run an alert over history, and print when it would have been raised and cleared."""
+    request = {"action": "test", "kind": "alert", "name": name, "from": since, "to": until}
+    found = _ask(where, request)
+    if found is None:
+        import zenlake.lake
+        from zenlake.lake.place import Place
+        from zenlake.lake.standing.definition import Definitions
+        from zenlake.lake.standing.standing import tried
+
+        one = Definitions(Place(where)).find(name, "alert")
+        note(f"no lake runs in {where}; a Spark is started for this question")
+        with sparking("local[*]", None) as spark:
+            found = {"changes": tried(zenlake.lake.open(where, spark), one, request)}
+    for change in found["changes"]:
+        if as_json:
+            typer.echo(json.dumps(change))
+        else:
+            row = json.dumps(change["row"], ensure_ascii=False)
+            typer.echo(f"{change['time']}  {change['state']:7}  {change['key']}  {row}")
+    if not as_json:
+        times = sum(change["state"] == "raised" for change in found["changes"])
+        word = {0: "never", 1: "once", 2: "twice"}.get(times, f"{times} times")
+        note(f"{name} would have been raised {word}")

@@ -1,0 +1,167 @@
+"""The table of a view or an alert: what every micro-batch found, in it once.
+
+A commit moves an application on whose id is the definition's and whose version is the number of
+the batch. A batch that comes again, after a death between the commit here and Spark's own note of
+it, finds itself in the table already.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pyarrow as pa
+
+from zenlake.errors import LocalError
+from zenlake.lake.delta import Table
+from zenlake.lake.files import DataFile, read_table, write_file
+from zenlake.lake.place import Place
+from zenlake.lake.rows import DAY
+from zenlake.lake.standing.definition import Definition
+from zenlake.lake.upkeep import vacuum
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["MOST_ROWS", "Results", "columns_of", "flattened"]
+
+MOST_ROWS: Final = 100_000
+"""Rows that one batch may give, or that a view without windows may have."""
+
+SMALL: Final = 8 << 20
+MOST_SMALL: Final = 32
+"""So many small files are merged into one."""
+
+VACUUM: Final = 64
+"""Commits after which files are looked for that nobody needs."""
+
+
+def flattened(frame: DataFrame) -> DataFrame:
+    """The rows with columns that a table can have: a window becomes its start and its end."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    chosen = []
+    names: set[str] = set()
+    for field in frame.schema.fields:
+        column = f.col(f"`{field.name}`")
+        parts = [(field.name, column)]
+        if isinstance(field.dataType, StructType) and field.dataType.names == ["start", "end"]:
+            parts = [(f"{field.name}_{end}", column[end]) for end in ("start", "end")]
+        for name, part in parts:
+            if not name.replace("_", "a").isalnum():
+                raise LocalError(f"the column '{name}' needs a name: {name} AS …")
+            if name.lower() in names or name.lower() == DAY:
+                raise LocalError(f"there are two columns '{name}', or it is taken; say AS …")
+            names.add(name.lower())
+            chosen.append(part.alias(name))
+    return frame.select(*chosen)
+
+
+def columns_of(frame: DataFrame) -> pa.Schema:
+    """The columns that a table of such rows has."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    from zenlake.lake.views import spark_type
+
+    fields: list[Any] = []
+    for field in frame.schema.fields:
+        try:
+            kind = to_arrow_type(field.dataType, timezone="UTC")
+            spark_type(kind)
+        except (KeyError, TypeError, PySparkException) as error:
+            raise LocalError(
+                f"the column '{field.name}' is {field.dataType.simpleString()}, which a table "
+                "cannot keep; choose parts of it, or to_json(…)"
+            ) from error
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+@final
+class Results:
+    """The table that a view or an alert fills."""
+
+    def __init__(
+        self, place: Place, definition: Definition, columns: pa.Schema, age: float
+    ) -> None:
+        """Made if it is not there; `age`: of files that nobody needs, before they are deleted."""
+        self.columns = columns
+        self._age = age
+        self._commits = 0
+        self.table = Table.create(
+            place,
+            definition.name,
+            columns.append(pa.field(DAY, pa.date32())),
+            DAY,
+            described_as(definition),
+        )
+        if self.table.described != described_as(definition):
+            raise LocalError(f"the table '{definition.name}' is of somebody else")
+
+    def reached(self, app: str) -> int | None:
+        """The number that an application moved to last."""
+        self.table.refresh()
+        return self.table.committed(app)
+
+    def append(self, rows: pa.Table, moved: dict[str, int]) -> None:
+        """Add rows, and move applications on; all or nothing."""
+        files = [self._write(rows)] if rows.num_rows else []
+        self.table.append(files, self._from(moved), {"kind": "append"})
+        self._keep_in_shape()
+
+    def replace(self, rows: pa.Table, subject: Sequence[str], moved: dict[str, int]) -> None:
+        """Put rows in the place of those about the same, and move applications on."""
+        self.table.refresh()
+        before = self.table.files()
+        names = self.columns.names
+        fresh = {tuple(row[name] for name in subject) for row in rows.to_pylist()}
+        parts = [rows.select(names)]
+        for file in before:
+            old = read_table(self.table.place, file.path, names)
+            keep = [tuple(row[name] for name in subject) not in fresh for row in old.to_pylist()]
+            parts.append(old.filter(pa.array(keep, pa.bool_())))
+        whole = pa.concat_tables([part.cast(self.columns) for part in parts])
+        if whole.num_rows > MOST_ROWS:
+            raise LocalError(
+                f"there are more than {MOST_ROWS:,} groups, and all of them are kept; group by "
+                "window(time, '1 minute') too, or by fewer values"
+            )
+        files = [self._write(whole)] if whole.num_rows else []
+        self.table.append(files, self._from(moved), {"kind": "append"}, before)
+        self._sweep()
+
+    def _from(self, moved: dict[str, int]) -> dict[str, tuple[int | None, int]]:
+        self.table.refresh()
+        return {app: (self.table.committed(app), to) for app, to in moved.items()}
+
+    def _write(self, rows: pa.Table, day: str | None = None) -> DataFile:
+        when = day or f"{datetime.fromtimestamp(time.time(), UTC):%Y-%m-%d}"
+        rows = rows.select(self.columns.names).cast(self.columns)
+        return write_file(self.table.place, rows, {DAY: when}, uuid.uuid4().hex)
+
+    def _keep_in_shape(self) -> None:
+        """Merge small files, and delete those that nobody needs."""
+        days: dict[str, list[DataFile]] = {}
+        for file in self.table.files():
+            if file.size < SMALL:
+                days.setdefault(str(file.partition[DAY]), []).append(file)
+        for day, files in days.items():
+            if len(files) > MOST_SMALL:
+                parts = [read_table(self.table.place, file.path) for file in files]
+                self.table.rewrite([self._write(pa.concat_tables(parts), day)], files, False)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        self._commits += 1
+        if self._commits % VACUUM == 0:
+            vacuum(self.table, self._age)
+
+
+def described_as(definition: Definition) -> str:
+    """What the table of a definition says of itself."""
+    return f"{definition.kind} {definition.id}"

@@ -1,0 +1,306 @@
+"""One view or alert at work: a query of Structured Streaming over tables of the lake.
+
+Every micro-batch comes to `_batch`: what it found is committed to the table first, together with
+the number of the batch, and published then. After a death in between the batch comes again, is
+known by its number, and is only published again: the table has everything once, the bus everything
+at least once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pyarrow as pa
+
+from zenlake.errors import LocalError
+from zenlake.lake.complaints import reason_of
+from zenlake.lake.delta import Table
+from zenlake.lake.judge import Limits, demand_text
+from zenlake.lake.questions import Bounds, collected, one_line
+from zenlake.lake.sight import EVERYTHING
+from zenlake.lake.standing.alerting import Alerting, changed
+from zenlake.lake.standing.definition import Definition
+from zenlake.lake.standing.publishing import Publisher
+from zenlake.lake.standing.results import MOST_ROWS, Results, columns_of, flattened
+from zenlake.lake.standing.shape import Shape, chunks_of, conditional, shape_of
+from zenlake.lake.standing.source import LakeRows, at
+from zenlake.lake.views import spark_type
+from zenlake.spark.session import session_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from zenlake.api.session import Session
+    from zenlake.journal import Journal
+    from zenlake.lake.lake import Lake
+
+__all__ = ["Running", "judged", "told_of"]
+
+LATEST: Final = "latest"
+EVERY: Final = "1 second"
+BOUNDS: Final = Bounds(rows=MOST_ROWS, bytes=64 << 20)
+CONF: Final = {
+    # One task for each is plenty: what comes in a second is little.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.noDataProgressEventInterval": "1000",
+}
+
+
+def judged(lake: Lake, definition: Definition) -> tuple[Shape, pa.Schema]:
+    """What a definition asks, through the gate that every question passes; raises if it cannot.
+
+    Nothing runs: the question is read and planned over the tables as they are.
+    """
+    from pyspark.errors import PySparkException
+
+    limits = Limits(rows=MOST_ROWS)
+    demand_text(definition.sql, limits)
+    shape = shape_of(definition.sql)
+    # As it was written first: what is refused is named as its author knows it.
+    try:
+        frame = lake.judged(definition.sql, EVERYTHING, limits)
+        _streams(lake, definition.sql)
+        columns = columns_of(flattened(frame))
+        if definition.kind == "alert":
+            flattened(lake.judged(conditional(definition.sql), EVERYTHING, limits))
+    except PySparkException as error:
+        raise LocalError(one_line(str(error))) from error
+    return shape, columns
+
+
+def _streams(lake: Lake, sql: str) -> dict[str, Table]:
+    """The tables of a question that grow."""
+    tables = lake.tables()
+    found: dict[str, Table] = {}
+    for name in lake.ask(sql).tables:
+        table = tables[name]
+        if name != LATEST and (
+            table.standing
+            or not {"journal", "partition", "offset", "received", "key"} <= set(table.schema.names)
+        ):
+            raise LocalError(
+                f"'{name}' is no table of samples; views and alerts are about samples, the typed "
+                "tables, and latest beside them"
+            )
+        if name != LATEST:
+            found[name] = table
+    if not found:
+        raise LocalError(
+            "the question is about nothing that grows: select from samples or a typed table; "
+            "latest can only be joined with them"
+        )
+    return found
+
+
+@final
+class Running:
+    """A view or an alert, from its start to its end."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        lake: Lake,
+        journal: Journal,
+        session: Session | None,
+        aside: Path,
+    ) -> None:
+        """Start it; raises if it cannot run."""
+        self.definition = definition
+        self.why = ""
+        self.batches = 0
+        self._lake = lake
+        self._journal = journal
+        self._aside = aside
+        self._lock = threading.Lock()
+        self.shape, columns = judged(lake, definition)
+        self.alerting: Alerting | None = None
+        self.publisher = Publisher(session, f"{definition.kind}/{definition.name}")
+        try:
+            if definition.kind == "alert":
+                self.alerting = Alerting(
+                    definition, lake.place, self.publisher, aside, lake.config.vacuum_age
+                )
+                self.results = self.alerting.results
+            else:
+                self.results = Results(lake.place, definition, columns, lake.config.vacuum_age)
+            self.query = self._started()
+        except BaseException:
+            self.publisher.close()
+            raise
+
+    @property
+    def app(self) -> str:
+        """What the batches are called in the log of the table."""
+        return f"{self.definition.kind}/{self.definition.id}"
+
+    # --- Spark ----------------------------------------------------------------------------------
+
+    def _started(self) -> StreamingQuery:
+        from pyspark.errors import PySparkException
+
+        checkpoint = self._aside / "checkpoint"
+        known = any((checkpoint / "offsets").glob("[0-9]*"))
+        if not known and self.results.reached(self.app) is not None:
+            raise LocalError(f"how far it is was lost ({checkpoint}); drop it and create it again")
+        spark = self._session()
+        try:
+            frame = self._frame(spark)
+            replacing = self._replacing(frame)
+            context: Any = spark.sparkContext
+            # Beside the pipeline and questions, not behind them.
+            context.setLocalProperty("spark.scheduler.pool", "views")
+            started: StreamingQuery = (
+                frame.writeStream.foreachBatch(
+                    lambda rows, number: self._batch(rows, number, replacing)
+                )
+                .outputMode("update" if replacing else "append")
+                .option("checkpointLocation", str(checkpoint))
+                .trigger(processingTime=EVERY)
+                .start()
+            )
+        except PySparkException as error:
+            raise LocalError(one_line(str(error))) from error
+        return started
+
+    def _session(self) -> SparkSession:
+        spark = self._lake.spark.newSession()
+        for name, value in (session_conf() | CONF).items():
+            spark.conf.set(name, value)
+        spark.dataSource.register(LakeRows)
+        return spark
+
+    def _frame(self, spark: SparkSession) -> DataFrame:
+        """The question over streams instead of tables."""
+        definition, journal = self.definition, self._journal
+        asked = self._lake.ask(definition.sql).tables
+        start = self._start()
+        for name, table in self._lake.tables().items():
+            if name not in asked:
+                continue
+            options = {
+                "lake": self._lake.place.uri,
+                "table": name,
+                "journal": journal.id,
+                "folder": str(journal.path),
+                "partitions": str(journal.partitions),
+                "start": json.dumps(start.get(name, {})),
+            }
+            reader: Any = spark.read if name == LATEST else spark.readStream
+            columns = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
+            frame = reader.format("zenlake").schema(columns).options(**options).load()
+            if name != LATEST and (self.shape.grouped or self.shape.joined):
+                frame = frame.withWatermark("time", f"{definition.late} seconds")
+            frame.createOrReplaceTempView(name)
+        alert = definition.kind == "alert"
+        return flattened(spark.sql(conditional(definition.sql) if alert else definition.sql))
+
+    def _start(self) -> dict[str, Any]:
+        """Where it began: the same for all its lives."""
+        page = self._aside / "start.json"
+        if not page.exists():
+            known = {self._journal.id: [0] * self._journal.partitions}
+            streams = _streams(self._lake, self.definition.sql)
+            start = {} if self.definition.history else {n: at(t, known) for n, t in streams.items()}
+            fresh = page.with_suffix(".new")
+            fresh.write_text(json.dumps(start), "utf-8")
+            fresh.replace(page)
+        found: dict[str, Any] = json.loads(page.read_text("utf-8"))
+        return found
+
+    def _replacing(self, frame: DataFrame) -> bool:
+        """Whether groups never end, so that their newest values take the place of older ones."""
+        from pyspark.errors import AnalysisException
+
+        if not self.shape.grouped:
+            return False
+        jvm: Any = frame.sparkSession.sparkContext._jvm
+        modes = jvm.org.apache.spark.sql.streaming.OutputMode
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        try:
+            checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), modes.Append())
+        except AnalysisException:
+            return True
+        return False
+
+    # --- what it finds --------------------------------------------------------------------------
+
+    def _batch(self, frame: DataFrame, number: int, replacing: bool) -> None:
+        try:
+            if self.alerting is not None:
+                subject = self.shape.subject if self.shape.grouped else None
+                rows = collected(changed(frame, subject), BOUNDS)
+                self.alerting.heard(rows, subject, number, self.app)
+            else:
+                self._view(collected(frame, BOUNDS), number, replacing)
+        except Exception as error:
+            self.why = self.why or told_of(error)
+            raise
+        self.batches += 1
+
+    def _view(self, rows: pa.Table, number: int, replacing: bool) -> None:
+        if not rows.num_rows:
+            return
+        before = self.results.reached(self.app)
+        if before is None or before < number:
+            if replacing:
+                self.results.replace(rows, self.shape.subject, {self.app: number})
+            else:
+                self.results.append(rows, {self.app: number})
+        for row in sorted(rows.to_pylist(), key=_order):
+            self.publisher.put(chunks_of(row, self.shape.subject), row)
+
+    # --- how it is ------------------------------------------------------------------------------
+
+    def look(self) -> bool:
+        """Whether it still runs; if not, `why` says why."""
+        if self.query.isActive:
+            return True
+        if not self.why:
+            error = self.query.exception()
+            self.why = "it was stopped" if error is None else told_of(error)
+        return False
+
+    def position(self) -> tuple[dict[str, list[list[int]]], float | None]:
+        """How far it is: for each journal the offsets of each table; and its watermark, if any."""
+        from datetime import datetime
+
+        progress: Any = self.query.lastProgress
+        if progress is None:
+            return {}, None
+        found: dict[str, list[list[int]]] = {}
+        for source in progress["sources"]:
+            end = source["endOffset"] or source["startOffset"] or {}
+            for journal, offsets in (json.loads(end) if isinstance(end, str) else end).items():
+                found.setdefault(journal, []).append(list(offsets))
+        told = (progress.get("eventTime") or {}).get("watermark")
+        mark = None if told is None else datetime.fromisoformat(told).timestamp()
+        return found, mark
+
+    def stop(self) -> None:
+        """End it; it goes on from there when it is started again."""
+        with self._lock:
+            if self.query.isActive:
+                self.query.stop()
+            self.publisher.close()
+
+
+def told_of(error: BaseException) -> str:
+    """Why something failed, in one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, PySparkException | Py4JError):
+        return one_line(str(error))
+    return reason_of(error)
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Windows in the order of time, so that the newest is published last."""
+    return tuple(
+        str(value) for name, value in row.items() if name.endswith(("_start", "_end", "time"))
+    )

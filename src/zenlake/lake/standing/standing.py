@@ -1,0 +1,305 @@
+"""The views and alerts of a running lake: made, listed, shown, tried and dropped while it runs.
+
+    standing = Standing(service, complain)
+    standing.create(Definition("busy", "view", "SELECT key, … FROM samples GROUP BY key"))
+
+Programs on this machine ask through the lake's socket (`do: standing`), all others with a query:
+
+    @lake/views/**      the views and how they are, as JSON; @lake/alerts/** likewise
+
+One that fails stops, and says why; the others and the lake go on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, final
+
+from zenlake.errors import LocalError, ZError
+from zenlake.keys import intersects
+from zenlake.lake.config import seconds_of
+from zenlake.lake.delta import Damaged, Table
+from zenlake.lake.standing.definition import Definition, Definitions, Kind, demand_name
+from zenlake.lake.standing.results import described_as
+from zenlake.lake.standing.running import Running, judged, told_of
+from zenlake.lake.standing.trial import instant_of, trial
+
+if TYPE_CHECKING:
+    from zenlake.api.query import Query
+    from zenlake.lake.doorway import Visitor
+    from zenlake.lake.lake import Lake
+    from zenlake.lake.place import Place
+    from zenlake.lake.service import Service
+
+__all__ = ["ROOTS", "Standing", "accepted", "asked", "forgotten", "reached"]
+
+log = logging.getLogger("zenlake.lake")
+
+ROOTS: Final[Mapping[Kind, str]] = {"view": "@lake/views", "alert": "@lake/alerts"}
+LOOK: Final = 1.0
+SETTLE: Final = 1.0
+"""Seconds that may lie between a sample's time and the moment that the journal has it for good."""
+
+JSON: Final = "application/json"
+
+
+def accepted(lake: Lake, definition: Definition) -> None:
+    """Keep a definition that the gate lets through; raises if it does not."""
+    taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
+    definitions = Definitions(lake.place)
+    if definition.name in definitions.all():
+        raise LocalError(f"there is '{definition.name}' already; drop it first, or choose a name")
+    demand_name(definition.name, taken)
+    judged(lake, definition)
+    definitions.write(definition)
+
+
+def forgotten(place: Place, name: str, kind: Kind) -> None:
+    """Take away a definition with its table."""
+    definitions = Definitions(place)
+    definitions.find(name, kind)
+    # The definition first: a table without one is swept up when a lake starts.
+    definitions.remove(name)
+    place.remove_folder(name)
+
+
+def swept(place: Place) -> None:
+    """Take away tables of views and alerts that were dropped."""
+    known = {described_as(one) for one in Definitions(place).all().values()}
+    for name in place.folders():
+        try:
+            table = Table.open(place, name)
+        except Damaged:
+            continue
+        if table is None or not table.standing:
+            continue
+        if table.described not in known:
+            place.remove_folder(name)
+
+
+def asked(request: Mapping[str, Any]) -> Definition:
+    """The definition in a request; raises `LocalError` for what is none."""
+    kind = request.get("kind")
+    if kind not in ("view", "alert"):
+        raise LocalError(f"'{kind}' is neither a view nor an alert")
+    name, sql = request.get("name"), request.get("sql", "")
+    if not isinstance(name, str) or not isinstance(sql, str):
+        raise LocalError("name and sql are texts")
+    late = seconds_of(request.get("late", 10.0), "how late data may come")
+    hold = seconds_of(request.get("for", 0.0), "how long a condition must hold")
+    return Definition(name, kind, sql, late, hold, bool(request.get("history")))
+
+
+def reached(
+    looks: Sequence[tuple[float, Sequence[int]]], positions: Sequence[Sequence[int]]
+) -> float | None:
+    """The last moment at which the journal had no rows beyond these positions; None: unknown."""
+    for moment, ends in reversed(looks):
+        if positions and all(
+            len(position) >= len(ends)
+            and all(at >= end for at, end in zip(position, ends, strict=False))
+            for position in positions
+        ):
+            return moment
+    return None
+
+
+@final
+class Standing:
+    """All views and alerts of a lake that runs."""
+
+    def __init__(self, service: Service, complain: Callable[[str], None]) -> None:
+        """Start those that there are, on a thread of its own."""
+        self._service = service
+        self._complain = complain
+        self._lake = service.lake
+        self._definitions = Definitions(service.lake.place)
+        self._running: dict[str, Running] = {}
+        self._why: dict[str, str] = {}
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+        self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
+        self._queryables: list[Any] = []
+        service.handle("standing", self._visited)
+        session = service.session
+        if session is not None:
+            for kind, root in ROOTS.items():
+                self._queryables.append(
+                    session.declare_queryable(
+                        f"{root}/**",
+                        lambda query, kind=kind: self._queried(query, kind),  # type: ignore[misc]
+                    )
+                )
+        self._thread = threading.Thread(target=self._follow, name="zenlake standing", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End them all; they go on when the lake runs again."""
+        self._over.set()
+        self._thread.join(60.0)
+        session = self._service.session
+        if session is not None and not session.is_closed():
+            for queryable in self._queryables:
+                queryable.undeclare()
+        with self._lock:
+            for one in self._running.values():
+                one.stop()
+            self._running.clear()
+
+    # --- what is asked of them ------------------------------------------------------------------
+
+    def create(self, definition: Definition) -> dict[str, Any]:
+        """Make one and start it; raises if it is refused."""
+        with self._lock:
+            accepted(self._lake, definition)
+            try:
+                self._running[definition.name] = self._run(definition)
+            except Exception:
+                forgotten(self._lake.place, definition.name, definition.kind)
+                raise
+            return self.facts(definition)
+
+    def drop(self, name: str, kind: Kind) -> None:
+        """End one, and take it away with its table."""
+        with self._lock:
+            self._definitions.find(name, kind)
+            running = self._running.pop(name, None)
+            if running is not None:
+                running.stop()
+            self._why.pop(name, None)
+            forgotten(self._lake.place, name, kind)
+
+    def listed(self, kind: Kind) -> list[dict[str, Any]]:
+        """All of a kind, and how they are."""
+        with self._lock:
+            every = self._definitions.all().values()
+            return [self.facts(one) for one in every if one.kind == kind]
+
+    def facts(self, definition: Definition) -> dict[str, Any]:
+        """What can be said of one."""
+        running = self._running.get(definition.name)
+        found: dict[str, Any] = definition.plain()
+        found["keys"] = f"{definition.kind}/{definition.name}/**"
+        if running is None:
+            why = self._why.get(definition.name, "")
+            return {**found, "state": "stopped" if why else "starting", "why": why}
+        found |= {
+            "state": "running",
+            "why": "",
+            "batches": running.batches,
+            "rows": running.results.table.totals().rows,
+            "published": running.publisher.published,
+        }
+        if running.alerting is not None:
+            raising = running.alerting.raising
+            found |= {"raised": raising.raised, "pending": raising.pending}
+        return found
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each that stopped."""
+        with self._lock:
+            return tuple(self._why.values())
+
+    def _visited(self, request: dict[str, Any], visitor: Visitor) -> None:
+        action = request.get("action")
+        one = asked(request)
+        if action == "create":
+            visitor.fact(self.create(one))
+        elif action == "drop":
+            self.drop(one.name, one.kind)
+            visitor.fact({"dropped": one.name})
+        elif action == "list":
+            visitor.fact({"found": self.listed(one.kind)})
+        elif action == "test" and one.kind == "alert":
+            known = self._definitions.find(one.name, "alert")
+            visitor.fact({"changes": tried(self._lake, known, request)})
+        else:
+            raise LocalError(f"a {one.kind} cannot '{action}'")
+
+    def _queried(self, query: Query, kind: Kind) -> None:
+        asking = str(query.key_expr)
+        for facts in self.listed(kind):
+            key = f"{ROOTS[kind]}/{facts['name']}"
+            if intersects(asking, key):
+                query.reply(key, json.dumps(facts), encoding=JSON)
+
+    # --- at work --------------------------------------------------------------------------------
+
+    def _run(self, definition: Definition) -> Running:
+        return Running(
+            definition,
+            self._lake,
+            self._service.journal,
+            self._service.session,
+            self._definitions.aside(definition),
+        )
+
+    def _follow(self) -> None:
+        try:
+            swept(self._lake.place)
+        except (OSError, ZError) as error:
+            self._complain(f"tables of dropped views are still there: {error}")
+        for definition in self._definitions.all().values():
+            if self._over.is_set():
+                return
+            with self._lock:
+                if definition.name in self._running:
+                    continue
+                try:
+                    self._running[definition.name] = self._run(definition)
+                except Exception as error:
+                    self._stopped(definition, told_of(error))
+        while not self._over.wait(LOOK):
+            try:
+                self._look()
+            except Exception:
+                log.exception("looking after views and alerts failed")
+
+    def _look(self) -> None:
+        self._looks.append((time.time(), tuple(self._service.journal.watermark().offsets)))
+        with self._lock:
+            every = list(self._running.values())
+        for one in every:
+            try:
+                if one.look():
+                    self._tell_time(one)
+            except Exception as error:
+                one.why = one.why or told_of(error)
+            if one.why:
+                with self._lock:
+                    if self._running.get(one.definition.name) is not one:
+                        continue  # dropped meanwhile
+                    del self._running[one.definition.name]
+                one.stop()
+                self._stopped(one.definition, one.why)
+
+    def _tell_time(self, one: Running) -> None:
+        """Let an alert know up to when it has heard everything."""
+        if one.alerting is None:
+            return
+        positions, mark = one.position()
+        now = reached(self._looks, positions.get(self._service.journal.id, ()))
+        if now is None:
+            return
+        now -= SETTLE
+        if mark is not None and one.shape.grouped:
+            now = min(now, mark)
+        one.alerting.passed(round(now * 1e6))
+
+    def _stopped(self, definition: Definition, why: str) -> None:
+        line = f"the {definition.kind} '{definition.name}' has stopped: {why}"
+        self._why[definition.name] = line
+        self._complain(line)
+
+
+def tried(lake: Lake, definition: Definition, request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What an alert would have published, from `from` to `to` of a request."""
+    now = time.time()
+    since = instant_of(str(request.get("from") or "now(-1h)"), now, "--from")
+    until = instant_of(str(request.get("to") or "now()"), now, "--to")
+    return trial(lake, definition.name, definition.sql, definition.hold, since, until)

@@ -1,0 +1,53 @@
+"""An alert over history: when it would have been raised and cleared."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from zenlake.errors import LocalError, SelectorError
+from zenlake.keys.time_range import moment_of
+from zenlake.lake.judge import Limits
+from zenlake.lake.questions import Bounds, collected, one_line
+from zenlake.lake.sight import EVERYTHING
+from zenlake.lake.standing.alerting import changed, heard, shown
+from zenlake.lake.standing.raising import Raising
+from zenlake.lake.standing.results import MOST_ROWS, flattened
+from zenlake.lake.standing.shape import conditional, shape_of
+
+if TYPE_CHECKING:
+    from zenlake.lake.lake import Lake
+
+__all__ = ["instant_of", "trial"]
+
+
+def instant_of(text: str, now: float, what: str) -> datetime:
+    """An instant: `2026-01-31T12:00:00Z`, or `now(-1h)`."""
+    try:
+        nanos = moment_of(text).resolve(round(now * 1e9))
+    except SelectorError as error:
+        raise LocalError(f"{what} {text}: {error}") from error
+    return datetime.fromtimestamp(nanos / 1e9, UTC)
+
+
+def trial(
+    lake: Lake, name: str, sql: str, hold: float, since: datetime, until: datetime
+) -> list[dict[str, Any]]:
+    """What an alert would have published about what was recorded from `since` to `until`."""
+    from pyspark.errors import PySparkException
+
+    if since >= until:
+        raise LocalError(f"nothing lies between {since:%FT%TZ} and {until:%FT%TZ}")
+    shape = shape_of(sql)
+    subject = shape.subject if shape.grouped else None
+    limits = Limits(rows=MOST_ROWS)
+    try:
+        frame = flattened(lake.judged(conditional(sql, since, until), EVERYTHING, limits))
+        rows = collected(changed(frame, subject), Bounds(rows=1_000_000))
+    except PySparkException as error:
+        raise LocalError(one_line(str(error))) from error
+    raising = Raising(round(hold * 1e6))
+    changes = heard(raising, rows, subject)
+    changes += raising.passed(round(until.timestamp() * 1e6))
+    changes.sort(key=lambda change: (change.time, change.subject))
+    return [shown(name, change) for change in changes]
