@@ -184,6 +184,11 @@ class Answers:
         except RuntimeError:  # closing
             self._waiting.release()
 
+    def _gone(self, query: Query) -> bool:
+        """Whether nobody waits for the answer any more: a query says how long it may take."""
+        incoming = query._incoming
+        return self._closed or incoming.done or time.monotonic() > incoming.branch.deadline
+
     def _refuse(self, query: Query, error: Exception) -> None:
         self.refused += 1
         try:
@@ -220,7 +225,7 @@ class Answers:
             query.reply(expr, payload, encoding=encoding)
         else:
             for row, subject in rows.chosen(mine):
-                if self._closed or query._incoming.done:
+                if self._gone(query):
                     return
                 if selection.project:
                     told = json.dumps(projected(selection, subject), ensure_ascii=False)
@@ -310,7 +315,7 @@ class Answers:
             raise SelectorError("_proof: the ledger names keys of all; ask @lake/sql, if you may")
         proof = self._read_by(text) if wanted else None
         found = self._service.questions.ask(
-            text, "bus", SQL_BOUNDS, lambda: self._closed, trusted=False, sight=sight
+            text, "bus", SQL_BOUNDS, lambda: self._gone(query), trusted=False, sight=sight
         )
         if proof is not None and form == "arrow":
             about = {**(found.schema.metadata or {}), b"zenlake.proof": json.dumps(proof).encode()}

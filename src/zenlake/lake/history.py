@@ -136,6 +136,13 @@ class History:
                 found = _chosen(pa.Table.from_batches([batch]), expr, range)
                 if found.num_rows:
                     yield found
+        if _start(expr):
+            # Updates of many keys at once, among them some of these, lie elsewhere.
+            for part in self._wild(looked, range):
+                keys = part["key"].to_pylist()
+                mine = [intersects(expr, key) and not _near(expr, key) for key in keys]
+                if any(mine):
+                    yield part.filter(pa.array(mine, pa.bool_()))
         yield from self.tail(looked, expr, range)
 
     def file(self, path: str, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
@@ -167,7 +174,8 @@ class History:
     ) -> Iterator[pa.Table]:
         names = batch.column("key").dictionary.to_pylist()
         fits = np.array([intersects(expr, name) for name in names], np.bool_)
-        mask = fits[batch.column("key").indices.to_numpy(zero_copy_only=False)]
+        places = batch.column("key").indices.to_numpy(zero_copy_only=False)
+        mask = fits[places]
         if not mask.any():
             return
         chosen = batch if mask.all() else batch.filter(pa.array(mask))
@@ -378,6 +386,11 @@ def _start(expr: str) -> str:
         found.append(chunk)
     # Without the slash: `a/**` means `a`, too.
     return "/".join(found)
+
+
+def _near(expr: str, key: str) -> bool:
+    """Whether a key lies where those of an expression do: it may have wildcards itself."""
+    return key.startswith(_start(expr)) if is_wild(expr) else key == expr
 
 
 def _where(expr: str, range: ResolvedRange | None) -> Any:

@@ -26,7 +26,7 @@ from zenlake.lake.standing.definition import Definition
 from zenlake.lake.standing.publishing import Publisher
 from zenlake.lake.standing.results import MOST_ROWS, Results, columns_of, flattened
 from zenlake.lake.standing.shape import Shape, chunks_of, conditional, shape_of
-from zenlake.lake.standing.source import LakeRows, at
+from zenlake.lake.standing.source import Feed, Newest, at
 from zenlake.lake.views import spark_type
 from zenlake.spark.session import session_conf
 
@@ -45,7 +45,7 @@ EVERY: Final = "1 second"
 BOUNDS: Final = Bounds(rows=MOST_ROWS, bytes=64 << 20)
 CONF: Final = {
     # One task for each is plenty: what comes in a second is little.
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
 }
@@ -128,6 +128,8 @@ class Running:
                 self.results = self.alerting.results
             else:
                 self.results = Results(lake.place, definition, columns, lake.config.vacuum_age)
+            self._feeds = self._opened()
+            self.feed()
             self.query = self._started()
         except BaseException:
             self.publisher.close()
@@ -171,46 +173,51 @@ class Running:
         spark = self._lake.spark.newSession()
         for name, value in (session_conf() | CONF).items():
             spark.conf.set(name, value)
-        spark.dataSource.register(LakeRows)
+        spark.dataSource.register(Newest)
         return spark
 
     def _frame(self, spark: SparkSession) -> DataFrame:
         """The question over streams instead of tables."""
         definition, journal = self.definition, self._journal
-        asked = self._lake.ask(definition.sql).tables
-        start = self._start()
         for name, table in self._lake.tables().items():
-            if name not in asked:
+            if name not in self._lake.ask(definition.sql).tables:
                 continue
-            options = {
-                "lake": self._lake.place.uri,
-                "table": name,
-                "journal": journal.id,
-                "folder": str(journal.path),
-                "partitions": str(journal.partitions),
-                "start": json.dumps(start.get(name, {})),
-            }
-            reader: Any = spark.read if name == LATEST else spark.readStream
             columns = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
-            frame = reader.format("zenlake").schema(columns).options(**options).load()
-            if name != LATEST and (self.shape.grouped or self.shape.joined):
+            if name == LATEST:
+                reader: Any = spark.read.format("zenlake-newest").schema(columns)
+                options = {"lake": self._lake.place.uri, "folder": str(journal.path)}
+                reader.options(**options).load().createOrReplaceTempView(name)
+                continue
+            feed = self._feeds[name]
+            # A file for each batch, so that the number of the one is that of the other.
+            stream = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+            frame = stream.option("cleanSource", "delete").parquet(str(feed.folder))
+            if self.shape.grouped or self.shape.joined:
                 frame = frame.withWatermark("time", f"{definition.late} seconds")
             frame.createOrReplaceTempView(name)
         alert = definition.kind == "alert"
         return flattened(spark.sql(conditional(definition.sql) if alert else definition.sql))
 
-    def _start(self) -> dict[str, Any]:
-        """Where it began: the same for all its lives."""
+    def _opened(self) -> dict[str, Feed]:
+        """The tables that grow as streams, from where it began: the same for all its lives."""
         page = self._aside / "start.json"
+        streams = _streams(self._lake, self.definition.sql)
         if not page.exists():
             known = {self._journal.id: [0] * self._journal.partitions}
-            streams = _streams(self._lake, self.definition.sql)
             start = {} if self.definition.history else {n: at(t, known) for n, t in streams.items()}
             fresh = page.with_suffix(".new")
             fresh.write_text(json.dumps(start), "utf-8")
             fresh.replace(page)
-        found: dict[str, Any] = json.loads(page.read_text("utf-8"))
-        return found
+        found = json.loads(page.read_text("utf-8"))
+        return {
+            name: Feed(self._aside, table, found.get(name, {}), table.schema)
+            for name, table in streams.items()
+        }
+
+    def feed(self) -> None:
+        """Give Spark what the tables have since."""
+        for feed in self._feeds.values():
+            feed.more({self._journal.id: self._journal.partitions})
 
     def _replacing(self, frame: DataFrame) -> bool:
         """Whether groups never end, so that their newest values take the place of older ones."""
@@ -265,21 +272,23 @@ class Running:
             self.why = "it was stopped" if error is None else told_of(error)
         return False
 
-    def position(self) -> tuple[dict[str, list[list[int]]], float | None]:
-        """How far it is: for each journal the offsets of each table; and its watermark, if any."""
+    def position(self) -> tuple[list[list[int]], float | None]:
+        """How far it is in the journal, for each table; and its watermark, if it has one."""
         from datetime import datetime
 
         progress: Any = self.query.lastProgress
         if progress is None:
-            return {}, None
-        found: dict[str, list[list[int]]] = {}
+            return [], None
+        found: list[list[int]] = []
         for source in progress["sources"]:
-            end = source["endOffset"] or source["startOffset"] or {}
-            for journal, offsets in (json.loads(end) if isinstance(end, str) else end).items():
-                found.setdefault(journal, []).append(list(offsets))
-        told = (progress.get("eventTime") or {}).get("watermark")
-        mark = None if told is None else datetime.fromisoformat(told).timestamp()
-        return found, mark
+            end = source["endOffset"] or source["startOffset"]
+            told = json.loads(end) if isinstance(end, str) else end
+            for name, feed in self._feeds.items():
+                if f"/input/{name}]" in source["description"]:
+                    reached = feed.reached(int(told["logOffset"])) if told else None
+                    found.append((reached or {}).get(self._journal.id, []))
+        mark = (progress.get("eventTime") or {}).get("watermark")
+        return found, None if mark is None else datetime.fromisoformat(mark).timestamp()
 
     def stop(self) -> None:
         """End it; it goes on from there when it is started again."""

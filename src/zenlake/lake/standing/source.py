@@ -1,13 +1,15 @@
-"""The tables of a lake as streams of Spark: rows by the offsets that they had in the journal.
+"""The tables of a lake as streams of Spark: files with the rows that came, each file once.
 
-    options = {"lake": "zenlake-data/lake", "table": "samples", "journal": "zenlake-data/journal"}
-    session.dataSource.register(LakeRows)
-    session.readStream.format("zenlake").schema(...).options(**options).load()
+    feed = Feed(folder, table, start)
+    feed.more({"journal": 4})                 # writes the next file, if the table has more
+    session.readStream.schema(…).parquet(str(feed.folder))
 
 A position is, for each journal, the offset after the last row of each partition. The rows between
 two positions are the same however often they are read and however often files were merged in
-between, as long as retention leaves them there; this is what makes a query exactly-once whose sink
-is. What views and alerts publish is left out: it would be their own input again.
+between, as long as retention leaves them there. Which file has which rows is noted before it is
+written; after a death it is written again, the same, under the same name, and Spark knows by the
+name whether it has seen it. What views and alerts publish is left out: it would be their own input
+again.
 
 `latest` is no stream. It is what streams are joined with: the newest value of each key, looked at
 anew for every micro-batch.
@@ -16,21 +18,18 @@ anew for every micro-batch.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    InputPartition,
-)
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake.delta import Table
 from zenlake.lake.history import History
@@ -41,7 +40,7 @@ from zenlake.lake.views import Condition, matching
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["OWN", "LakeRows", "Position", "Range", "at", "pieces", "rows_between"]
+__all__ = ["OWN", "Feed", "Newest", "Position", "Range", "at", "pieces", "rows_between"]
 
 OWN: Final = ("view/", "alert/")
 """What keys begin with that views and alerts publish."""
@@ -50,7 +49,10 @@ Position = dict[str, list[int]]
 """For each journal, by id: of each partition the offset after the last row."""
 
 MOST_ROWS: Final = 500_000
-"""Offsets that one micro-batch takes at most of a partition."""
+"""Offsets that one file takes at most of a partition."""
+
+REMEMBERED: Final = 256
+"""Files of which it is known up to where they go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,72 +129,81 @@ def rows_between(table: Table, names: Sequence[str], piece: Range) -> Iterator[p
             yield pa.RecordBatch.from_pydict(columns, schema=schema)
 
 
-class LakeRows(DataSource):
-    """`format("zenlake")`: a table of a lake, as a stream or as it is now."""
+@final
+class Feed:
+    """One table as a stream: a folder that files are put into, and what is noted of them."""
+
+    def __init__(self, aside: Path, table: Table, start: Position, schema: pa.Schema) -> None:
+        """Go on after the last file that was noted; a new one begins at `start`."""
+        self.folder = aside / "input" / table.name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._page = aside / f"input.{table.name}.json"
+        self._table = table
+        self._schema = schema
+        self._ends: dict[int, Position] = {}
+        self._number = -1
+        self._at = start
+        self._seen = -1
+        if self._page.exists():
+            page = json.loads(self._page.read_text("utf-8"))
+            self._number, self._at = page["number"], page["end"]
+            self._ends = {int(number): end for number, end in page["ends"].items()}
+            # Whether it was written before the end is not known.
+            self._write(self._number, page["start"], page["end"])
+
+    def more(self, journals: Mapping[str, int]) -> bool:
+        """Write the next file if the table has rows that no file has: `{journal: partitions}`."""
+        self._table.refresh()
+        if self._table.version == self._seen:
+            return False
+        known: Position = {name: [0] * count for name, count in journals.items()}
+        known |= {name: [0] * max(len(at), journals.get(name, 0)) for name, at in self._at.items()}
+        start = self._at
+        found, end = pieces(start, at(self._table, known))
+        if not found:
+            self._seen = self._table.version
+            return False
+        number = self._number + 1
+        self._ends[number] = end
+        self._ends.pop(number - REMEMBERED, None)
+        fresh = self._page.with_suffix(".new")
+        with fresh.open("w", encoding="utf-8") as page:
+            noted = {"number": number, "start": start, "end": end, "ends": self._ends}
+            page.write(json.dumps(noted))
+            page.flush()
+            os.fsync(page.fileno())
+        fresh.replace(self._page)
+        self._number, self._at = number, end
+        self._write(number, start, end)
+        return True
+
+    def reached(self, number: int) -> Position | None:
+        """Up to where the file of this number goes; None: it is not known any more."""
+        return self._ends.get(number)
+
+    def _write(self, number: int, start: Position, end: Position) -> None:
+        path = self.folder / f"{number:012}.parquet"
+        if path.exists():
+            return
+        fresh = self.folder / f".{number:012}"
+        with pq.ParquetWriter(fresh, self._schema, compression="zstd") as writer:
+            for piece in pieces(start, end)[0]:
+                for batch in rows_between(self._table, self._schema.names, piece):
+                    writer.write_batch(batch.cast(self._schema))
+        fresh.replace(path)
+
+
+class Newest(DataSource):
+    """`format("zenlake-newest")`: the newest value of each key, when a batch is planned."""
 
     @classmethod
     def name(cls) -> str:
         """What Spark knows it by."""
-        return "zenlake"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Its rows as they come."""
-        return TableStream(dict(self.options), schema.fieldNames())
+        return "zenlake-newest"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The newest value of each key, as it is when a batch is planned."""
+        """Its rows."""
         return NewestValues(dict(self.options), schema.fieldNames())
-
-
-class TableStream(DataSourceStreamReader):
-    """Reads a table as it grows."""
-
-    def __init__(self, options: dict[str, str], names: Sequence[str]) -> None:
-        """`names`: of the columns."""
-        self.lake = options["lake"]
-        self.table = options["table"]
-        self.journal = options["journal"]
-        self.partitions_of = int(options["partitions"])
-        self.start: Position = json.loads(options["start"])
-        self.names = list(names)
-        self._table: Table | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}
-
-    def _opened(self) -> Table:
-        if self._table is None:
-            self._table = Table.open(Place(self.lake), self.table)
-            if self._table is None:
-                raise LocalError(f"the lake has no table '{self.table}' any more")
-        else:
-            self._table.refresh()
-        return self._table
-
-    def initialOffset(self) -> dict[str, Any]:
-        """Where the question begins."""
-        return dict(self.start)
-
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        """Where the next micro-batch ends."""
-        known = {**start, self.journal: start.get(self.journal) or [0] * self.partitions_of}
-        return pieces(start, at(self._opened(), known))[1]
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch."""
-        return [InputPartition(piece) for piece in pieces(start, end)[0]]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of one task."""
-        if partition.value is None:
-            return iter(())
-        return rows_between(self._opened(), self.names, partition.value)
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: the table has other readers."""
-
-    def stop(self) -> None:
-        """Nothing is open."""
 
 
 class NewestValues(DataSourceReader):

@@ -267,6 +267,7 @@ class Standing:
         for one in every:
             try:
                 if one.look():
+                    one.feed()
                     self._tell_time(one)
             except Exception as error:
                 one.why = one.why or told_of(error)
@@ -283,7 +284,7 @@ class Standing:
         if one.alerting is None:
             return
         positions, mark = one.position()
-        now = reached(self._looks, positions.get(self._service.journal.id, ()))
+        now = reached(self._looks, positions)
         if now is None:
             return
         now -= SETTLE
