@@ -18,14 +18,15 @@ import zenoh
 import zenlake
 from tests.api.sessions import connected, listening, where
 from tests.journal.recording import until_rows
-from tests.lake.journals import Here
+from tests.lake.journals import Here, table_of
 from tests.waiting import until
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
-from zenlake.lake import LakeConfig, Pipeline
+from zenlake.lake import LakeConfig, Pipeline, Retention
 from zenlake.lake.bus import Answers
 from zenlake.lake.lake import Lake
 from zenlake.lake.service import Service
+from zenlake.lake.upkeep import compact, retain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +44,7 @@ class World:
         self.recorder = recorder
         self.client = client
         self.heard = 0
+        self.lake = lake
         self.pipeline = Pipeline(str(lake), recorder.journal.path, Here(), LakeConfig())
 
     def put(self, key: str, value: Any, **more: Any) -> None:
@@ -260,11 +262,22 @@ def test_a_counter_is_exact_over_tail_and_table_while_they_change(world: World) 
     stop = threading.Event()
     total = 300
 
+    world.put("count/gone", {"n": -1})
+
     def count() -> None:
         for n in range(total):
             world.put("count/up", {"n": n})
             if n % 60 == 30:
                 world.pipeline.step()
+            if n == 120:
+                # Another driver takes over, as after a restart.
+                world.pipeline = Pipeline(
+                    world.pipeline.place.uri, world.pipeline.journal.path, Here(), LakeConfig()
+                )
+            if n in (170, 280):
+                compact(table_of(world.lake, "samples"), Here(), LakeConfig(), full=True)
+            if n == 230:
+                retain(table_of(world.lake, "samples"), Here(), (Retention("count/gone", 0.0),))
         stop.set()
 
     counting = threading.Thread(target=count)
@@ -286,6 +299,7 @@ def test_a_counter_is_exact_over_tail_and_table_while_they_change(world: World) 
             break
     counting.join()
     assert seen == total
+    assert world.rows("count/gone?_time=[now(-5m)..]") == []
 
 
 def test_twenty_ask_at_once_and_some_vanish(world: World) -> None:
