@@ -6,6 +6,7 @@ import datetime
 import json
 import random
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -321,3 +322,31 @@ def test_twenty_ask_at_once_and_some_vanish(world: World) -> None:
     for thread in asking:
         thread.join()
     assert answers == [50] * 20
+
+
+def test_clients_that_do_not_read_delay_nobody_else(world: World) -> None:
+    for n in range(200):
+        world.put(
+            f"robot/large/{n}",
+            json.dumps({"n": n}).encode() + b" " * 100_000,
+            congestion_control=zenoh.CongestionControl.BLOCK,
+        )
+    world.put("robot/small", {"n": 1})
+    world.settle()
+    stuck = threading.Event()
+    config = zenoh.Config()
+    config.insert_json5("mode", '"client"')
+    config.insert_json5("connect/endpoints", json.dumps([where(world.node)]))
+    slow = [zenoh.open(config) for _ in range(5)]
+    try:
+        for session in slow:
+            session.get(
+                "robot/large/**?_time=[now(-5m)..]", lambda reply: stuck.wait(60.0), timeout=60
+            )
+        began = time.monotonic()
+        assert world.rows("robot/small?_time=[now(-5m)..]") == [("robot/small", {"n": 1})]
+        assert time.monotonic() - began < 30.0
+    finally:
+        stuck.set()
+        for session in slow:
+            session.close()
