@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -337,16 +337,13 @@ def test_clients_that_do_not_read_delay_nobody_else(world: World) -> None:
     config = zenoh.Config()
     config.insert_json5("mode", '"client"')
     config.insert_json5("connect/endpoints", json.dumps([where(world.node)]))
-    slow = [zenoh.open(config) for _ in range(5)]
-    try:
-        for session in slow:
+    with ExitStack() as slow:
+        for _ in range(5):
+            session = slow.enter_context(zenoh.open(config))
             session.get(
                 "robot/large/**?_time=[now(-5m)..]", lambda reply: stuck.wait(60.0), timeout=60
             )
         began = time.monotonic()
         assert world.rows("robot/small?_time=[now(-5m)..]") == [("robot/small", {"n": 1})]
         assert time.monotonic() - began < 30.0
-    finally:
         stuck.set()
-        for session in slow:
-            session.close()

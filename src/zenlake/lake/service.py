@@ -76,7 +76,7 @@ class Service:
         self._parts.append(part)
 
     def on_commit(self, told: Callable[[], None]) -> None:
-        """Call this, on the pipeline's thread, after each commit; it must not wait."""
+        """Call this, on the thread that knows of it, after a commit; it must not wait."""
         self._listeners.append(told)
 
     def on_status(self, problems: Callable[[], Sequence[str]]) -> None:

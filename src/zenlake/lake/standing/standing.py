@@ -124,6 +124,7 @@ class Standing:
         self._lock = threading.RLock()
         self._over = threading.Event()
         self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
+        self._batches = 0
         self._queryables: list[Any] = []
         service.handle("standing", self._visited)
         session = service.session
@@ -264,6 +265,10 @@ class Standing:
         self._looks.append((time.time(), tuple(self._service.journal.watermark().offsets)))
         with self._lock:
             every = list(self._running.values())
+        batches = sum(one.batches for one in every)
+        if batches != self._batches:
+            self._batches = batches
+            self._service.committed()
         for one in every:
             try:
                 if one.look():
