@@ -161,7 +161,7 @@ def lake(
     Each sample is in each table once, whoever is killed when. The tables are Delta tables, which
     Spark, DuckDB, delta-rs, Trino and others read; `zenlake sql` asks them.
     """
-    if action in (Action.VIEW, Action.ALERT):
+    if action in (LakeAction.VIEW, LakeAction.ALERT):
         raise typer.BadParameter(f"write what to do right after: zenlake lake {action} create …")
     settings = configuration(config, where)
     if settings.path is not None and where == LAKE:
