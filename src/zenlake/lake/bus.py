@@ -187,7 +187,7 @@ class Answers:
     def _gone(self, query: Query) -> bool:
         """Whether nobody waits for the answer any more: a query says how long it may take."""
         incoming = query._incoming
-        return self._closed or incoming.done or time.monotonic() > incoming.branch.deadline
+        return self._closed or incoming.done or time.monotonic() > incoming.branch.query.deadline
 
     def _refuse(self, query: Query, error: Exception) -> None:
         self.refused += 1
