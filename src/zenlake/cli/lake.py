@@ -307,9 +307,13 @@ def _run(
     from zenlake.lake.probe import probe
     from zenlake.lake.run import Ran, opened, run
     from zenlake.lake.serving import SPARK, awake
-    from zenlake.lake.tasks import SparkTasks
+    from zenlake.lake.tasks import tasks_on
 
     once = serving is None
+    if master.startswith("sc://"):
+        if serving is not None:
+            note("a Spark behind Spark Connect fills the lake and answers no questions of others")
+        serving = None
     if serving is not None:
         conf = [*SPARK, *connect_conf(serving.spark_connect), *(conf or ())]
     pause = None if every is None else seconds_of(every, "--every")
@@ -320,7 +324,7 @@ def _run(
     with sparking(master, conf) as spark, _stopping(stop):
         if not _there(journal, stop):
             return
-        tasks = SparkTasks(spark)
+        tasks = tasks_on(spark)
         if not master.startswith("local"):
             probe(tasks, Place(where), Journal.open(journal))
         tasks.warm()

@@ -29,11 +29,11 @@ from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
 from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.lake.status import LakeStatus, TableStatus, read_status
 from zenlake.lake.tail import fresh, marks_of, tail_of
-from zenlake.lake.tasks import SparkTasks, Tasks
+from zenlake.lake.tasks import Tasks, tasks_on
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
 from zenlake.lake.views import frame_of, matching
 from zenlake.lake.work import QUARANTINED
-from zenlake.spark.session import session_conf
+from zenlake.spark.session import is_connect, session_conf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -181,6 +181,11 @@ class Lake:
     @property
     def session(self) -> SparkSession:
         """The session that questions are asked in: the lake's own, with its tables as views."""
+        if is_connect(self.spark):
+            raise LocalError(
+                "questions are judged in the Java of their Spark, and Spark Connect hides it; ask "
+                "without --master, or by `zenlake lake run --spark-connect`"
+            )
         if self._session is None:
             self._session = self.spark.newSession()
             for name, value in session_conf().items():
@@ -305,7 +310,7 @@ class Lake:
         self, *, full: bool = True, tasks: Tasks | None = None, progress: Progress | None = None
     ) -> dict[str, int]:
         """Merge the small files of every table; gives how many files each has fewer."""
-        where = tasks or SparkTasks(self.spark)
+        where = tasks or tasks_on(self.spark)
         return {
             name: compact(table, where, self.config, full=full, progress=progress)
             for name, table in self.tables().items()
@@ -320,7 +325,7 @@ class Lake:
         now: float | None = None,
     ) -> dict[str, int]:
         """Drop rows that are too old, by these rules or those of the configuration."""
-        where = tasks or SparkTasks(self.spark)
+        where = tasks or tasks_on(self.spark)
         chosen = self.config.retain if rules is None else rules
         return {
             name: retain(table, where, chosen, now=now, progress=progress)
@@ -354,7 +359,7 @@ class Lake:
                 f"the configuration has no typed table '{name}'; {advice}"
                 f"It has {', '.join(specs) or 'none'}, and only these can be made again"
             )
-        return rebuild(self.place, specs[name], tasks or SparkTasks(self.spark))
+        return rebuild(self.place, specs[name], tasks or tasks_on(self.spark))
 
     def status(self, journal: Journal | None = None) -> LakeStatus:
         """What can be said of the lake now, and of the pipeline that fills it, if one runs."""

@@ -30,7 +30,15 @@ from zenlake.spark.java import find_java, write_shim
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkError", "cache_folder", "is_here", "spark_session", "stop_spark", "worker_path"]
+__all__ = [
+    "SparkError",
+    "cache_folder",
+    "is_connect",
+    "is_here",
+    "spark_session",
+    "stop_spark",
+    "worker_path",
+]
 
 # How long a Java may take to end: the first one on a machine archives its classes then.
 EXIT_SECONDS = 60.0
@@ -76,6 +84,8 @@ def spark_session(
     """
     tell = progress or _silent
     _demand_pyspark()
+    if master.startswith("sc://"):
+        return _connect(master, {**session_conf(), **(conf or {})}, tell)
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
@@ -134,6 +144,9 @@ def stop_spark(spark: SparkSession) -> None:
     """
     from pyspark import SparkContext
 
+    if is_connect(spark):
+        spark.stop()  # the session; the server goes on
+        return
     gateway: Any = SparkContext._gateway
     if gateway is None:
         return
@@ -152,6 +165,40 @@ def stop_spark(spark: SparkSession) -> None:
         return
     process.kill()
     process.wait()
+
+
+def is_connect(spark: object) -> bool:
+    """Whether a session is a client of Spark Connect: then it has no context and no Java."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _connect(master: str, conf: Mapping[str, str], tell: Callable[[str], None]) -> SparkSession:
+    """A session on a server of Spark Connect."""
+    from pyspark.errors import PySparkException
+
+    tell(f"asking the Spark at {master.partition(';')[0]}")
+    try:
+        # As Arrow wants it; Spark says at every start that it does not fully support pandas.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
+        from pyspark.sql.connect.session import SparkSession as Client
+
+        builder: Any = Client.builder.remote(master)
+        for name, value in conf.items():
+            builder = builder.config(name, value)
+        spark: Any = builder.create()
+        tell(f"Spark {spark.version} is ready")
+    except ImportError as error:
+        raise SparkError(
+            f"Spark Connect lacks a package ({error}); run: pip install 'zenlake[connect]'"
+        ) from error
+    except PySparkException as error:
+        first = str(error).partition("\n")[0]
+        # What follows a semicolon may be a token.
+        raise SparkError(
+            f"no Spark answers at {master.partition(';')[0]} ({type(error).__name__}: {first}); "
+            "start one with `start-connect-server.sh`, or check the address"
+        ) from error
+    return spark  # type: ignore[no-any-return]
 
 
 def process_conf(master: str, state: Path | None = None) -> dict[str, str]:
