@@ -13,7 +13,7 @@ from zenlake.linkstate import write_entries
 from zenlake.node.incidents import LIMIT, SLOW
 from zenlake.node.inspection.shares import node_shares, shares, shares_of
 from zenlake.node.node import Node
-from zenlake.routing.limits import NodeLimits
+from zenlake.routing.limits import ResourceLimits
 from zenlake.routing.tables import SLICE
 from zenlake.testing.network import Stranger
 from zenlake.transport.turn import Turn
@@ -37,7 +37,7 @@ ROUTER = 0
 
 def scene_with(**limits: int) -> Scene:
     """Two honest clients of a router, whose limits are these."""
-    return Scene("router", limits=replace(NodeLimits(), **limits))
+    return Scene("router", limits=replace(ResourceLimits(), **limits))
 
 
 def subscriber(id: int, key: str) -> Message:

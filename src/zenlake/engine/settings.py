@@ -15,7 +15,7 @@ from zenlake.config.model_transport import PublicKeySettings
 from zenlake.errors import ConfigError
 from zenlake.links.secrets import demand_secret
 from zenlake.node.settings import MODES, NodeSettings
-from zenlake.routing.limits import NodeLimits
+from zenlake.routing.limits import ResourceLimits
 from zenlake.routing.policy import Policy
 from zenlake.routing.regions import RegionFilter, Subregion
 from zenlake.transport.auth import Credentials, read_dictionary
@@ -218,10 +218,10 @@ def _parsed(where: str, text: str, parse: Callable[[str], T]) -> T:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def limits_of(settings: LimitSettings) -> NodeLimits:
+def limits_of(settings: LimitSettings) -> ResourceLimits:
     """What neighbours may have, as the node counts it."""
     session, address, node = settings.session, settings.address, settings.node
-    return NodeLimits(
+    return ResourceLimits(
         declarations=session.declarations,
         interests=session.interests,
         memory=session.memory,

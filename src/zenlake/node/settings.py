@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zenlake.routing.limits import DEFAULTS, NodeLimits
+from zenlake.routing.limits import DEFAULTS, ResourceLimits
 from zenlake.routing.policy.policy import Policy
 from zenlake.routing.regions import CLIENT, PEER, ROUTER, Subregion
 from zenlake.transport.auth import Credentials
@@ -61,7 +61,7 @@ class NodeSettings:
     #: introducing them.
     brokering: bool = False
     #: What neighbours may have of this node.
-    limits: NodeLimits = DEFAULTS
+    limits: ResourceLimits = DEFAULTS
     #: What may pass, and how.
     policy: Policy = field(default=Policy(), repr=False)
     #: What a router would have its links to others weigh.

@@ -15,7 +15,7 @@ from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.deadlines import NEVER, Timed
 from zenlake.routing.keyids import KeyIds, literal_prefix
-from zenlake.routing.limits import DEFAULTS, NodeLimits, key_cost
+from zenlake.routing.limits import DEFAULTS, ResourceLimits, key_cost
 from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import PolicyVerdict
 from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_brokered, is_south, kind_of
@@ -196,7 +196,7 @@ class Face:
         zid: bytes,
         role: int,
         outbox: Outbox | None,
-        limits: NodeLimits = DEFAULTS,
+        limits: ResourceLimits = DEFAULTS,
         pool: MemoryPool | None = None,
     ) -> None:
         """`role`: router, peer, client or local; only the local face has no outbox.
@@ -220,7 +220,7 @@ class Face:
         self.outboxes: list[tuple[Purpose, Outbox]] = []
         #: What the policy says about what it may be sent; None: nothing.
         self.egress: PolicyGate | None = None
-        self.limits: NodeLimits = limits
+        self.limits: ResourceLimits = limits
         #: How often as much as a client it may have.
         self.times: int = limits.routers if role == ROUTER else 1
         #: What its declarations, interests and numbers for keys cost.

@@ -22,7 +22,7 @@ def key_cost(key: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLimits:
+class ResourceLimits:
     """What neighbours may have; bytes, numbers, and seconds."""
 
     #: Of one session: subscribers, queryables and tokens together; interests; what these cost.
@@ -58,14 +58,14 @@ class NodeLimits:
 
 
 #: What holds where nothing was configured.
-DEFAULTS: Final = NodeLimits()
+DEFAULTS: Final = ResourceLimits()
 #: What holds for those whose rows others pay for.
-NO_LIMITS: Final = NodeLimits(
+NO_LIMITS: Final = ResourceLimits(
     declarations=NO_LIMIT, interests=NO_LIMIT, memory=NO_LIMIT, queries=NO_LIMIT, questions=NO_LIMIT
 )
 
 
-def key_excess(key: str, limits: NodeLimits) -> str:
+def key_excess(key: str, limits: ResourceLimits) -> str:
     """What a key that is declared has too much of; empty: nothing."""
     if len(key) > limits.key_length:
         return (
