@@ -94,6 +94,13 @@ def sql(
     Spark can do needs --unsafe. If `zenlake up` or `zenlake lake run` runs here, it is asked;
     otherwise a Spark is started for the question, which takes some seconds.
     """
+    if master.startswith("sc://"):
+        from zenlake.errors import LocalError
+
+        raise LocalError(
+            "questions are judged in the Java of their Spark, and Spark Connect hides it; ask "
+            "without --master on a machine that sees the lake"
+        )
     own = own or unsafe or master != "local[*]" or bool(conf)
     if query is None and sys.stdin.isatty():
         from zenlake.cli.sql_shell import shell

@@ -33,7 +33,7 @@ from zenlake.lake.tasks import Tasks, tasks_on
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
 from zenlake.lake.views import frame_of, matching
 from zenlake.lake.work import QUARANTINED
-from zenlake.spark.session import is_connect, session_conf
+from zenlake.spark.session import session_conf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -181,11 +181,6 @@ class Lake:
     @property
     def session(self) -> SparkSession:
         """The session that questions are asked in: the lake's own, with its tables as views."""
-        if is_connect(self.spark):
-            raise LocalError(
-                "questions are judged in the Java of their Spark, and Spark Connect hides it; ask "
-                "without --master, or by `zenlake lake run --spark-connect`"
-            )
         if self._session is None:
             self._session = self.spark.newSession()
             for name, value in session_conf().items():
