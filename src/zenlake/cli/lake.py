@@ -57,6 +57,7 @@ class LakeAction(StrEnum):
     RETAIN = "retain"
     REBUILD = "rebuild"
     DECODE = "decode"
+    FORGET = "forget"
     REPAIR = "repair"
     STATUS = "status"
     TABLES = "tables"
@@ -69,6 +70,7 @@ class LakeAction(StrEnum):
     "zenlake lake status",
     "zenlake lake retain --keys 'robot/*/camera' --older 7d",
     "zenlake lake rebuild battery",
+    "zenlake lake forget 'person/anna/**' --journal flight",
     "zenlake lake repair --dry-run",
     'zenlake lake alert create low "SELECT id FROM battery WHERE percent < 20" --for 10s',
 )
@@ -79,7 +81,8 @@ def lake(
             help="run: fill the tables from a journal · compact: merge small files · vacuum: "
             "delete files that no table needs · retain: drop what is too old · rebuild: make a "
             "typed table again from samples · decode: the same, after a new definition or "
-            "decoder · repair: say and do what can be done for damaged "
+            "decoder · forget: take keys out of journal and tables for good · "
+            "repair: say and do what can be done for damaged "
             "tables · status: how large and how far each table is · "
             "tables: their columns · view, alert: questions that a running lake keeps answering, "
             "see zenlake lake view --help."
@@ -88,7 +91,9 @@ def lake(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TABLE]", help="rebuild, decode, repair: the table.", show_default=False
+            metavar="[NAME]",
+            help="rebuild, decode, repair: the table; forget: the key expression.",
+            show_default=False,
         ),
     ] = None,
     where: Where = LAKE,
@@ -179,6 +184,8 @@ def lake(
         _vacuum(where, settings, older, dry, as_json)
     elif action is LakeAction.REPAIR:
         _repair(where, name, dry, as_json)
+    elif action is LakeAction.FORGET:
+        _forget(where, journal, settings, name, as_json, master, conf)
     elif action in (LakeAction.REBUILD, LakeAction.DECODE):
         _rebuild(where, settings, name, as_json, master, conf)
     else:
@@ -478,6 +485,27 @@ def _vacuum(where: str, settings: LakeConfig, older: str | None, dry: bool, as_j
     age = None if older is None else seconds_of(older, "--older")
     gone = {name: len(files) for name, files in lake.vacuum(age, dry=dry).items()}
     _report(gone, "files would be deleted" if dry else "files deleted", as_json)
+
+
+def _forget(
+    where: str,
+    journal: str,
+    settings: LakeConfig,
+    keys: str | None,
+    as_json: bool,
+    master: str,
+    conf: list[str] | None,
+) -> None:
+    import zenlake.lake
+
+    if keys is None:
+        raise typer.BadParameter("say which keys: zenlake lake forget 'person/anna/**'")
+    with sparking(master, conf) as spark:
+        gone = zenlake.lake.open(where, spark, settings).forget(keys, journal)
+    if as_json:
+        typer.echo(json.dumps(gone))
+    for name, rows in () if as_json else gone.items():
+        typer.echo(f"{name}: {rows:,} rows forgotten")
 
 
 def _rebuild(

@@ -40,6 +40,7 @@ class Format(StrEnum):
     "zenlake sql 'SELECT key, count(*) FROM samples GROUP BY key'",
     "zenlake sql 'SELECT * FROM pose' --format csv > pose.csv",
     "zenlake sql 'SELECT time, x FROM pose ORDER BY time' --plot",
+    "zenlake sql 'SELECT count(*) FROM samples' --asof 2026-11-16T08:00",
 )
 def sql(
     query: Annotated[
@@ -73,6 +74,15 @@ def sql(
             help="Whatever Spark can do: it writes, deletes, reads any file and runs any code.",
         ),
     ] = False,
+    asof: Annotated[
+        str | None,
+        typer.Option(
+            "--asof",
+            metavar="TIME",
+            help="The tables as they were then: 2026-11-16T08:00 (UTC, or with a zone).",
+            show_default=False,
+        ),
+    ] = None,
     plot: Annotated[
         bool,
         typer.Option(
@@ -101,14 +111,14 @@ def sql(
             "questions are judged in the Java of their Spark, and Spark Connect hides it; ask "
             "without --master on a machine that sees the lake"
         )
-    own = own or unsafe or master != "local[*]" or bool(conf)
+    own = own or unsafe or asof is not None or master != "local[*]" or bool(conf)
     if query is None and sys.stdin.isatty():
         from zenlake.cli.sql_shell import shell
 
-        shell(where, Way(own, unsafe, timeout, rows, master, tuple(conf or ())), limit)
+        shell(where, Way(own, unsafe, timeout, rows, master, tuple(conf or ()), asof), limit)
         return
     asked = sys.stdin.read() if query in (None, "-") else str(query)
-    way = Way(own, unsafe, timeout, rows, master, tuple(conf or ()))
+    way = Way(own, unsafe, timeout, rows, master, tuple(conf or ()), asof)
     first = limit + 1 if form is Format.TABLE and not plot else None
     told = None if own else asleep_or_asked(where, asked, way, first)
     if told is None:
@@ -136,6 +146,7 @@ class Way:
     rows: int
     master: str
     conf: tuple[str, ...]
+    asof: str | None = None
 
 
 def asleep_or_asked(where: str, query: str, way: Way, first: int | None) -> pa.Table | None:
@@ -166,7 +177,7 @@ def asker(where: str, way: Way) -> Iterator[Callable[[str, int | None], pa.Table
             from zenlake.lake.questions import one_line
 
             if not opened:
-                zenlake.lake.open(where).ask(query)  # before Spark is started for nothing
+                zenlake.lake.open(where).ask(query, way.asof)  # before Spark is started for nothing
                 if not way.own:
                     note(f"no lake runs in {where}; a Spark is started for this question")
                 spark = held.enter_context(sparking(way.master, list(way.conf)))
@@ -175,8 +186,9 @@ def asker(where: str, way: Way) -> Iterator[Callable[[str, int | None], pa.Table
             try:
                 # As Arrow, whatever the form: rows would come in the time zone of this machine.
                 if way.unsafe:
-                    return opened[0].sql(query).limit(most).toArrow()
-                found = Gate(opened[0]).answer(query, limits=Limits(way.seconds, most))
+                    return opened[0].sql(query, asof=way.asof).limit(most).toArrow()
+                limits = Limits(way.seconds, most)
+                found = Gate(opened[0]).answer(query, limits=limits, asof=way.asof)
             except PySparkException as error:
                 raise LocalError(one_line(str(error))) from error
             if found.cut and first is None:

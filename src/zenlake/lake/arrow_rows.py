@@ -103,7 +103,7 @@ class ArrowRows:
         for decoded in self._decoded(batch):
             refused.update(decoded.refused)
             try:
-                columns = self._placed(decoded.columns)
+                columns = self._placed(self.table.chosen(decoded.columns))
             except Undecodable as error:
                 refused.update(dict.fromkeys(decoded.places.tolist(), error))
                 continue

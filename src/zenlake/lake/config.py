@@ -24,6 +24,7 @@ from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, KeyExprError
 from zenlake.keys import KeyExpr, KeyFormat
 from zenlake.lake.decoders import batch_decoder_named, decoder_named
+from zenlake.lake.decoders.protocol_buffers import demand_type
 from zenlake.lake.decoders.serialized import python_type
 from zenlake.lake.kinds import KINDS, column_name
 from zenlake.lake.ros2_tables import DECODER as ROS2_DECODER
@@ -38,10 +39,12 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_TABLE_KEYS: Final = ("format", "topic", "encoding", "decoder", "type", "columns")
+_TABLE_KEYS: Final = (
+    "format", "topic", "encoding", "decoder", "type", "columns", "rename", "drop",
+)  # fmt: skip
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "views",
-    "ros2",
+    "ros2", "history",
 )  # fmt: skip
 
 
@@ -99,6 +102,13 @@ class LakeConfig:
     vacuum_age: float = 600.0
     """Seconds after which a file that no version needs is deleted."""
     ros2: Ros2Config = Ros2Config()
+    history: float = 0.0
+    """Seconds that old versions can be asked, at least."""
+
+    @property
+    def kept(self) -> float:
+        """Seconds that files are kept which only old versions need."""
+        return max(self.vacuum_age, self.history)
 
 
 def seconds_of(given: object, what: str = "a duration") -> float:
@@ -154,6 +164,7 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
             compact.get("vacuum_age", plain_default.vacuum_age), "compact/vacuum_age"
         ),
         ros2=_ros2(_object(root.get("ros2", {}), "ros2")),
+        history=seconds_of(root.get("history", plain_default.history), "history"),
     )
 
 
@@ -207,6 +218,20 @@ def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
         if column_name(column) != column or column.lower() in taken:
             raise ConfigError(f"{where}/columns/{column}: not a free name for a column")
         taken.add(column.lower())
+    rename = _object(given.get("rename", {}), f"{where}/rename")
+    for old, new in rename.items():
+        if not isinstance(new, str) or column_name(new) != new:
+            raise ConfigError(f"{where}/rename/{old}: {new!r} is not a name for a column")
+        if new.lower() in taken - {one.lower() for one in columns}:
+            raise ConfigError(f"{where}/rename/{old}: there is a column '{new}' already")
+    if len({str(new).lower() for new in rename.values()}) < len(rename):
+        raise ConfigError(f"{where}/rename: two columns cannot get one name")
+    drop = given.get("drop", [])
+    if not isinstance(drop, list) or not all(isinstance(one, str) for one in drop):
+        raise ConfigError(f"{where}/drop: {drop!r} is not a list of names; write ['speed']")
+    for gone in (*drop, *rename):
+        if gone in columns:
+            raise ConfigError(f"{where}/columns/{gone}: it is renamed or dropped; say its new name")
     decoder = _text(given.get("decoder"), f"{where}/decoder")
     if decoder is None and topic is not None:
         decoder = ROS2_DECODER
@@ -214,7 +239,7 @@ def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
         if batch_decoder_named(decoder) is None:
             decoder_named(decoder)
     elif given.get("type") is not None:
-        python_type(given["type"])
+        _demand_type(given["type"], f"{where}/type")
     return TypedTable(
         name=name,
         format=shape,
@@ -223,7 +248,17 @@ def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
         type=given.get("type"),
         columns=dict(columns),
         ros2=topic is not None,
+        rename=dict(rename),
+        drop=frozenset(drop),
     )
+
+
+def _demand_type(given: Any, where: str) -> None:
+    """Refuse a `type` that no decoder of ours reads."""
+    if isinstance(given, dict) and "descriptors" in given:
+        demand_type(given, where)
+    elif not isinstance(given, list):  # else the header of CSV
+        python_type(given)
 
 
 def _retention(given: Any, place: int) -> Retention:

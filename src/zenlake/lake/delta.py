@@ -13,9 +13,12 @@ cannot both succeed.
 from __future__ import annotations
 
 import json
+import re
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, final
 
 import pyarrow as pa
@@ -28,20 +31,25 @@ from zenlake.errors import ZError
 from zenlake.lake.files import DataFile
 from zenlake.lake.place import Place
 
-__all__ = ["LOG", "Damaged", "Overtaken", "Table", "Totals"]
+__all__ = ["LOG", "Damaged", "Forgotten", "Overtaken", "Table", "Totals"]
 
 REWRITES: Final = "zenlake/rewrites"
 NOTE: Final = "zenlake"
 """The key of our own word in the information of a commit."""
 
 CONFIGURATION: Final = {
-    # How long the log remembers versions and files that were replaced: an hour, and it is short.
-    "delta.logRetentionDuration": "interval 1 hours",
-    "delta.deletedFileRetentionDuration": "interval 1 hours",
     "delta.enableExpiredLogCleanup": "true",
     "delta.checkpointInterval": "50",
 }
 LOG: Final = "_delta_log"
+_VERSION: Final = re.compile(rf"{LOG}/\d{{20}}\.json")
+SHORTEST: Final = 3600.0
+"""Seconds that the log remembers versions and files that were replaced, if nothing is said."""
+
+
+def _remembering(seconds: float) -> dict[str, str]:
+    told = f"interval {int(max(SHORTEST, seconds))} seconds"
+    return {"delta.logRetentionDuration": told, "delta.deletedFileRetentionDuration": told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,10 @@ class Totals:
 
 class Damaged(ZError):
     """A table whose log cannot be read; the message says what to do."""
+
+
+class Forgotten(Damaged):
+    """A time that the log of a table does not go back to."""
 
 
 class Overtaken(ZError):
@@ -102,16 +114,23 @@ class Table:
             mode="ignore",
             partition_by=[partition],
             description=described or None,
-            configuration=CONFIGURATION,
+            configuration={**CONFIGURATION, **_remembering(SHORTEST)},
             storage_options=place.options,
         )
         return cls(name, place, table)
 
     def _configure(self) -> None:
         """Tell a table of an earlier release what tables are told today."""
-        if CONFIGURATION.items() - self._table.metadata().configuration.items():
+        self._tell(CONFIGURATION)
+
+    def remember(self, seconds: float) -> None:
+        """Let the log keep old versions for so long."""
+        self._tell(_remembering(seconds))
+
+    def _tell(self, properties: Mapping[str, str]) -> None:
+        if properties.items() - self._table.metadata().configuration.items():
             try:
-                self._table.alter.set_table_properties(CONFIGURATION)
+                self._table.alter.set_table_properties(dict(properties))
             except CommitFailedError as error:
                 raise Overtaken(f"table '{self.name}': {error}") from error
             self.refresh()
@@ -149,6 +168,38 @@ class Table:
             self._table.load_as_version(version)
         except DeltaError as error:
             raise Overtaken(f"table '{self.name}' has no version {version}: {error}") from error
+
+    def at_time(self, instant: datetime) -> bool:
+        """Go to the version that was the newest one then; False if there was no table yet.
+
+        Raises `Forgotten` if the log does not go back so far.
+        """
+        there = sorted(
+            int(name[len(LOG) + 1 : -5])
+            for name, _, _ in self.place.files()
+            if _VERSION.fullmatch(name)
+        )
+        wanted = int(instant.timestamp() * 1000)
+        after = bisect_right(there, wanted, key=self._committed_at)
+        if not after:
+            if not there or there[0] == 0:
+                return False
+            first = datetime.fromtimestamp(self._committed_at(there[0]) / 1000, UTC)
+            raise Forgotten(
+                f"the log of table '{self.name}' goes back to {first:%Y-%m-%dT%H:%M:%SZ}; "
+                "to keep more from now on, say `history: '7d'` in lake.json5"
+            )
+        self.at(there[after - 1])
+        return True
+
+    def _committed_at(self, version: int) -> int:
+        """When a version was made, in milliseconds."""
+        path = self.place.path(f"{LOG}/{version:020}.json")
+        with self.place.filesystem.open_input_stream(path) as page:
+            for line in page.read().splitlines():
+                if b'"commitInfo"' in line:
+                    return int(json.loads(line)["commitInfo"]["timestamp"])
+        return 0
 
     def refresh(self) -> None:
         """Look at the newest version."""
@@ -280,6 +331,15 @@ class Table:
         transactions = {app: end for app, (_, end) in moved.items()}
         transactions[REWRITES] = self.rewrites + 1
         self._write(self._added(files, True), transactions, note, "overwrite", schema)
+
+    def end_past(self) -> None:
+        """Forget every version before the newest one, and what the log says of it."""
+        self.refresh()
+        self._table.create_checkpoint()
+        for name, _, _ in list((self.place / LOG).files()):
+            digits = name[:20]
+            if digits.isdecimal() and int(digits) < self.version:
+                self.place.remove(f"{LOG}/{name}")
 
     def _demand(self, moved: Mapping[str, tuple[int | None, int]]) -> None:
         for app, (start, _) in moved.items():

@@ -62,6 +62,7 @@ class Gate:
         sight: Sight = EVERYTHING,
         limits: Limits | None = None,
         versions: Mapping[str, int] | None = None,
+        asof: str | None = None,
     ) -> Answer:
         """The rows that a question finds among those that may be seen.
 
@@ -86,7 +87,7 @@ class Gate:
         timer.start()
         context.setJobGroup(group, "zenlake: a question", interruptOnCancel=True)
         try:
-            frame = self._lake.judged(query, sight, allowed, versions)
+            frame = self._lake.judged(query, sight, allowed, versions, asof)
             found = frame.limit(allowed.rows + 1).toArrow()
         except (PySparkException, Py4JJavaError) as error:
             if late.is_set():

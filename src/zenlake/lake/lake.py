@@ -17,9 +17,13 @@ from typing import TYPE_CHECKING, Any, Never, final
 
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
+from zenlake.journal.writing.forget import forget
+from zenlake.keys import KeyExpr
+from zenlake.keys.matching import includes
 from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Damaged, Table
 from zenlake.lake.folds import missing_in
+from zenlake.lake.forget import forget_in
 from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
 from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
@@ -104,9 +108,9 @@ class Lake:
                     return self._framed(self._fresh(self.spark, table, samples, base))
         return self._framed(frame_of(self.spark, table, table.actions()["path"].to_pylist()))
 
-    def ask(self, query: str) -> Question:
+    def ask(self, query: str, asof: datetime | str | None = None) -> Question:
         """The tables that a question reads; raises `Unanswerable` without Spark if it can."""
-        return self._named(query, *self._opened())
+        return self._named(query, *(self._opened() if asof is None else self.at_time(asof)))
 
     def _named(
         self,
@@ -126,25 +130,37 @@ class Lake:
                     raise error from None
             raise
 
-    def sql(self, query: str, versions: Mapping[str, int] | None = None) -> DataFrame:
+    def sql(
+        self,
+        query: str,
+        versions: Mapping[str, int] | None = None,
+        *,
+        asof: datetime | str | None = None,
+    ) -> DataFrame:
         """The answer to a question, as a Spark frame.
 
-        `versions` asks tables as they were: `{"latest": 12}`. The answer is of one moment: the
-        tables are looked at once, when this is called. Raises `Unanswerable` for a table or a
-        column that does not exist. The tables are views of a session of the lake's own; views and
-        settings of the Spark that it was opened with stay as they are.
+        `versions` asks tables as they were: `{"latest": 12}`; `asof` asks all of them as they were
+        at a time (ISO 8601; without a zone, UTC), for as long as `history` keeps it. The answer is
+        of one moment: the tables are looked at once, when this is called. Raises `Unanswerable`
+        for a table or a column that does not exist. The tables are views of a session of the
+        lake's own; views and settings of the Spark that it was opened with stay as they are.
         """
-        return self._asked(query, versions, EVERYTHING, None)
+        return self._asked(query, versions, EVERYTHING, None, asof)
 
     def judged(
-        self, query: str, sight: Sight, limits: Limits, versions: Mapping[str, int] | None = None
+        self,
+        query: str,
+        sight: Sight,
+        limits: Limits,
+        versions: Mapping[str, int] | None = None,
+        asof: datetime | str | None = None,
     ) -> DataFrame:
         """The answer to a stranger's question, on a session of its own; for `lake/gate`.
 
         Raises `Refused` for whatever is no single SELECT over tables of this lake.
         """
         alone = Lake(self.place, self.spark, self.config)
-        return alone._asked(query, versions, sight, limits)
+        return alone._asked(query, versions, sight, limits, asof)
 
     def _asked(
         self,
@@ -152,10 +168,11 @@ class Lake:
         versions: Mapping[str, int] | None,
         sight: Sight,
         limits: Limits | None,
+        asof: datetime | str | None,
     ) -> DataFrame:
         """`limits`: judge the question, as `lake/gate` says."""
         with self._planning:
-            every, damaged = self._looked()
+            every, damaged = self._looked() if asof is None else self.at_time(asof)
             asked = self._named(query, every, damaged, strange=limits is not None)
             if limits is not None:
                 parser = self.session._jsparkSession.sessionState().sqlParser()
@@ -217,6 +234,19 @@ class Lake:
             if table is not None:
                 found[name] = table
         self._tables = found
+        return found, damaged
+
+    def at_time(self, asof: datetime | str) -> tuple[dict[str, Table], dict[str, Damaged]]:
+        """The tables that there were at a time, as they were, and those that cannot tell."""
+        instant = instant_of(asof)
+        every, damaged = self._opened()
+        found: dict[str, Table] = {}
+        for name, table in every.items():
+            try:
+                if table.at_time(instant):
+                    found[name] = table
+            except Damaged as error:
+                damaged[name] = error
         return found, damaged
 
     def _at(self, name: str, version: int) -> Table:
@@ -330,7 +360,7 @@ class Lake:
     def vacuum(self, age: float | None = None, *, dry: bool = False) -> dict[str, list[str]]:
         """Delete files that no table needs any more."""
         tables = self.tables()
-        old = self.config.vacuum_age if age is None else age
+        old = self.config.kept if age is None else age
         keep = promised(tables)
         return {
             name: vacuum(table, old, keep if name == QUARANTINED else (), dry=dry)
@@ -355,6 +385,27 @@ class Lake:
                 f"It has {', '.join(specs) or 'none'}, and only these can be made again"
             )
         return rebuild(self.place, specs[name], tasks or tasks_on(self.spark))
+
+    def forget(
+        self, keys: str, journal: str | Path | None = None, *, tasks: Tasks | None = None
+    ) -> dict[str, int]:
+        """Take keys out of the journal and of all tables, old versions included.
+
+        Gives the rows that each had of them. Nothing may record into the journal or fill the lake
+        meanwhile. Updates with wildcards go if all that they may mean does.
+        """
+        expr = str(KeyExpr.autocanonize(keys))
+        said = read_status(self.place.uri)
+        if said is not None and said.state != "stopped" and said.fresh(time.time()):
+            raise LocalError(
+                f"a pipeline fills this lake (process {said.pid}); stop it, and forget then"
+            )
+        found: dict[str, int] = {}
+        if journal is not None:
+            # First here, or a table could be filled with it again.
+            found["journal"] = forget(journal, lambda key: includes(expr, key))
+        where = tasks or tasks_on(self.spark)
+        return found | forget_in(self.place, self.tables(), expr, where)
 
     def status(self, journal: Journal | None = None) -> LakeStatus:
         """What can be said of the lake now, and of the pipeline that fills it, if one runs."""
@@ -398,6 +449,18 @@ class Lake:
         return TableStatus(
             table.name, table.version, totals.rows, totals.files, totals.bytes, behind, at
         )
+
+
+def instant_of(asof: datetime | str) -> datetime:
+    """A moment that is in the past; one without a zone is of UTC."""
+    try:
+        found = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
+    except ValueError as error:
+        raise LocalError(f"'{asof}' is no time; write 2026-11-16T08:00 or …T08:00+01:00") from error
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    if found > datetime.now(UTC):
+        raise LocalError(f"{found.isoformat()} is in the future; ask again then")
+    return found
 
 
 def _nowhere(name: str) -> bool:

@@ -102,6 +102,9 @@ class Pipeline:
                 self._open(spec)
         with self._alone(QUARANTINED, 0.0):
             self._quarantining()
+        for table in self.tables.values():
+            with self._alone(table.name, 0.0):
+                table.remember(self.config.history)
         # Stretches that had nothing for a table; the log need not hear of each.
         self._ahead: dict[tuple[str, int], int] = {}
 
@@ -122,6 +125,7 @@ class Pipeline:
             self.place, spec.name, schema, DAY, described=self._ros2.described(spec)
         )
         table.grow({n: schema.field(n).type for n in schema.names})
+        table.remember(self.config.history)
         self.typed[spec.name] = table
         self._compare(spec, table)
 
@@ -154,6 +158,12 @@ class Pipeline:
         }
         if wider:
             widen(table, wider, self._tasks, self._apps(table))
+        for name in (*spec.rename, *sorted(spec.drop)):
+            if name in has and name not in spec.rename.values():
+                self.problems.append(
+                    f"{spec.name}.{name} is renamed or dropped by the configuration, but the table "
+                    f"has it with its rows of before; run `zenlake lake rebuild {spec.name}`"
+                )
         for name, kind in spec.columns.items():
             if name in has and name not in wider and has[name] != kind:
                 self.problems.append(

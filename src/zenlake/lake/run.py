@@ -312,7 +312,11 @@ class Keeper:
     def _due(self, name: str, now: float) -> bool:
         # The first retention can wait: it reads every file.
         last = self._done.setdefault(name, now if name == "retain" else float("-inf"))
-        if now - last < getattr(self._schedule, name):
+        every = getattr(self._schedule, name)
+        if name == "vacuum":
+            # It reads the log of all that time.
+            every = max(every, self._pipeline.config.history / 50)
+        if now - last < every:
             return False
         self._done[name] = now
         return True
@@ -338,7 +342,7 @@ class Keeper:
         if "vacuum" in due and not self.over.is_set() and not failed:
             keep = promised(tables)
             for name, table in tables.items():
-                vacuum(table, config.vacuum_age, keep if name == QUARANTINED else ())
+                vacuum(table, config.kept, keep if name == QUARANTINED else ())
         if failed:
             raise failed[0]
 

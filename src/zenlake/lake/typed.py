@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,8 @@ __all__ = [
     "settled",
     "typed_schema",
 ]
+
+V = TypeVar("V")
 
 RESERVED: Final = (
     "key",
@@ -68,6 +70,24 @@ class TypedTable:
     columns: Mapping[str, str] = field(default_factory=dict)
     ros2: bool = False
     """The format is one of topics of ROS 2, not of keys: `robot1/odom`, `${robot:*}/odom`."""
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """The names that columns of payloads get instead of their own."""
+    drop: frozenset[str] = frozenset()
+    """Columns of payloads that are left out."""
+
+    def chosen(self, fields: Mapping[str, V]) -> Mapping[str, V]:
+        """The fields of a payload that the configuration wants, by the names that it wants."""
+        if not self.rename and not self.drop:
+            return fields
+        found: dict[str, V] = {}
+        for name, value in fields.items():
+            if name in self.drop:
+                continue
+            new = self.rename.get(name, name)
+            if new in found:
+                raise Undecodable(f"two fields come to the column '{new}'", Reason.NAME, name)
+            found[new] = value
+        return found
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -307,7 +327,8 @@ class TypedRows:
     def _decoded(self, payload: bytes, encoding: str) -> dict[str, object]:
         decoder, schema = self._decoder(encoding)
         try:
-            return self._placed(flattened(decoder.decode(payload, schema, self.table.type)))
+            fields = decoder.decode(payload, schema, self.table.type)
+            return self._placed(self.table.chosen(flattened(fields)))
         except Undecodable:
             raise
         except Exception as error:

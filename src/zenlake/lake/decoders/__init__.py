@@ -66,6 +66,18 @@ _OURS: Final[Mapping[str, str]] = {
     "zenoh/string": "zenlake.lake.decoders.plain:Plain",
     "zenoh/bytes": "zenlake.lake.decoders.plain:Plain",
     "zenoh/serialized": "zenlake.lake.decoders.serialized:Serialized",
+    "application/msgpack": "zenlake.lake.decoders.message_pack:MessagePack",
+    "application/x-msgpack": "zenlake.lake.decoders.message_pack:MessagePack",
+    "application/vnd.msgpack": "zenlake.lake.decoders.message_pack:MessagePack",
+    "application/yaml": "zenlake.lake.decoders.yaml_text:Yaml",
+    "text/yaml": "zenlake.lake.decoders.yaml_text:Yaml",
+    "text/csv": "zenlake.lake.decoders.comma_separated:Csv",
+    "application/protobuf": "zenlake.lake.decoders.protocol_buffers:Protobuf",
+    "image/png": "zenlake.lake.decoders.images:Image",
+    "image/jpeg": "zenlake.lake.decoders.images:Image",
+    "image/gif": "zenlake.lake.decoders.images:Image",
+    "image/bmp": "zenlake.lake.decoders.images:Image",
+    "image/webp": "zenlake.lake.decoders.images:Image",
 }
 
 

@@ -1,0 +1,108 @@
+"""Keys that shall never have been in a lake: for people who ask to be forgotten.
+
+Rows leave every table, and then the past does: versions that had them, their files, and the log
+with the statistics of these files. Old versions of all tables end there. Nothing may be filling
+the lake meanwhile.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from zenlake.keys.matching import includes
+from zenlake.lake import latest, newest
+from zenlake.lake.delta import Table
+from zenlake.lake.files import DataFile, read_noted, write_file
+from zenlake.lake.place import Place
+from zenlake.lake.quarantine import Quarantine
+from zenlake.lake.tasks import Tasks
+from zenlake.lake.upkeep import vacuum
+
+__all__ = ["ForgetKeys", "forget_in"]
+
+COUNTS: Final = "gaps"
+"""The ledger has numbers of samples, not samples; it stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many rows of a file go, and the file that is left, if one is."""
+
+    rows: int
+    changed: bool
+    file: DataFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetKeys:
+    """A file that may have rows of keys that are to go."""
+
+    table: str
+    partition: Mapping[str, str | None]
+    path: str
+    expr: str
+
+    def run(self) -> Forgotten:
+        """Write the file anew without them."""
+        place = Place(self.table)
+        rows, notes = read_noted(place, self.path)
+        kept = rows.filter(self._others(rows))
+        aside = notes.get(newest.MEMORY)
+        memory = None if aside is None else pa.ipc.open_stream(aside).read_all()
+        left = None if memory is None else memory.filter(self._others(memory))
+        gone = rows.num_rows - kept.num_rows
+        if not gone and (memory is None or left is None or left.num_rows == memory.num_rows):
+            return Forgotten(0, False, None)
+        metadata = None
+        if left is not None and left.num_rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, latest.MEMORY) as writer:
+                writer.write_table(left)
+            metadata = {newest.MEMORY: sink.getvalue().to_pybytes()}
+        elif not kept.num_rows:
+            return Forgotten(gone, True, None)
+        file = write_file(place, kept, self.partition, uuid.uuid4().hex, metadata=metadata)
+        return Forgotten(gone, True, file)
+
+    def _others(self, rows: pa.Table) -> pa.Array:
+        keys = rows["key"].to_pylist()
+        meant = {key: not includes(self.expr, key) for key in set(keys)}
+        return pa.array(np.array([meant[key] for key in keys], np.bool_))
+
+
+def forget_in(lake: Place, tables: Mapping[str, Table], expr: str, tasks: Tasks) -> dict[str, int]:
+    """Take keys out of all tables and their past; gives how many rows each had of them."""
+    # What was promised to the quarantine is in the notes of commits that are about to go.
+    typed = {
+        name: table
+        for name, table in tables.items()
+        if "quarantine" in (table.last_note("append") or {})
+    }
+    quarantine = Quarantine(lake, typed, tasks)
+    every = {**tables, quarantine.table.name: quarantine.table}
+    return {name: _forget(table, expr, tasks) for name, table in every.items()}
+
+
+def _forget(table: Table, expr: str, tasks: Tasks) -> int:
+    table.refresh()
+    note: dict[str, Any] = dict(table.last_note("append") or {"kind": "append"})
+    if "quarantine" in note:
+        note = {"kind": "append", "quarantine": [], "moved": {}}
+    files = table.files() if table.name != COUNTS and "key" in table.schema.names else []
+    works = [ForgetKeys(table.place.uri, f.partition, f.path, expr) for f in files]
+    done = tasks.run(works, f"forget {expr} in {table.name}") if works else []
+    table.append(
+        [one.file for one in done if one.file is not None],
+        {},
+        note,
+        [file for file, one in zip(files, done, strict=True) if one.changed],
+    )
+    table.end_past()
+    vacuum(table, 0.0)
+    return sum(one.rows for one in done)
