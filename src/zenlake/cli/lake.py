@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,6 +18,7 @@ import typer
 from zenlake.cli.connection import note
 from zenlake.cli.pages import examples
 from zenlake.cli.patience import WaitNotice
+from zenlake.cli.stop_signal import StopSignal, stopping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -327,8 +326,8 @@ def _run(
     where, journal = absolute(where), absolute(journal)
     if once:
         Journal.open(journal)  # before Spark is started for nothing
-    stop = threading.Event()
-    with sparking(master, conf) as spark, _stopping(stop):
+    stop = StopSignal()
+    with sparking(master, conf) as spark, stopping(stop):
         if not _there(journal, stop):
             return
         tasks = tasks_on(spark)
@@ -385,7 +384,7 @@ def _run(
         note(told)
 
 
-def _there(journal: str, stop: threading.Event) -> bool:
+def _there(journal: str, stop: StopSignal) -> bool:
     """Wait until somebody records; whether that came before the end."""
     from zenlake.errors import JournalError
     from zenlake.journal import Journal
@@ -402,23 +401,6 @@ def _there(journal: str, stop: threading.Event) -> bool:
         else:
             return True
     return False
-
-
-@contextmanager
-def _stopping(stop: threading.Event) -> Iterator[None]:
-    """An interruption lets the step at hand finish; a second one does not."""
-
-    def asked(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

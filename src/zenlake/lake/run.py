@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from zenlake.errors import ConfigError, LocalError
 from zenlake.lake.cadence import Cadence
@@ -47,6 +47,16 @@ WHY: Final = 'zenlake sql "SELECT table, reason, field, count(*) FROM quarantine
 
 Complain = Callable[[str], None]
 """Told, in one line, what went wrong."""
+
+
+class Stop(Protocol):
+    """Says when to stop: a `threading.Event`, or one that signal handlers may set."""
+
+    def is_set(self) -> bool:
+        """Whether it is time to."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for it, so many seconds at most; whether it is time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,9 +357,7 @@ class Keeper:
             raise failed[0]
 
 
-def opened(
-    make: Callable[[], Pipeline], stop: threading.Event, complain: Complain
-) -> Pipeline | None:
+def opened(make: Callable[[], Pipeline], stop: Stop, complain: Complain) -> Pipeline | None:
     """The pipeline, as soon as it can be made; None if `stop` came first.
 
     A folder that cannot be written today may be tomorrow: that is told, and tried again.
@@ -374,7 +382,7 @@ def run(
     pipeline: Pipeline,
     tasks: Tasks,
     *,
-    stop: threading.Event,
+    stop: Stop,
     once: bool = False,
     every: float | None = None,
     tell: Callable[[Ran, Step], None] | None = None,
