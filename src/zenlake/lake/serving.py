@@ -56,6 +56,12 @@ def awake(
     session = _session(endpoints) if endpoints else None
     service = Service(lake, pipeline.journal, session, plan=judged(lake))
     try:
+        if "://" not in pipeline.place.uri:
+            from zenlake.lake.standing.standing import Standing
+
+            standing = Standing(service, complain)
+            service.on_status(standing.problems)
+            service.add(standing)
         if session is not None:
             from zenlake.lake.bus import Answers
 
@@ -70,12 +76,6 @@ def awake(
             shared = SharedTables(lake)
             service.on_commit(shared.look)
             service.add(shared)
-        if "://" not in pipeline.place.uri:
-            from zenlake.lake.standing.standing import Standing
-
-            standing = Standing(service, complain)
-            service.on_status(standing.problems)
-            service.add(standing)
         _warm(service, complain)
         yield service
     finally:

@@ -1,0 +1,309 @@
+"""Views and alerts on a Spark that runs: what they find, publish and keep, whoever dies when."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+import zenoh
+from deltalake import DeltaTable
+
+from tests.api.sessions import connected, listening, where
+from tests.lake.journals import Here, rows_of, write
+from tests.lake.rowsof import START, Row
+from tests.waiting import until
+from zenlake.errors import LocalError
+from zenlake.lake import Pipeline, read_config
+from zenlake.lake.awake import ask
+from zenlake.lake.lake import Lake
+from zenlake.lake.service import Service
+from zenlake.lake.serving import judged
+from zenlake.lake.standing.alerting import Alerting
+from zenlake.lake.standing.definition import Definition
+from zenlake.lake.standing.publishing import Publisher
+from zenlake.lake.standing.results import Results
+from zenlake.lake.standing.standing import Standing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+CONFIG = read_config('{tables: {battery: {format: "robot/${id}/battery"}}}')
+MEANS = (
+    "SELECT id, window(time, '10 seconds') AS w, avg(percent) AS mean, count(*) AS n FROM battery "
+    "GROUP BY id, window(time, '10 seconds')"
+)
+LOW = "SELECT id, percent FROM battery WHERE percent < 20"
+
+
+def sample(robot: int, second: float, percent: float) -> Row:
+    told = json.dumps({"percent": percent}).encode()
+    return Row(f"robot/{robot}/battery", told, at=second, encoding=5)
+
+
+class World:
+    """A lake that runs without its loop: a test says when the tables go on."""
+
+    def __init__(self, folder: Path, spark: SparkSession, session: Any = None) -> None:
+        self.folder = folder
+        self.lake = folder / "lake"
+        self.complaints: list[str] = []
+        write(folder / "journal", [sample(1, 0, 90.0)])
+        self.pipeline = Pipeline(str(self.lake), str(folder / "journal"), Here(), CONFIG)
+        self.pipeline.step()
+        self._spark = spark
+        self._session = session
+        self.start()
+
+    def start(self) -> None:
+        lake = Lake(self.pipeline.place, self._spark, CONFIG)
+        plan = judged(lake)
+        self.service = Service(lake, self.pipeline.journal, self._session, plan=plan)
+        self.standing = Standing(self.service, self.complaints.append)
+        self.service.add(self.standing)
+
+    def heard(self, *rows: Row) -> None:
+        write(self.folder / "journal", list(rows))
+        self.pipeline.step()
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        found = rows_of(self.lake, name)
+        for row in found:
+            del row["day"]
+        return sorted(found, key=str)
+
+    def until_rows(self, name: str, count: int) -> list[dict[str, Any]]:
+        until(lambda: len(self.rows(name)) >= count, f"{name} has no {count} rows", 120.0)
+        return self.rows(name)
+
+
+@contextmanager
+def awake(folder: Path, spark: SparkSession, session: Any = None) -> Iterator[World]:
+    world = World(folder, spark, session)
+    try:
+        yield world
+    finally:
+        world.service.close()
+
+
+def second(value: Any) -> float:
+    return float(value.timestamp()) - START
+
+
+def tokens(client: zenoh.Session) -> list[str]:
+    replies = client.liveliness().get("*/*", timeout=10)
+    return sorted(str(reply.ok.key_expr) for reply in replies if reply.ok is not None)
+
+
+def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    with listening(mode='"router"') as node, connected(node, mode='"client"') as bus:
+        config = zenoh.Config()
+        config.insert_json5("mode", '"client"')
+        config.insert_json5("connect/endpoints", json.dumps([where(node)]))
+        with (
+            zenoh.open(config) as client,
+            client.declare_subscriber("view/**") as views,
+            client.declare_subscriber("alert/**") as alerts,
+            awake(tmp_path, spark, bus) as world,
+        ):
+            create = world.standing.create
+            create(Definition("means", "view", MEANS, late=5.0, history=True))
+            joined = (
+                "SELECT b.key, b.percent, l.encoding FROM battery b JOIN latest l ON l.key = b.key "
+                "WHERE b.percent < 5"
+            )
+            create(Definition("empty", "view", joined))
+            # Through the socket that the command uses, and refused there.
+            request = {"do": "standing", "action": "create", "kind": "alert", "name": "low"}
+            asking = ask(world.lake, {**request, "sql": LOW, "for": "10s"})
+            assert asking is not None
+            with asking:
+                assert asking.fact()["state"] == "running"
+            for sql, named in (
+                ("SELECT reflect('java.lang.Runtime', 'x') AS x FROM samples", "reflect"),
+                ("SELECT * FROM csv.`/etc/passwd`", "table"),
+                ("SELECT key, count(*) FROM samples GROUP BY key", r"needs a name"),
+                ("SELECT key FROM latest", "nothing that grows"),
+                ("SELECT id, mean FROM means", "no table of samples"),
+                ("SELECT nothing FROM samples", "nothing"),
+            ):
+                with pytest.raises(LocalError, match=named):
+                    create(Definition("no", "view", sql))
+            with pytest.raises(LocalError, match="already"):
+                create(Definition("means", "view", MEANS))
+            assert tokens(client) == ["alert/low", "view/empty", "view/means"]
+
+            # Robot 1 is low from 22 to 36, robot 2 only for a moment; a sample comes late.
+            for n in range(1, 60, 20):
+                world.heard(
+                    *(
+                        sample(r, s, 10.0 if (22 <= s < 36 if r == 1 else s == 30) else 90.0)
+                        for s in range(n, n + 20)
+                        for r in (1, 2)
+                    )
+                )
+                world.heard(sample(1, n + 17, 50.0))
+            # Two windows are over; what comes for them now comes too late.
+            world.until_rows("means", 4)
+            world.heard(sample(3, 1, 50.0))
+            world.heard(sample(2, 61, 1.5))
+            found = world.until_rows("means", 10)
+            until(
+                lambda: [row["key"] for row in world.rows("low")].count("robot/1/battery") == 2,
+                seconds=120.0,
+            )
+            assert world.until_rows("empty", 1) == [
+                {"key": "robot/2/battery", "percent": 1.5, "encoding": "application/json"}
+            ]
+
+            # What the stream found is what SQL finds in the tables.
+            asked = world.service.questions.ask(MEANS, "test").to_pylist()
+            whole = {
+                (row["id"], row["w"]["start"]): (row["mean"], row["n"])
+                for row in asked
+                if second(row["w"]["end"]) <= 50 and row["id"] != "3"
+            }
+            assert len(whole) == 10
+            assert {(r["id"], r["w_start"]): (r["mean"], r["n"]) for r in found} == whole
+            means = DeltaTable(str(world.lake / "means")).to_pyarrow_table()
+            assert means.num_rows == 10
+            sql = "SELECT count(*), sum(n) FROM means"
+            assert duckdb.execute(sql).fetchall() == [(10, sum(n for _, n in whole.values()))]
+            told = world.service.questions.ask("SELECT sum(n) AS n FROM means", "test").to_pylist()
+            assert told == [{"n": sum(n for _, n in whole.values())}]
+
+            changes = [row for row in world.rows("low") if row["key"] == "robot/1/battery"]
+            assert [
+                (second(r["time"]), r["key"], r["state"], second(r["since"])) for r in changes
+            ] == [
+                (32.0, "robot/1/battery", "raised", 22.0),
+                (36.0, "robot/1/battery", "cleared", 22.0),
+            ]
+            heard = [json.loads(alerts.recv().payload.to_bytes()) for _ in range(2)]
+            assert [(one["state"], one["row"]["percent"]) for one in heard] == [
+                ("raised", 10.0),
+                ("cleared", 90.0),
+            ]
+            newest = {}
+            while (got := views.try_recv()) is not None:
+                newest[str(got.key_expr)] = json.loads(got.payload.to_bytes())
+            assert set(newest) == {"view/means/1", "view/means/2", "view/empty/robot/2/battery"}
+            assert second(datetime.fromisoformat(newest["view/means/1"]["w_end"])) == 50.0
+            # Robot 2 has been low since 61, and time goes on though nothing else comes.
+            until(lambda: len(world.rows("low")) == 3, "silence raised nothing", 120.0)
+            last = max(world.rows("low"), key=lambda row: row["time"])
+            assert (second(last["time"]), last["state"]) == (71.0, "raised")
+            (reply,) = client.get("@lake/alerts/*", timeout=10)
+            assert reply.ok is not None
+            facts = json.loads(reply.ok.payload.to_bytes())
+            assert (facts["state"], facts["raised"]) == ("running", 1)
+
+            # History tells the same.
+            moments = {"from": f"{_iso(0)}", "to": f"{_iso(75)}"}
+            tried = ask(world.lake, {**request, "action": "test", **moments})
+            assert tried is not None
+            with tried:
+                told = tried.fact()["changes"]
+            live = sorted((r["time"].isoformat(), r["state"], r["key"]) for r in world.rows("low"))
+            assert [(one["time"], one["state"], one["key"]) for one in told] == live
+
+            # One that fails says so, and the others go on.
+            bad = "SELECT key, CAST(percent / (95 - percent) AS tinyint) AS x FROM battery"
+            create(Definition("bad", "view", bad))
+            world.heard(sample(3, 80, 95.0))
+            until(lambda: bool(world.complaints), "nobody complained", 120.0)
+            (problem,) = world.standing.problems()
+            assert problem.startswith("the view 'bad' has stopped: ")
+            assert "zero" in problem
+            states = {one["name"]: one["state"] for one in world.standing.listed("view")}
+            assert states == {"bad": "stopped", "empty": "running", "means": "running"}
+
+            world.standing.drop("means", "view")
+            assert not (world.lake / "means").exists()
+            with pytest.raises(LocalError, match="no view 'means'"):
+                world.standing.drop("means", "view")
+            assert tokens(client) == ["alert/low", "view/empty"]
+
+
+def _iso(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START + at))
+
+
+PHASES: dict[str, tuple[type, str, bool]] = {
+    "before the table": (Results, "append", False),
+    "after the table, before the bus": (Results, "append", True),
+    "before the newest values are replaced": (Results, "replace", False),
+    "after the newest values were replaced": (Results, "replace", True),
+    "after a row was published": (Publisher, "put", True),
+    "between an alert's memory and its table": (Alerting, "_page", True),
+}
+
+
+def test_a_death_in_any_phase_leaves_every_result_there_once(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = "SELECT id, count(*) AS n, sum(percent) AS total FROM battery GROUP BY id"
+    plain = "SELECT key, time, percent FROM battery WHERE percent > 50"
+    with awake(tmp_path, spark) as world:
+        for one in (
+            Definition("plain", "view", plain, history=True),
+            Definition("counts", "view", counts, history=True),
+            Definition("low", "alert", LOW, history=True),
+        ):
+            world.standing.create(one)
+        at = 0
+        for phase, (kind, method, after) in PHASES.items():
+            died = threading.Event()
+            with monkeypatch.context() as patch:
+                patch.setattr(kind, method, _dying(getattr(kind, method), died, after))
+                at += 2
+                world.heard(*(sample(r, at + s, 10.0 + 80 * s) for s in (0, 1) for r in (1, 2)))
+                until(died.is_set, f"nobody died {phase}", 120.0)
+                until(lambda: bool(world.complaints), "nobody noticed", 120.0)
+                world.service.close()
+            world.complaints.clear()
+            # As another process would: from what is on the disk.
+            world.start()
+            total = 1 + at
+            until(lambda: len(world.rows("plain")) >= total, phase, 120.0)  # noqa: B023
+            until(lambda: len(world.rows("low")) >= 2 * at, phase, 120.0)  # noqa: B023
+            rows = [{"id": "1", "n": 1 + at, "total": 90.0 + 50 * at}]
+            rows.append({"id": "2", "n": at, "total": 50.0 * at})
+            until(lambda: world.rows("counts") == rows, phase, 120.0)  # noqa: B023
+            assert len(world.rows("plain")) == total, phase
+            found = [(second(r["time"]), r["key"], r["state"]) for r in world.rows("low")]
+            assert sorted(found) == sorted(
+                (float(s), f"robot/{r}/battery", "cleared" if s % 2 else "raised")
+                for s in range(2, at + 2)
+                for r in (1, 2)
+            ), phase
+        assert world.standing.problems() == ()
+
+
+class Died(Exception):
+    """What ends a view here. One that is no `Exception` would leave Spark waiting for an answer."""
+
+
+def _dying(method: Callable[..., Any], died: threading.Event, after: bool) -> Callable[..., Any]:
+    def step(*args: Any, **more: Any) -> Any:
+        if died.is_set():
+            raise Died
+        if not after:
+            died.set()
+            raise Died
+        method(*args, **more)
+        died.set()
+        raise Died
+
+    return step
