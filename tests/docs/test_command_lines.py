@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,22 @@ import typer
 from tests.docs.test_prose import PAGES, blocks, named
 from zenlake.cli.app import application
 
-ROOT: Any = typer.main.get_command(application())
+
+def command_lines(body: str) -> Iterator[str]:
+    """The command lines of a block; one whose quotes are open goes on in the next."""
+    held = ""
+    for line in body.replace("\\\n", " ").splitlines():
+        held = f"{held} {line}".strip()
+        if held.count('"') % 2 == 0:
+            yield held
+            held = ""
+
+
 LINES = [
     pytest.param(line, id=f"{named(page)}: {line[:40]}")
     for page in PAGES
     for body in blocks(page, "sh")
-    for line in body.replace("\\\n", " ").splitlines()
+    for line in command_lines(body)
     if line.startswith("zenlake ")
 ]
 
@@ -26,7 +37,8 @@ LINES = [
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_is_one_that_zenlake_takes(line: str) -> None:
     line = re.sub(r"\s+#.*$", "", line).rpartition("| ")[2].partition(" > ")[0].removesuffix(" &")
-    command, words = ROOT, shlex.split(line)[1:]
+    words = shlex.split(line)[1:]
+    command: Any = typer.main.get_command(application(words))
     while getattr(command, "commands", None):
         command = command.commands[words.pop(0)]
     with command.make_context("zenlake", words):

@@ -14,26 +14,27 @@ from zenlake.errors import LocalError
 from zenlake.keys import KeyExpr, intersects
 from zenlake.lake.place import Place
 from zenlake.lake.standing import definition
-from zenlake.lake.standing.definition import Definition, Definitions, demand_name
-from zenlake.lake.standing.shape import Shape, chunks_of, conditional, shape_of
-from zenlake.lake.standing.source import Range, pieces
+from zenlake.lake.standing.definition import Definition, StandingDefinitions, demand_name
+from zenlake.lake.standing.shape import ResultShape, chunks_of, conditional, shape_of
+from zenlake.lake.standing.source import OffsetRange, pieces
 
 
 @pytest.mark.parametrize(
     ("query", "shape"),
     [
-        ("SELECT key, value FROM samples", Shape(("key",), False, False)),
-        ("SELECT value FROM samples WHERE kind = 'put'", Shape((), False, False)),
-        ("SELECT id, count(*) AS n FROM battery GROUP BY id", Shape(("id",), True, False)),
-        ("SELECT count(*) AS n FROM battery", Shape((), True, False)),
+        ("SELECT key, value FROM samples", ResultShape(("key",), False, False)),
+        ("SELECT value FROM samples WHERE kind = 'put'", ResultShape((), False, False)),
+        ("SELECT id, count(*) AS n FROM battery GROUP BY id", ResultShape(("id",), True, False)),
+        ("SELECT count(*) AS n FROM battery", ResultShape((), True, False)),
         ("SELECT id, window(time, '1 minute') AS w, avg(p) AS m FROM b GROUP BY id, "
-         "window(time, '1 minute')", Shape(("id",), True, False)),
+         "window(time, '1 minute')", ResultShape(("id",), True, False)),
         ("SELECT id, window.end AS w, avg(p) AS m FROM b GROUP BY id, window(time, '1 minute')",
-         Shape(("id",), True, False)),
-        ("SELECT a.key, b.p FROM samples a JOIN b ON a.key = b.key", Shape(("key",), False, True)),
+         ResultShape(("id",), True, False)),
+        ("SELECT a.key, b.p FROM samples a JOIN b ON a.key = b.key",
+         ResultShape(("key",), False, True)),
     ],
 )  # fmt: skip
-def test_rows_are_about_what_they_are_grouped_by(query: str, shape: Shape) -> None:
+def test_rows_are_about_what_they_are_grouped_by(query: str, shape: ResultShape) -> None:
     assert shape_of(query) == shape
 
 
@@ -91,10 +92,10 @@ def test_keys_stay_as_they_are() -> None:
 def test_positions_make_ranges_that_are_bounded_and_meet() -> None:
     start, end = {"j": [5, 0]}, {"j": [30, 0], "k": [4]}
     found, reached = pieces(start, end, most=10)
-    assert found == [Range("j", 0, 5, 15), Range("k", 0, 0, 4)]
+    assert found == [OffsetRange("j", 0, 5, 15), OffsetRange("k", 0, 0, 4)]
     assert reached == {"j": [15, 0], "k": [4]}
     found, reached = pieces(reached, end, most=100)
-    assert found == [Range("j", 0, 15, 30)]
+    assert found == [OffsetRange("j", 0, 15, 30)]
     # A table that was set back has nothing new, and is not read twice.
     assert pieces({"j": [9]}, {"j": [3]}) == ([], {"j": [9]})
 
@@ -103,12 +104,12 @@ def test_definitions_are_kept_bounded_and_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(definition, "MOST", 2)
-    kept = Definitions(Place(tmp_path))
+    kept = StandingDefinitions(Place(tmp_path))
     assert kept.all() == {}
     one = Definition("low", "alert", "SELECT …", hold=10.0)
     kept.write(one)
     (tmp_path / ".standing" / "broken.json").write_text("{")
-    assert Definitions(Place(tmp_path)).all() == {"low": one}
+    assert StandingDefinitions(Place(tmp_path)).all() == {"low": one}
     assert Place(tmp_path).folders() == []
     with pytest.raises(LocalError, match="no view 'low'; there are none"):
         kept.find("low", "view")

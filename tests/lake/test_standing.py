@@ -28,7 +28,7 @@ from zenlake.lake.service import Service
 from zenlake.lake.serving import judged
 from zenlake.lake.standing.alerting import Alerting
 from zenlake.lake.standing.definition import Definition
-from zenlake.lake.standing.publishing import Publisher
+from zenlake.lake.standing.publishing import ResultPublisher
 from zenlake.lake.standing.results import Results
 from zenlake.lake.standing.standing import Standing
 
@@ -245,7 +245,7 @@ PHASES: dict[str, tuple[type, str, bool]] = {
     "after the table, before the bus": (Results, "append", True),
     "before the newest values are replaced": (Results, "replace", False),
     "after the newest values were replaced": (Results, "replace", True),
-    "after a row was published": (Publisher, "put", True),
+    "after a row was published": (ResultPublisher, "put", True),
     "between an alert's memory and its table": (Alerting, "_page", True),
 }
 

@@ -71,7 +71,6 @@ class LakeAction(StrEnum):
     "zenlake lake rebuild battery",
     "zenlake lake forget 'person/anna/**' --journal flight",
     "zenlake lake repair --dry-run",
-    'zenlake lake alert create low "SELECT id FROM battery WHERE percent < 20" --for 10s',
 )
 def lake(
     action: Annotated[

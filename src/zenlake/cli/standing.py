@@ -65,9 +65,9 @@ def _listed(where: str, kind: str) -> list[dict[str, Any]]:
     if found is not None:
         return list(found["found"])
     from zenlake.lake.place import Place
-    from zenlake.lake.standing.definition import Definitions
+    from zenlake.lake.standing.definition import StandingDefinitions
 
-    every = Definitions(Place(where)).all().values()
+    every = StandingDefinitions(Place(where)).all().values()
     return [{**one.plain(), "state": "no lake runs"} for one in every if one.kind == kind]
 
 
@@ -91,9 +91,9 @@ def _list(where: str, kind: str, as_json: bool) -> None:
 
 def _show(where: str, kind: str, name: str, as_json: bool) -> None:
     from zenlake.lake.place import Place
-    from zenlake.lake.standing.definition import Definitions
+    from zenlake.lake.standing.definition import StandingDefinitions
 
-    Definitions(Place(where)).find(name, "view" if kind == "view" else "alert")
+    StandingDefinitions(Place(where)).find(name, "view" if kind == "view" else "alert")
     (one,) = [found for found in _listed(where, kind) if found["name"] == name]
     if as_json:
         typer.echo(json.dumps(one))
@@ -212,10 +212,10 @@ def try_alert(
     if found is None:
         import zenlake.lake
         from zenlake.lake.place import Place
-        from zenlake.lake.standing.definition import Definitions
+        from zenlake.lake.standing.definition import StandingDefinitions
         from zenlake.lake.standing.standing import tried
 
-        one = Definitions(Place(where)).find(name, "alert")
+        one = StandingDefinitions(Place(where)).find(name, "alert")
         note(f"no lake runs in {where}; a Spark is started for this question")
         with sparking("local[*]", None) as spark:
             found = {"changes": tried(zenlake.lake.open(where, spark), one, request)}

@@ -1,7 +1,7 @@
 """A predicate as a function of one sample.
 
     >>> from zenlake.expr import parse
-    >>> compiled(parse("battery < 20"))(Subject({"battery": 12}))
+    >>> compiled(parse("battery < 20"))(SampleFields({"battery": 12}))
     True
 
 True, False, or None where it is unknown. The same as what Spark says of `expr/spark_sql`, which a

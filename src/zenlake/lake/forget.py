@@ -31,7 +31,7 @@ COUNTS: Final = "gaps"
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgottenRows:
     """How many rows of a file go, and the file that is left, if one is."""
 
     rows: int
@@ -48,7 +48,7 @@ class ForgetKeys:
     path: str
     expr: str
 
-    def run(self) -> Forgotten:
+    def run(self) -> ForgottenRows:
         """Write the file anew without them."""
         place = Place(self.table)
         rows, notes = read_noted(place, self.path)
@@ -58,7 +58,7 @@ class ForgetKeys:
         left = None if memory is None else memory.filter(self._others(memory))
         gone = rows.num_rows - kept.num_rows
         if not gone and (memory is None or left is None or left.num_rows == memory.num_rows):
-            return Forgotten(0, False, None)
+            return ForgottenRows(0, False, None)
         metadata = None
         if left is not None and left.num_rows:
             sink = pa.BufferOutputStream()
@@ -66,9 +66,9 @@ class ForgetKeys:
                 writer.write_table(left)
             metadata = {newest.MEMORY: sink.getvalue().to_pybytes()}
         elif not kept.num_rows:
-            return Forgotten(gone, True, None)
+            return ForgottenRows(gone, True, None)
         file = write_file(place, kept, self.partition, uuid.uuid4().hex, metadata=metadata)
-        return Forgotten(gone, True, file)
+        return ForgottenRows(gone, True, file)
 
     def _others(self, rows: pa.Table) -> pa.Array:
         keys = rows["key"].to_pylist()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from zenlake.lake.place import Place
-    from zenlake.lake.standing.publishing import Publisher
+    from zenlake.lake.standing.publishing import ResultPublisher
 
 __all__ = ["COLUMNS", "Alerting", "changed", "heard", "shown"]
 
@@ -97,7 +97,7 @@ class Alerting:
         self,
         definition: Definition,
         place: Place,
-        publisher: Publisher,
+        publisher: ResultPublisher,
         aside: Path,
         age: float,
     ) -> None:

@@ -21,7 +21,7 @@ from zenlake.errors import LocalError
 from zenlake.lake.config import FIXED
 from zenlake.lake.place import Place
 
-__all__ = ["MOST", "Definition", "Definitions", "demand_name"]
+__all__ = ["MOST", "Definition", "StandingDefinitions", "demand_name"]
 
 MOST: Final = 16
 """Views and alerts that a lake has at most: each is a query of Spark that always runs."""
@@ -71,7 +71,7 @@ def demand_name(name: str, taken: set[str]) -> None:
 
 
 @final
-class Definitions:
+class StandingDefinitions:
     """The views and alerts of a lake, as files."""
 
     def __init__(self, place: Place) -> None:

@@ -13,7 +13,7 @@ from zenlake.lake.plain import plain
 if TYPE_CHECKING:
     from zenlake.api.session import Session
 
-__all__ = ["Publisher"]
+__all__ = ["ResultPublisher"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -21,7 +21,7 @@ JSON: Final = "application/json"
 
 
 @final
-class Publisher:
+class ResultPublisher:
     """Publishes what one view or alert finds."""
 
     def __init__(self, session: Session | None, root: str) -> None:

@@ -23,10 +23,10 @@ from zenlake.lake.questions import Bounds, collected, one_line
 from zenlake.lake.sight import EVERYTHING
 from zenlake.lake.standing.alerting import Alerting, changed
 from zenlake.lake.standing.definition import Definition
-from zenlake.lake.standing.publishing import Publisher
+from zenlake.lake.standing.publishing import ResultPublisher
 from zenlake.lake.standing.results import MOST_ROWS, Results, columns_of, flattened
-from zenlake.lake.standing.shape import Shape, chunks_of, conditional, shape_of
-from zenlake.lake.standing.source import Feed, Newest, at
+from zenlake.lake.standing.shape import ResultShape, chunks_of, conditional, shape_of
+from zenlake.lake.standing.source import Feed, NewestSource, at
 from zenlake.lake.views import spark_type
 from zenlake.spark.session import session_conf
 
@@ -51,7 +51,7 @@ CONF: Final = {
 }
 
 
-def judged(lake: Lake, definition: Definition) -> tuple[Shape, pa.Schema]:
+def judged(lake: Lake, definition: Definition) -> tuple[ResultShape, pa.Schema]:
     """What a definition asks, through the gate that every question passes; raises if it cannot.
 
     Nothing runs: the question is read and planned over the tables as they are.
@@ -119,7 +119,7 @@ class Running:
         self._lock = threading.Lock()
         self.shape, columns = judged(lake, definition)
         self.alerting: Alerting | None = None
-        self.publisher = Publisher(session, f"{definition.kind}/{definition.name}")
+        self.publisher = ResultPublisher(session, f"{definition.kind}/{definition.name}")
         try:
             if definition.kind == "alert":
                 self.alerting = Alerting(
@@ -173,7 +173,7 @@ class Running:
         spark = self._lake.spark.newSession()
         for name, value in (session_conf() | CONF).items():
             spark.conf.set(name, value)
-        spark.dataSource.register(Newest)
+        spark.dataSource.register(NewestSource)
         return spark
 
     def _frame(self, spark: SparkSession) -> DataFrame:

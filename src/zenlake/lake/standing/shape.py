@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from zenlake.errors import LocalError
 
-__all__ = ["HOLDS", "SUBJECT", "TIME", "Shape", "chunks_of", "conditional", "shape_of"]
+__all__ = ["HOLDS", "SUBJECT", "TIME", "ResultShape", "chunks_of", "conditional", "shape_of"]
 
 TIME: Final = "_time"
 HOLDS: Final = "_holds"
@@ -27,7 +27,7 @@ _ESCAPED: Final = frozenset("%*$?#")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ResultShape:
     """A question that can stand."""
 
     subject: tuple[str, ...]
@@ -37,7 +37,7 @@ class Shape:
     """Whether rows of several places are put together."""
 
 
-def shape_of(query: str) -> Shape:
+def shape_of(query: str) -> ResultShape:
     """What a standing question looks like; raises `LocalError` for one that cannot stand."""
     tree = _selected(query)
     names = [one.alias_or_name for one in tree.expressions]
@@ -51,7 +51,7 @@ def shape_of(query: str) -> Shape:
         )
     else:
         subject = tuple(name for name in names if name.lower() == "key")
-    return Shape(subject, grouped, _joined(tree))
+    return ResultShape(subject, grouped, _joined(tree))
 
 
 def conditional(query: str, since: datetime | None = None, until: datetime | None = None) -> str:

@@ -40,7 +40,7 @@ from zenlake.lake.views import Condition, matching
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["OWN", "Feed", "Newest", "Position", "Range", "at", "pieces", "rows_between"]
+__all__ = ["OWN", "Feed", "NewestSource", "OffsetRange", "Position", "at", "pieces", "rows_between"]
 
 OWN: Final = ("view/", "alert/")
 """What keys begin with that views and alerts publish."""
@@ -56,7 +56,7 @@ REMEMBERED: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class OffsetRange:
     """Rows of one partition of a journal."""
 
     journal: str
@@ -75,9 +75,9 @@ def at(table: Table, before: Mapping[str, Sequence[int]]) -> Position:
 
 def pieces(
     start: Mapping[str, Sequence[int]], end: Mapping[str, Sequence[int]], most: int = MOST_ROWS
-) -> tuple[list[Range], Position]:
+) -> tuple[list[OffsetRange], Position]:
     """The ranges from one position to another, and where they end: none is larger than `most`."""
-    found: list[Range] = []
+    found: list[OffsetRange] = []
     reached: Position = {}
     for journal, stops in end.items():
         begins = start.get(journal, ())
@@ -87,11 +87,13 @@ def pieces(
             stop = max(begin, min(stop, begin + most))
             reached[journal].append(stop)
             if begin < stop:
-                found.append(Range(journal, partition, begin, stop))
+                found.append(OffsetRange(journal, partition, begin, stop))
     return found, reached
 
 
-def rows_between(table: Table, names: Sequence[str], piece: Range) -> Iterator[pa.RecordBatch]:
+def rows_between(
+    table: Table, names: Sequence[str], piece: OffsetRange
+) -> Iterator[pa.RecordBatch]:
     """The rows of a range, with these columns."""
     conditions: list[Condition] = [
         ("journal", "=", piece.journal),
@@ -193,7 +195,7 @@ class Feed:
         fresh.replace(path)
 
 
-class Newest(DataSource):
+class NewestSource(DataSource):
     """`format("zenlake-newest")`: the newest value of each key, when a batch is planned."""
 
     @classmethod
@@ -203,10 +205,10 @@ class Newest(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Its rows."""
-        return NewestValues(dict(self.options), schema.fieldNames())
+        return NewestRows(dict(self.options), schema.fieldNames())
 
 
-class NewestValues(DataSourceReader):
+class NewestRows(DataSourceReader):
     """Reads the newest value of each key."""
 
     def __init__(self, options: dict[str, str], names: Sequence[str]) -> None:

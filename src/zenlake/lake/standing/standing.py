@@ -24,7 +24,7 @@ from zenlake.errors import LocalError, ZError
 from zenlake.keys import intersects
 from zenlake.lake.config import seconds_of
 from zenlake.lake.delta import Damaged, Table
-from zenlake.lake.standing.definition import Definition, Definitions, Kind, demand_name
+from zenlake.lake.standing.definition import Definition, Kind, StandingDefinitions, demand_name
 from zenlake.lake.standing.results import described_as
 from zenlake.lake.standing.running import Running, judged, told_of
 from zenlake.lake.standing.trial import instant_of, trial
@@ -51,7 +51,7 @@ JSON: Final = "application/json"
 def accepted(lake: Lake, definition: Definition) -> None:
     """Keep a definition that the gate lets through; raises if it does not."""
     taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
-    definitions = Definitions(lake.place)
+    definitions = StandingDefinitions(lake.place)
     if definition.name in definitions.all():
         raise LocalError(f"there is '{definition.name}' already; drop it first, or choose a name")
     demand_name(definition.name, taken)
@@ -61,7 +61,7 @@ def accepted(lake: Lake, definition: Definition) -> None:
 
 def forgotten(place: Place, name: str, kind: Kind) -> None:
     """Take away a definition with its table."""
-    definitions = Definitions(place)
+    definitions = StandingDefinitions(place)
     definitions.find(name, kind)
     # The definition first: a table without one is swept up when a lake starts.
     definitions.remove(name)
@@ -70,7 +70,7 @@ def forgotten(place: Place, name: str, kind: Kind) -> None:
 
 def swept(place: Place) -> None:
     """Take away tables of views and alerts that were dropped."""
-    known = {described_as(one) for one in Definitions(place).all().values()}
+    known = {described_as(one) for one in StandingDefinitions(place).all().values()}
     for name in place.folders():
         try:
             table = Table.open(place, name)
@@ -118,7 +118,7 @@ class Standing:
         self._service = service
         self._complain = complain
         self._lake = service.lake
-        self._definitions = Definitions(service.lake.place)
+        self._definitions = StandingDefinitions(service.lake.place)
         self._running: dict[str, Running] = {}
         self._why: dict[str, str] = {}
         self._lock = threading.RLock()
