@@ -73,7 +73,15 @@ REFUSED = [
 ]
 
 
-OURS = ("adminspace/permissions/links", "journals", "stats/prefixes", "xrce")
+OURS = (
+    "adminspace/permissions/links",
+    "journals",
+    "limits",
+    "scouting/gossip/networks",
+    "stats/prefixes",
+    "transport/auth/roles",
+    "xrce",
+)
 """Keys that Eclipse does not know: not shown until they are set, so that our files are its too."""
 
 

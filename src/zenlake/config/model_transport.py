@@ -478,7 +478,7 @@ class Auth:
 
     usrpwd: UserPassword = key(UserPassword, "Authentication by user and password.")
     pubkey: PublicKeySettings = key(PublicKeySettings, "Authentication by public key.")
-    roles: Roles = key(Roles, "Who may be more than a client.")
+    roles: Roles = key(Roles, "Who may be more than a client.", hidden=True)
 
 
 @section

@@ -54,7 +54,8 @@ GIVEN_FIRST: Final = 1 << 40
 GIVEN_MAX: Final = 4096
 #: Seconds after which a client on a stream is told again of a subscriber: those of 2018 send
 #: their declaration first, note it then, and miss an answer that comes in between.
-REMINDED: Final = (0.1, 1.0)
+REMINDED_SOON: Final = 0.1
+REMINDED_LATER: Final = 1.0
 
 
 class Member:
@@ -223,7 +224,8 @@ class Member:
             return
         publication.matched = matched
         if matched and self.session.options.lossless and not self.habits.whole:
-            self.reminders[publication] = tuple(self.broker.now + wait for wait in REMINDED)
+            now = self.broker.now
+            self.reminders[publication] = (now + REMINDED_SOON, now + REMINDED_LATER)
         declaration: Declaration = (
             Subscriber(id=publication.id, mode=PUSH)
             if matched
