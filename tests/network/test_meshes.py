@@ -502,5 +502,6 @@ class LargeMesh(Mesh):
     most = 20
 
 
-TestLargeMesh = pytest.mark.slow(LargeMesh.TestCase)
+# Two hundred days of twenty routers take most of a minute, and more beside a busy neighbour.
+TestLargeMesh = pytest.mark.timeout(240)(pytest.mark.slow(LargeMesh.TestCase))
 TestLargeMesh.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
