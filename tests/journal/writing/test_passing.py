@@ -61,11 +61,13 @@ def test_a_process_without_descriptors_goes_on_recording(tmp_path: Path) -> None
         writer.append(0, rows(["a"] * 3))
         writer.flush(20)
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+            # Above all that this process has open already: tests before may have left much.
+            most = max(int(name) for name in os.listdir("/proc/self/fd")) + 16
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, most), hard))
             with contextlib.suppress(OSError):
                 while True:
                     taken.append(os.open(os.devnull, os.O_RDONLY))
-            assert len(taken) < 256
+            assert 0 < len(taken) <= most
             for start in range(3, 30, 3):
                 writer.append(0, rows(["a"] * 3, start=start))
                 writer.flush(20)
