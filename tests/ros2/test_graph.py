@@ -12,7 +12,7 @@ from zenlake.ros2.definitions import Definitions, described_by_text
 from zenlake.ros2.description import TypeDescription
 from zenlake.ros2.graph import AGAIN, Ros2Graph, TypeQuestion, WantedSubscription
 from zenlake.ros2.names import wire_type
-from zenlake.ros2.tokens import EntityKind, endpoint_token, gid_of
+from zenlake.ros2.tokens import EntityKind, endpoint_token
 from zenlake.ros2.type_service import SERVICE, read_reply, write_request
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
@@ -118,12 +118,6 @@ def test_publishers_of_buffers_are_shown_a_subscription_once() -> None:
     assert isinstance(listen, WantedSubscription)
     assert listen.key == f"0/cam/{wire_type(type)}/{hash}/_buf_cpu"
     assert seen.due(1.0) == []
-
-
-def test_publishers_are_named_by_their_gids() -> None:
-    seen = graph()
-    seen.came(PUBLISHER)
-    assert seen.names() == {gid_of(PUBLISHER).hex(): ("/r1/arm", "reliable volatile keep_last(42)")}
 
 
 def test_a_type_is_learnt_from_a_reply_if_it_has_the_hash_that_was_asked_for() -> None:

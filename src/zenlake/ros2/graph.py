@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from zenlake.ros2.names import BUFFER_CPU
-from zenlake.ros2.tokens import EntityKind, RosEntity, gid_of, parse_token
+from zenlake.ros2.tokens import EntityKind, RosEntity, parse_token
 from zenlake.ros2.type_service import SERVICE
 
 __all__ = ["Ros2Graph", "TypeQuestion", "WantedSubscription"]
@@ -107,11 +107,3 @@ class Ros2Graph:
                 self._listening.add(found.data_key)
                 todo.append(WantedSubscription(found))
         return todo
-
-    def names(self) -> dict[str, tuple[str, str]]:
-        """Node and QoS of every publisher, by its gid."""
-        return {
-            gid_of(token).hex(): (one.node, str(one.qos))
-            for token, one in self.endpoints.items()
-            if one.kind is EntityKind.PUBLISHER
-        }
