@@ -33,15 +33,24 @@ async function marks(from, to) {
   return found.filter((one) => one.at >= from && one.at <= to);
 }
 
+/** One question at a time: while one is under way the newest wish waits, so that a slider that never rests is answered all the same, and never by an older instant. */
+function oneByOne(ask, give, fail) {
+  let wish = null, busy = false;
+  return async (...wanted) => {
+    wish = wanted;
+    if (busy) return;
+    for (busy = true; wish;) { const now = wish; wish = null; await ask(...now).then(give, fail); }
+    busy = false;
+  };
+}
+
 export function Time({ route, go }) {
   const span = Number(route.get("span") || 600), key = route.get("key") || "**";
   const [end, setEnd] = useState(Date.now());
   const at = Number(route.get("at") || end);
   const [found, setFound] = useState(null), [why, setWhy] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => past(key, at, span).then((one) => { setFound(one); setWhy(""); }).catch((error) => setWhy(error.message)), 120);
-    return () => clearTimeout(timer);
-  }, [key, at, span]);
+  const [look] = useState(() => oneByOne(past, (one) => { setFound(one); setWhy(""); }, (error) => setWhy(error.message)));
+  useEffect(() => { look(key, at, span); }, [key, at, span]);
   const [marked, setMarked] = useState([]);
   useEffect(() => { let live = true; marks(end - span * 1000, end).then((list) => live && setMarked(list)).catch(() => {}); return () => { live = false; }; }, [end, span]);
   const set = (more) => go("time", { key, span: String(span), at: String(at), ...more });
