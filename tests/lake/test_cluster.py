@@ -117,7 +117,7 @@ def test_the_pipeline_runs_on_a_cluster_by_its_url(tmp_path: Path) -> None:
         ],
     )
     config = tmp_path / "lake.json5"
-    config.write_text('{tables: {pose: {format: "robot/${id}/pose"}}, batch: {task_rows: 200}}')
+    config.write_text('{tables: {pose: {format: "robot/${id}/pose"}}, batch: {task_rows: 500}}')
     with cluster(tmp_path) as master:
         told = subprocess.run(
             [

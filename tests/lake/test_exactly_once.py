@@ -43,7 +43,7 @@ from zenlake.lake.tasks import SparkTasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROUNDS = int(os.environ.get("ZENLAKE_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("ZENLAKE_ROUNDS", "2"))
 
 pytestmark = [
     pytest.mark.slow,
