@@ -87,6 +87,7 @@ def test_top_shows_who_says_how_much() -> None:
         assert told["keys"][0]["samples_per_s"] > 1
         assert {one["node"] for one in told["sessions"]} == {ZID}
         assert len(told["sessions"]) == 2
+        assert all(0 <= one["nearest_limit"]["part"] < 0.1 for one in told["sessions"])
         code, lines = asked(where, "top", "--once", "-i", "0.3")
         assert code == 0
         assert lines[0].split() == ["KEY", "FROM", "SAMPLES/S", "BYTES/S", "SAMPLES"]

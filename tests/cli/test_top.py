@@ -21,6 +21,7 @@ def looks() -> tuple[Look, Look]:
         before.keys[key, zid] = TopRow(100, 1000)
         after.keys[key, zid] = TopRow(110 + (4 if number == 7 else 0), 1000 + 100 * number)
         after.sessions[HOME, zid] = ("client", TopRow(5, 50), TopRow(7, 70 * number))
+        after.nearest[HOME, zid] = ("declarations", number / 100)
     return before, after
 
 
@@ -40,6 +41,20 @@ def test_each_order_has_its_own_first() -> None:
     }
 
 
+def test_a_session_near_a_limit_comes_first_and_says_which() -> None:
+    before, after = looks()
+    after.nearest[HOME, ROBOTS[3]] = ("declarations", 0.83)
+    after.nearest[HOME, ROBOTS[12]] = ("memory", 0.04)
+    for width, words in ((80, "83%"), (100, "83% of declarations")):
+        lines = drawn(before, after, SortOrder.RATE, width=width, rows=3)
+        sessions = lines[lines.index("") + 2 :]
+        assert sessions[0] == (
+            f"attic       030303      client        2.5       25 B        3.5      105 B  {words}"
+        )
+        # The others as ever, by what they moved; a small part of a limit is nobody's business.
+        assert sessions[1].endswith("420 B")
+
+
 @given(st.integers(60, 200), st.integers(8, 60))
 def test_what_is_drawn_fits_the_screen(width: int, height: int) -> None:
     lines = drawn(*looks(), SortOrder.RATE, width=max(width, 78), rows=None, height=height)
@@ -56,7 +71,9 @@ def test_a_terminal_of_80_by_24_shows_names_numbers_and_what_is_left_out() -> No
     assert lines[1] == (
         "robot/7/pose                         070707            7.0      350 B        114"
     )
-    assert "attic       0c0c0c      client        2.5       25 B        3.5      420 B" in lines
+    assert (
+        "attic       0c0c0c      client        2.5       25 B        3.5      420 B  12%" in lines
+    )
     assert "and 6 more sessions" in lines
     assert 22 <= len(lines) <= 24
 

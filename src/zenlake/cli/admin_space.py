@@ -65,6 +65,15 @@ def nodes(session: Session, stats: bool = False) -> dict[str, Shown]:
     return found
 
 
+def nearest_limits(session: Session) -> dict[tuple[str, str], tuple[str, float]]:
+    """By node and neighbour: the limit that the session is nearest to, and the part it uses."""
+    return {
+        (key.split("/")[1], one["peer"]): (one["nearest"]["limit"], one["nearest"]["part"])
+        for key, page in asked(session, "@/*/*/limits")
+        for one in page["sessions"]
+    }
+
+
 def shown_nodes(session: Session, connection: Connection) -> dict[str, Shown]:
     """The nodes that show themselves; if there are none, say what to do and end with 3."""
     from zenlake.cli.patience import neighboured

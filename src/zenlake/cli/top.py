@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Keys that are counted here, if nodes do not tell.
 MOST_KEYS = 10_000
+#: From this part of a limit on a session is shown with it, and from the other on before the rest.
+SHOWN, NEAR = 0.1, 0.5
 
 
 class SortOrder(StrEnum):
@@ -61,7 +63,7 @@ def top(
         ),
     ] = None,
 ) -> None:
-    """Show live traffic by key and by session.
+    """Show live traffic by key and by session, and which sessions are near a limit.
 
     Asks the admin spaces of the nodes that can be reached. Where none of them counts traffic, it
     subscribes and counts what comes. On a terminal r, b, t and k change the order (rate, bytes,
@@ -107,6 +109,12 @@ class Look:
     sessions: dict[tuple[str, str], tuple[str, TopRow | None, TopRow | None]] = field(
         default_factory=dict
     )
+    #: By node and neighbour: the limit that it is nearest to, and how much of it is used.
+    nearest: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
+
+    def part(self, session: tuple[str, str]) -> float:
+        """How near a session is to a limit: 1 at the limit."""
+        return self.nearest.get(session, ("", 0.0))[1]
 
 
 class Counter:
@@ -138,7 +146,7 @@ def look(
     session: Session, key: str, counted: Callable[[], dict[tuple[str, str], TopRow]] | None
 ) -> Look:
     """See what there is now."""
-    from zenlake.cli.admin_space import nodes, traffic
+    from zenlake.cli.admin_space import nearest_limits, nodes, traffic
 
     shown = nodes(session, stats=True)
     seen = Look(time.monotonic())
@@ -159,6 +167,8 @@ def look(
                     _row(stats, "rx"),
                     _row(stats, "tx"),
                 )
+    if any(node.ours for node in shown.values()):
+        seen.nearest = nearest_limits(session)
     return seen
 
 
@@ -262,7 +272,10 @@ def drawn(
     from zenlake.cli.show import elided, escaped, scaled
 
     found = rates(before, after, order)
-    shown_sessions = sorted(after.sessions.items(), key=lambda one: (-_moved(one[1]), one[0]))
+    shown_sessions = sorted(
+        after.sessions.items(),
+        key=lambda one: (-max(NEAR, after.part(one[0])), -_moved(one[1]), one[0]),
+    )
     room = len(shown_sessions)
     if height is not None:
         # Two headings, a blank line and the last line; sessions get a third of the rest.
@@ -282,7 +295,7 @@ def drawn(
         )
     if len(found) > most:
         lines.append(f"and {len(found) - most} more keys")
-    lines += ["", _heading()]
+    lines += ["", _heading(width)]
     seconds = max(after.when - before.when, 1e-9)
     for (node, peer), (whatami, came, went) in shown_sessions[:room]:
         known = before.sessions.get((node, peer), ("", None, None))
@@ -296,7 +309,7 @@ def drawn(
         row = "  ".join([f"{cell:>9}" for cell in cells])
         lines.append(
             f"{called.get(node, node[:NAME]):<{NAME}}  {called.get(peer, peer[:NAME]):<{NAME}}  "
-            f"{whatami:<6}  {row}"
+            f"{whatami:<6}  {row}  {_limit(after, (node, peer), width)}"
         )
     if len(shown_sessions) > room:
         lines.append(f"and {len(shown_sessions) - room} more sessions")
@@ -309,6 +322,8 @@ def drawn(
 #: How wide names of nodes and the three numbers of a key are.
 NAME = 10
 NUMBERS = (9, 9, 9)
+#: How wide the line of a session is, up to the limit that it is near to.
+SESSION = 2 * (NAME + 2) + 6 + 2 + 4 * 9 + 3 * 2 + 2
 #: Keys that are printed where there is no screen to fill.
 ROWS = 30
 
@@ -318,9 +333,19 @@ def _moved(session: tuple[str, TopRow | None, TopRow | None]) -> int:
     return sum(row.size for row in session[1:] if isinstance(row, TopRow))
 
 
-def _heading() -> str:
+def _limit(seen: Look, session: tuple[str, str], width: int) -> str:
+    """The limit that a session is nearest to, as far as there is room for it and a need."""
+    name, part = seen.nearest.get(session, ("", 0.0))
+    room = width - SESSION
+    told = f"{part:.0%}" if room < len(f"100% of {name}") else f"{part:.0%} of {name}"
+    return told if part >= SHOWN and len(told) <= room else ""
+
+
+def _heading(width: int) -> str:
     words = "  ".join([f"{word:>9}" for word in ("IN/S", "BYTES/S", "OUT/S", "BYTES/S")])
-    return f"{'NODE':<{NAME}}  {'NEIGHBOUR':<{NAME}}  {'':<6}  {words}"
+    near = "NEAR A LIMIT" if width >= SESSION + len("NEAR A LIMIT") else "NEAR"
+    heading = f"{'NODE':<{NAME}}  {'NEIGHBOUR':<{NAME}}  {'':<6}  {words}"
+    return f"{heading}  {near}" if width >= SESSION + len(near) else heading
 
 
 def names(seen: Look) -> dict[str, str]:
@@ -355,5 +380,8 @@ def _print_json(before: Look, after: Look, rows: int, order: SortOrder) -> None:
                 flow = rate(first, now, seconds)
                 document[f"{way}_messages_per_s"] = flow.samples
                 document[f"{way}_bytes_per_s"] = flow.size
+        if (node, peer) in after.nearest:
+            limit, part = after.nearest[node, peer]
+            document["nearest_limit"] = {"limit": limit, "part": part}
         sessions.append(document)
     print_json({"seconds": seconds, "keys": keys, "sessions": sessions})
