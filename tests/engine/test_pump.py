@@ -74,6 +74,22 @@ def test_a_link_is_paused_for_a_full_channel_and_resumed_when_it_is_half_empty()
     assert taken == 4
 
 
+def test_a_neighbour_above_its_rate_is_read_later_and_named_and_loses_nothing() -> None:
+    runtime, loop = started(limits__session__messages_per_second="100")
+    client = connected(runtime, loop)
+    channel = subscribed(runtime, 1000)
+    client.put("k", b"x", 300)
+    assert client.link.paused
+    assert len(channel.queue.items) == 300
+    [event] = runtime.node.incidents.newest()
+    assert (event.kind, event.peer) == ("limit", "there")
+    assert "limits/session/messages_per_second" in event.reason
+    loop.advance(1.5)
+    assert client.link.paused, "a second's worth came at once, and two more"
+    loop.advance(1.0)
+    assert not client.link.paused
+
+
 def test_silence_of_a_paused_link_does_not_count_against_the_neighbour() -> None:
     runtime, loop = started()
     client = connected(runtime, loop)

@@ -23,12 +23,15 @@ from zenlake.wire import (
     DeclareSubscriber,
     DeclareToken,
     Fragment,
+    InitAck,
     Interest,
     LinkState,
     Message,
+    OpenSyn,
     Query,
     Request,
     UndeclareSubscriber,
+    read_batch,
     write,
 )
 
@@ -342,6 +345,27 @@ def test_a_crowd_that_says_nothing_gives_way_to_newcomers() -> None:
     assert sessions.may_accept("tcp/192.0.2.7:1")
     assert len(sessions.opening) == 9
     assert scene.node.node.rejections.counts["pending"] == 1
+
+
+def test_an_address_has_so_many_sessions_and_the_next_is_refused_and_named() -> None:
+    scene = scene_with(sessions=4)
+    strangers = [scene.stranger(zid=bytes([n])) for n in (0x61, 0x62)]
+    node = scene.node.node
+    for neighbour in node.by_zid.values():
+        neighbour.dst = "tcp/192.0.2.66:4000"  # all four, the honest ones too
+    extra = scene.network.stranger(scene.node)
+    for neighbour in node.sessions.opening:
+        neighbour.dst = "tcp/192.0.2.66:4001"
+    extra.say(b"\x81\x09\x02\x63\x81\x27\x01")
+    scene.network.run(0.01)
+    said = [message for batch in extra.heard() for message in read_batch(batch)]
+    if isinstance(said[0], InitAck):
+        extra.say(write(OpenSyn(lease=10_000, initial_sn=5, cookie=said[0].cookie)))
+        scene.network.run(0.01)
+    assert extra.closed
+    assert any("limits/address/sessions" in reason for reason in named(node))
+    assert [one.closed for one in strangers] == [False, False]
+    scene.check_honest()
 
 
 def test_an_operator_sees_how_near_each_session_is() -> None:

@@ -17,6 +17,8 @@ from zenlake.clock import ZenohId
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError
 from zenlake.links.link import UnicastLink
+from zenlake.node.incidents import LIMIT
+from zenlake.node.rejections import host_of
 from zenlake.node.sessions.admission import LinkIdentity
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.node.sessions.rates import RateLimit
@@ -112,7 +114,23 @@ class Pump:
         wait = rate.wait(messages, size, now)
         if wait > 0.0:
             self.pause()
+            self._tell_limit(rate, now)
             self.runtime.on_the_loop(lambda: self._read_after(wait))
+
+    def _tell_limit(self, rate: RateLimit, now: float) -> None:
+        """Have operators know who is read later, and by which limit."""
+        allowed = [
+            f"{most} {what} a second (limits/session/{what}_per_second)"
+            for what, most in (("messages", rate.messages), ("bytes", rate.size))
+            if most
+        ]
+        with self.runtime.lock:
+            self.runtime.node.incidents.add(
+                LIMIT,
+                now,
+                peer=host_of(self.neighbour.dst),
+                reason=f"read later: it sends more than {' or '.join(allowed)}",
+            )
 
     def _read_after(self, seconds: float) -> None:
         self.runtime.loop.loop.call_later(seconds, self.resume)

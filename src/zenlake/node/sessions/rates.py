@@ -16,8 +16,8 @@ class RateLimit:
         self.messages = messages
         self.size = size
         #: When all that came would have come, had it kept to the rate.
-        self._messages_until = now
-        self._size_until = now
+        self._messages_until = now - BURST
+        self._size_until = now - BURST
 
     def wait(self, messages: int, size: int, now: float) -> float:
         """So much has come: how many seconds to read nothing; 0: go on."""
