@@ -13,16 +13,20 @@ from zenlake.linkstate import write_entries
 from zenlake.node.incidents import LIMIT, SLOW
 from zenlake.node.inspection.shares import node_shares, shares, shares_of
 from zenlake.node.node import Node
+from zenlake.routing.face import Face
+from zenlake.routing.interests import SLICE
 from zenlake.routing.limits import ResourceLimits
-from zenlake.routing.tables import SLICE
+from zenlake.routing.resources import TOKEN
 from zenlake.testing.network import Stranger
 from zenlake.transport.turn import Turn
 from zenlake.wire import (
     Declare,
+    DeclareFinal,
     DeclareQueryable,
     DeclareSubscriber,
     DeclareToken,
     Fragment,
+    Frame,
     InitAck,
     Interest,
     LinkState,
@@ -45,6 +49,23 @@ def scene_with(**limits: int) -> Scene:
 
 def subscriber(id: int, key: str) -> Message:
     return Declare(body=DeclareSubscriber(id=id, scope=0, suffix=key))
+
+
+def token(id: int) -> Message:
+    return Declare(body=DeclareToken(id=id, scope=0, suffix=f"k/{id}"))
+
+
+def declared(stranger: Stranger) -> list[str]:
+    """The keys of the tokens that a stranger is told of, and the ends of what it asked for."""
+    words: list[str] = []
+    for batch in stranger.heard():
+        for frame in read_batch(batch):
+            for message in frame.messages if isinstance(frame, Frame) else ():
+                if isinstance(message, Declare) and isinstance(message.body, DeclareToken):
+                    words.append(message.body.suffix)
+                elif isinstance(message, Declare) and isinstance(message.body, DeclareFinal):
+                    words.append(f"final {message.interest_id}")
+    return words
 
 
 def interest(id: int, key: str, mode: int = 2, aggregate: bool = True) -> Message:
@@ -139,6 +160,79 @@ def test_a_session_with_many_declarations_is_forgotten_in_slices() -> None:
     scene.network.run(0.1)
     assert len(node.tables.tree) == 1
     assert node.memory.used < 5000
+
+
+def crowded(slices: int) -> tuple[Scene, list[Stranger], list[Face]]:
+    """A router with so many slices of tokens, and two strangers who have not asked for them."""
+    scene = scene_with()
+    holder, *askers = (scene.stranger(zid=bytes([n])) for n in (0x66, 0x67, 0x68))
+    for n in range(0, slices * SLICE, SLICE):
+        scene.say(holder, *(token(id) for id in range(n + 1, n + SLICE + 1)))
+    faces = [scene.node.node.by_zid[bytes([n])].face for n in (0x67, 0x68)]
+    return scene, askers, [face for face in faces if face is not None]
+
+
+@pytest.mark.parametrize("mode", [1, 3])
+def test_much_is_told_in_slices_each_once_and_then_the_end(mode: int) -> None:
+    scene, (greedy, modest), faces = crowded(5)
+    tables = scene.node.node.tables
+    for face, id in [*((faces[0], n) for n in range(1, 11)), (faces[1], 1)]:
+        asked = Interest(mode=mode, id=id, tokens=True, restricted=True, suffix="k/**")
+        tables.interest(face, asked, scene.network.now)
+    assert tables.deadline() == 0.0
+    turns: list[int] = []
+    while tables.telling:
+        turns.append(next(iter(tables.telling)))
+        tables.tell_more()
+    # Who asks ten times has one turn for each of another's.
+    assert turns[:10] == [face.id for face in faces] * 5
+    assert turns[10:] == [faces[0].id] * 45
+    scene.network.run(0.1)
+    keys = sorted(f"k/{n}" for n in range(1, 5 * SLICE + 1))
+    told = declared(modest)
+    assert (sorted(told[:-1]), told[-1]) == (keys, "final 1")
+    everything = declared(greedy)
+    assert [each for each in everything if each.startswith("final")] == [
+        f"final {n}" for n in range(1, 11)
+    ]
+    assert len(everything) == 10 * (len(keys) + 1)
+    again = Interest(mode=mode, id=2, tokens=True, restricted=True, suffix="k/**")
+    modest.say(write(Frame(sn=5, reliable=True, messages=(again,))))
+    scene.network.run(0.1)
+    assert declared(modest)[-1] == "final 2"
+    scene.check_honest()
+
+
+def test_who_withdraws_or_leaves_while_it_is_told_is_told_no_more() -> None:
+    scene, (fickle, gone), faces = crowded(5)
+    node = scene.node.node
+    for face in faces:
+        node.tables.interest(face, Interest(mode=3, id=1, tokens=True), scene.network.now)
+    node.tables.tell_more()
+    node.tables.interest(faces[0], Interest(mode=0, id=1), scene.network.now)
+    node.lost(node.by_zid[b"\x68"], None, scene.network.now)
+    scene.network.run(0.1)
+    assert node.tables.telling == {}
+    assert 0 < len(declared(fickle)) <= SLICE
+    assert declared(gone) == []
+    scene.check_honest()
+
+
+def test_a_token_that_comes_or_goes_while_others_are_told_is_told_as_it_is_at_the_end() -> None:
+    scene, (asker, _), faces = crowded(3)
+    tables = scene.node.node.tables
+    tables.interest(faces[0], Interest(mode=3, id=1, tokens=True), scene.network.now)
+    tables.tell_more()
+    holder = scene.node.node.by_zid[b"\x66"].face
+    assert holder is not None
+    for n in (1, SLICE, 3 * SLICE):
+        tables.undeclare(holder, TOKEN, n)
+    tables.declare(holder, TOKEN, 5000, "k/5000")
+    scene.node.node.wake_by(tables.deadline())
+    scene.network.run(0.1)
+    alive = set(range(1, 3 * SLICE + 1)) - {1, SLICE, 3 * SLICE} | {5000}
+    assert set(faces[0].announced[TOKEN]) == {f"k/{n}" for n in alive}
+    assert declared(asker)[-1] == "final 1"
 
 
 def test_an_aggregate_interest_is_counted_once_and_not_with_each_declaration() -> None:

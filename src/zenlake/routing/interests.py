@@ -7,7 +7,11 @@ answered.
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Final
+
 from zenlake.errors import LimitError
+from zenlake.keys.tree import TreeEntry
 from zenlake.routing.announce import Announcements, announce
 from zenlake.routing.deadlines import NEVER, Deadlines
 from zenlake.routing.face import (
@@ -27,9 +31,27 @@ from zenlake.routing.policy.messages import (
     LIVELINESS_QUERY,
 )
 from zenlake.routing.regions import PEER, ROUTER
-from zenlake.routing.resources import KINDS, QUERYABLE, TOKEN
+from zenlake.routing.resources import KINDS, QUERYABLE, TOKEN, Resource
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Interest
+
+
+SLICE: Final = 128
+"""The rows that are told or forgotten in one go, about a millisecond; then others have a turn."""
+CURRENT_ROWS: Final = (-1, 0)
+"""Among what an interest waits for: that all there is now has been told."""
+
+
+class CurrentRows:
+    """What there was when an interest came, as far as its face has not been told."""
+
+    __slots__ = ("entries", "face", "interest")
+
+    def __init__(self, face: Face, interest: InterestIn) -> None:
+        """Nothing has been told; which rows there are is seen when it is their turn."""
+        self.face: Face = face
+        self.interest: InterestIn = interest
+        self.entries: list[TreeEntry[Resource]] | None = None
 
 
 class Interests(Announcements):
@@ -42,6 +64,8 @@ class Interests(Announcements):
         self.interest_timeout: float = 10.0
         #: Interests that neighbours have not answered.
         self.unanswered: Deadlines = Deadlines()
+        #: By face: the interests that are still told what there is now; each face in its turn.
+        self.telling: dict[int, deque[CurrentRows]] = {}
 
     # --------------------------------------------------------------------- what neighbours want
 
@@ -137,10 +161,25 @@ class Interests(Announcements):
                 self.withdraw(north, shown)
 
     def _declare_current(self, face: Face, interest: InterestIn) -> None:
-        """Tell what there is now."""
+        """Tell what there is now: at once what is little, and `SLICE` rows a tick what is much."""
         if interest.aggregate:
             return  # it has been told when it was counted
-        entries = self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
+        if face.id not in self.telling:
+            entries = self._entries(interest)
+            if len(entries) <= SLICE:
+                self._tell_current(face, interest, entries)
+                return
+        # Which rows there are is seen again in its turn: lists of them for all the interests that
+        # a neighbour may show would cost more than the interests.
+        interest.waiting.add(CURRENT_ROWS)
+        self.telling.setdefault(face.id, deque()).append(CurrentRows(face, interest))
+
+    def _entries(self, interest: InterestIn) -> list[TreeEntry[Resource]]:
+        return self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
+
+    def _tell_current(
+        self, face: Face, interest: InterestIn, entries: list[TreeEntry[Resource]]
+    ) -> None:
         for kind in KINDS:
             if not interest.kinds & (1 << kind):
                 continue
@@ -158,6 +197,29 @@ class Interests(Announcements):
                     # Of the present alone, or its own token, whose end it will know itself.
                     info = self.info(face, resource) if kind == QUERYABLE else 0
                     announce(face, kind, 0, resource.key, info, interest.id)
+
+    def tell_more(self) -> None:
+        """Tell the face whose turn it is another slice of what there was when it asked."""
+        id = next(iter(self.telling))
+        queue = self.telling.pop(id)
+        rows = queue[0]
+        face, interest = rows.face, rows.interest
+        if face.closed:
+            return
+        if face.interests_in.get(interest.id) is not interest:
+            queue.popleft()  # it was withdrawn meanwhile
+        else:
+            entries = self._entries(interest) if rows.entries is None else rows.entries
+            self._tell_current(face, interest, entries[-SLICE:])
+            del entries[-SLICE:]
+            rows.entries = entries
+            if not entries:
+                queue.popleft()
+                interest.waiting.discard(CURRENT_ROWS)
+                if not interest.waiting:
+                    finish(face, interest)
+        if queue:
+            self.telling[id] = queue  # behind the others
 
     def _interest_north(
         self, face: Face, interest: InterestIn, message: Interest, now: float
@@ -259,13 +321,15 @@ class Interests(Announcements):
                 finish(owner, interest)
 
     def expire(self, now: float) -> None:
-        """Give up waiting for neighbours that do not answer interests."""
+        """Give up waiting for neighbours that do not answer; tell more of what there is."""
         for out in self.unanswered.due(now):
             if isinstance(out, InterestOut):
                 out.deadline = NEVER
                 if not out.future:
                     out.face.interests_out.pop(out.id, None)
                 self._unanswered(out.face, out)
+        if self.telling:
+            self.tell_more()
 
     def _unanswered(self, face: Face, out: InterestOut) -> None:
         """Go on without the reply; what it has not told stays unknown."""
@@ -280,8 +344,8 @@ class Interests(Announcements):
                 finish(owner, interest)
 
     def deadline(self) -> float:
-        """When `expire` has something to do."""
-        return self.unanswered.next()
+        """When `expire` has something to do; 0: as soon as it can be."""
+        return 0.0 if self.telling else self.unanswered.next()
 
     def _present(self, out: InterestOut, key: str) -> None:
         """A token that is alive now, for the node that asked."""

@@ -8,12 +8,10 @@ many hold it.
 
 from __future__ import annotations
 
-from typing import Final
-
 from zenlake.errors import LimitError
 from zenlake.routing.face import BOTH, Face
 from zenlake.routing.home import Home
-from zenlake.routing.interests import Interests
+from zenlake.routing.interests import SLICE, Interests
 from zenlake.routing.keyids import key_flaw
 from zenlake.routing.limits import key_excess
 from zenlake.routing.regions import PEER, usual_region, usually_serves
@@ -29,9 +27,6 @@ from zenlake.wire.codec_declare import (
     UndeclareSubscriber,
 )
 from zenlake.wire.codec_network import Declare
-
-#: The rows of the tables that are forgotten in one go when a face has left: about a millisecond.
-SLICE: Final = 128
 
 
 class Tables(Interests):

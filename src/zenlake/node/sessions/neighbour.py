@@ -252,7 +252,7 @@ class Neighbour(Listener):
             node.tables.heard(face, message)
         elif isinstance(message, Interest):
             node.tables.interest(face, message, node.now)
-            node.wake_by(node.now + node.tables.interest_timeout)
+            node.wake_by(node.tables.deadline())
         elif isinstance(message, Oam):
             self.owner.maintained(self, message)
 
