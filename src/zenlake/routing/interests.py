@@ -35,7 +35,6 @@ from zenlake.routing.resources import KINDS, QUERYABLE, TOKEN, Resource
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Interest
 
-
 SLICE: Final = 128
 """The rows that are told or forgotten in one go, about a millisecond; then others have a turn."""
 CURRENT_ROWS: Final = (-1, 0)
