@@ -40,11 +40,12 @@ _SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _TABLE_KEYS: Final = (
-    "format", "topic", "encoding", "decoder", "type", "columns", "rename", "drop",
+    "format", "topic", "encoding", "decoder", "type", "columns", "rename", "drop", "comment",
+    "comments",
 )  # fmt: skip
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "views",
-    "ros2", "history",
+    "ros2", "history", "iceberg",
 )  # fmt: skip
 
 
@@ -104,6 +105,8 @@ class LakeConfig:
     ros2: Ros2Config = Ros2Config()
     history: float = 0.0
     """Seconds that old versions can be asked, at least."""
+    iceberg: bool = False
+    """Publish metadata of Iceberg beside that of Delta."""
 
     @property
     def kept(self) -> float:
@@ -165,14 +168,13 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         ),
         ros2=_ros2(_object(root.get("ros2", {}), "ros2")),
         history=seconds_of(root.get("history", plain_default.history), "history"),
+        iceberg=_yes_or_no(root.get("iceberg", False), "iceberg"),
     )
 
 
 def _ros2(given: Mapping[str, Any]) -> Ros2Config:
     _check(given, ("tables", "distribution", "folders"), "ros2")
-    tables = given.get("tables", True)
-    if not isinstance(tables, bool):
-        raise ConfigError(f"ros2/tables: {tables!r} is not true or false")
+    tables = _yes_or_no(given.get("tables", True), "ros2/tables")
     folders = given.get("folders", [])
     if not isinstance(folders, list) or not all(isinstance(one, str) for one in folders):
         raise ConfigError(f"ros2/folders: {folders!r} is not a list of folders")
@@ -250,6 +252,11 @@ def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
         ros2=topic is not None,
         rename=dict(rename),
         drop=frozenset(drop),
+        comment=_text(given.get("comment"), f"{where}/comment") or "",
+        comments={
+            column: _text(text, f"{where}/comments/{column}") or ""
+            for column, text in _object(given.get("comments", {}), f"{where}/comments").items()
+        },
     )
 
 
@@ -317,6 +324,12 @@ def _list(given: Any) -> list[Any]:
 def _text(given: Any, where: str) -> str | None:
     if given is not None and not isinstance(given, str):
         raise ConfigError(f"{where}: {given!r} is not text")
+    return given
+
+
+def _yes_or_no(given: Any, where: str) -> bool:
+    if not isinstance(given, bool):
+        raise ConfigError(f"{where}: {given!r} is not true or false")
     return given
 
 

@@ -29,6 +29,7 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from zenlake.errors import ZError
 from zenlake.lake.files import DataFile
+from zenlake.lake.meanings import ABOUT, commented, meaning_of
 from zenlake.lake.place import Place
 
 __all__ = ["LOG", "Damaged", "Forgotten", "Overtaken", "Table", "Totals"]
@@ -108,6 +109,8 @@ class Table:
             return found
         place = lake / name
         place.make("")
+        described = described or ABOUT.get(name, "")
+        schema = commented(name, schema)
         table = DeltaTable.create(
             place.bare,
             Schema.from_arrow(schema),
@@ -278,6 +281,19 @@ class Table:
 
     # --- changes --------------------------------------------------------------------------------
 
+    def comment(self, comments: Mapping[str, str], described: str = "") -> None:
+        """Let the table and its columns say what they mean, where they do not say so yet."""
+        try:
+            if described and self.described != described:
+                self._table.alter.set_table_description(described)
+            for field in self.schema:
+                text = comments.get(field.name) or meaning_of(self.name, field.name)
+                if text and _comment_of(field) != text:
+                    self._table.alter.set_column_metadata(field.name, {"comment": text})
+        except CommitFailedError as error:
+            raise Overtaken(f"table '{self.name}': {error}") from error
+        self.refresh()
+
     def grow(self, columns: Mapping[str, pa.DataType]) -> None:
         """Add columns that are not there yet."""
         self.refresh()
@@ -330,6 +346,8 @@ class Table:
         self._demand(moved)
         transactions = {app: end for app, (_, end) in moved.items()}
         transactions[REWRITES] = self.rewrites + 1
+        had = {field.name: _comment_of(field) for field in self.schema}
+        schema = commented(self.name, schema, had)
         self._write(self._added(files, True), transactions, note, "overwrite", schema)
 
     def end_past(self) -> None:
@@ -401,6 +419,10 @@ class Table:
             raise Overtaken(f"table '{self.name}': {error}") from error
         finally:
             self.refresh()
+
+
+def _comment_of(field: pa.Field) -> str:
+    return str((field.metadata or {}).get(b"comment", b"").decode())
 
 
 def _damaged(name: str, error: DeltaError) -> Damaged:

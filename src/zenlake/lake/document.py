@@ -11,36 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from zenlake.lake.functions import ALLOWED, TABLE_FUNCTIONS
+from zenlake.lake.meanings import ABOUT, meaning_of
 from zenlake.lake.rows import GAPS, LATEST, QUARANTINE, SAMPLES
 from zenlake.lake.typed import TypedTable, typed_schema
-from zenlake.spark.schema import COLUMNS
 
-__all__ = ["MEANINGS", "reference", "write"]
+__all__ = ["reference", "write"]
 
-MEANINGS = {
-    "attachment": "what came beside the payload",
-    "time": "when the sample was made, by its own timestamp",
-    "journal": "the journal's id; with `partition` and `offset` the identity of the sample",
-    "day": "the day of receipt, in UTC; the table is partitioned by it",
-    "bucket": "where the hash of the key puts it",
-    "table": "the typed table that it was for",
-    "reason": "why it does not fit: one word",
-    "field": "the field that does not fit",
-    "detail": "why, with the value at hand",
-    "source": "who numbers its samples: `node:entity`, or `ros2:gid`; null: no numbers came",
-    "expected": "the numbers from the first that was heard to the last that was heard or told of",
-    "missing": "those that did not come",
-    "duplicates": "samples that came again",
-    "reordered": "samples that came after a later one",
-    "healed": "samples that did not come by themselves, and were asked for",
-    "restarts": "how often the source began anew",
-    "rows": "all rows of it",
-    "first": "the first number of this run",
-    "last": "the last number of this run",
-    "gaps": "the ranges that are missing, each `[first, last]`",
-    "id": "the part `${id}` of the key",
-    "celsius": "a field of the payload",
-}
+EXAMPLE = {"id": "the part `${id}` of the key", "celsius": "a field of the payload"}
+
 INTRODUCTION = """\
 # The lake's tables
 
@@ -57,10 +35,10 @@ def reference() -> str:
     example = typed_schema(TypedTable("temperature", "robot/${id:*}/temp"), {"celsius": "double"})
     lines = [INTRODUCTION.rstrip("\n"), ""]
     for name, schema, about in (
-        ("samples", SAMPLES, "Everything, as it was heard."),
-        ("latest", LATEST, "The newest sample of each key; a deleted key has none."),
-        ("gaps", GAPS, "The ledger: what each source must have said, and what of it came."),
-        ("quarantine", QUARANTINE, "Samples of typed tables that did not fit."),
+        ("samples", SAMPLES, ABOUT["samples"]),
+        ("latest", LATEST, ABOUT["latest"]),
+        ("gaps", GAPS, ABOUT["gaps"]),
+        ("quarantine", QUARANTINE, ABOUT["quarantine"]),
         (
             "temperature",
             example,
@@ -85,9 +63,7 @@ def reference() -> str:
 
 
 def _meaning(table: str, field: pa.Field) -> str:
-    if table == "gaps" and field.name == "received":
-        return "those that came, each once"
-    return MEANINGS.get(field.name) or COLUMNS[field.name].text
+    return EXAMPLE.get(field.name) or meaning_of(table, field.name)
 
 
 def write(directory: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -92,7 +93,10 @@ def write_file(
     ) as writer:
         writer.write_table(rows, max(1, min(GROUP_ROWS, GROUP_BYTES // each)))
         if metadata:
-            writer.add_key_value_metadata(dict(metadata))
+            # The footer of a Parquet file has text there, and some readers insist on it.
+            writer.add_key_value_metadata(
+                {name: TEXT + b64encode(note) for name, note in metadata.items()}
+            )
     data = sink.getbuffer()
     place.make(folder)
     with place.filesystem.open_output_stream(place.path(path)) as out:
@@ -106,6 +110,9 @@ def write_file(
         modified=int(time.time() * 1000),
     )
 
+
+TEXT: Final = b"base64:"
+"""Before notes of a footer."""
 
 PLAIN: Final = frozenset({"value", "attachment", "hlc", "time", "received", "offset", "source_sn"})
 """Columns whose values hardly repeat."""
@@ -124,4 +131,9 @@ def read_noted(
         place.filesystem.open_input_file(place.path(path)) as source,
         pq.ParquetFile(source) as file,
     ):
-        return file.read(columns), file.metadata.metadata or {}
+        noted = file.metadata.metadata or {}
+        # Files of earlier releases have the bytes as they are.
+        return file.read(columns), {
+            name: b64decode(note[len(TEXT) :]) if note.startswith(TEXT) else note
+            for name, note in noted.items()
+        }

@@ -19,6 +19,7 @@ from zenlake.keys.matching import includes
 from zenlake.lake import latest, newest
 from zenlake.lake.delta import Table
 from zenlake.lake.files import DataFile, read_noted, write_file
+from zenlake.lake.iceberg import FOLDER, IcebergMirror, demand_pyiceberg, unpublish
 from zenlake.lake.place import Place
 from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.tasks import Tasks
@@ -105,4 +106,10 @@ def _forget(table: Table, expr: str, tasks: Tasks) -> int:
     )
     table.end_past()
     vacuum(table, 0.0)
+    # Its manifests have bounds of keys; what is published next knows nothing of before.
+    published = table.place.exists(FOLDER)
+    unpublish(table)
+    if published:
+        demand_pyiceberg()
+        IcebergMirror().publish(table)
     return sum(one.rows for one in done)

@@ -24,6 +24,7 @@ from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Damaged, Table
 from zenlake.lake.folds import missing_in
 from zenlake.lake.forget import forget_in
+from zenlake.lake.iceberg import mirror_where_it_is
 from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
 from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
@@ -336,10 +337,13 @@ class Lake:
     ) -> dict[str, int]:
         """Merge the small files of every table; gives how many files each has fewer."""
         where = tasks or tasks_on(self.spark)
-        return {
+        tables = self.tables()
+        done = {
             name: compact(table, where, self.config, full=full, progress=progress)
-            for name, table in self.tables().items()
+            for name, table in tables.items()
         }
+        mirror_where_it_is(tables.values())
+        return done
 
     def retain(
         self,
@@ -352,14 +356,19 @@ class Lake:
         """Drop rows that are too old, by these rules or those of the configuration."""
         where = tasks or tasks_on(self.spark)
         chosen = self.config.retain if rules is None else rules
-        return {
+        tables = self.tables()
+        done = {
             name: retain(table, where, chosen, now=now, progress=progress)
-            for name, table in self.tables().items()
+            for name, table in tables.items()
         }
+        mirror_where_it_is(tables.values())
+        return done
 
     def vacuum(self, age: float | None = None, *, dry: bool = False) -> dict[str, list[str]]:
         """Delete files that no table needs any more."""
         tables = self.tables()
+        if not dry:
+            mirror_where_it_is(tables.values())
         old = self.config.kept if age is None else age
         keep = promised(tables)
         return {
@@ -384,7 +393,10 @@ class Lake:
                 f"the configuration has no typed table '{name}'; {advice}"
                 f"It has {', '.join(specs) or 'none'}, and only these can be made again"
             )
-        return rebuild(self.place, specs[name], tasks or tasks_on(self.spark))
+        done = rebuild(self.place, specs[name], tasks or tasks_on(self.spark))
+        changed = (Table.open(self.place, one) for one in (name, QUARANTINED))
+        mirror_where_it_is([table for table in changed if table is not None])
+        return done
 
     def forget(
         self, keys: str, journal: str | Path | None = None, *, tasks: Tasks | None = None

@@ -27,11 +27,12 @@ from zenlake.lake.config import LakeConfig
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile
 from zenlake.lake.folds import GapsFold, LatestFold
+from zenlake.lake.iceberg import IcebergMirror, demand_pyiceberg, unpublish
 from zenlake.lake.kind_names import ARROW
 from zenlake.lake.place import Place, absolute
 from zenlake.lake.plan import Span, spans
 from zenlake.lake.quarantine import Quarantine
-from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
+from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables, demand_own
 from zenlake.lake.rows import DAY, SAMPLES
 from zenlake.lake.status import TableStatus
 from zenlake.lake.stopped import StoppedTables
@@ -102,9 +103,18 @@ class Pipeline:
                 self._open(spec)
         with self._alone(QUARANTINED, 0.0):
             self._quarantining()
+        self.iceberg: IcebergMirror | None = None
+        """Publishes what is committed as tables of Iceberg too, if it is told to."""
+        if self.config.iceberg:
+            demand_pyiceberg()
+            self.iceberg = IcebergMirror()
         for table in self.tables.values():
             with self._alone(table.name, 0.0):
                 table.remember(self.config.history)
+                if table.name not in self.typed:
+                    table.comment({})
+                if self.iceberg is None:
+                    unpublish(table)
         # Stretches that had nothing for a table; the log need not hear of each.
         self._ahead: dict[tuple[str, int], int] = {}
 
@@ -121,11 +131,14 @@ class Pipeline:
 
     def _open(self, spec: TypedTable) -> None:
         schema = typed_schema(spec, spec.columns)
-        table = Table.create(
-            self.place, spec.name, schema, DAY, described=self._ros2.described(spec)
+        described = (
+            self._ros2.described(spec) or f"Samples of {spec.format}. {spec.comment}".strip()
         )
+        table = Table.create(self.place, spec.name, schema, DAY, described=described)
+        demand_own(table, described)
         table.grow({n: schema.field(n).type for n in schema.names})
         table.remember(self.config.history)
+        table.comment(spec.comments, described)
         self.typed[spec.name] = table
         self._compare(spec, table)
 

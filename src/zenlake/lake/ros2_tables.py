@@ -19,7 +19,7 @@ from typing import Any, Final, final
 
 import pyarrow as pa
 
-from zenlake.errors import DecodeError, KeyExprError, ZError
+from zenlake.errors import DecodeError, KeyExprError, LocalError, ZError
 from zenlake.keys import KeyFormat
 from zenlake.lake.delta import Table
 from zenlake.lake.place import Place
@@ -27,7 +27,7 @@ from zenlake.lake.typed import TypedTable
 from zenlake.ros2.definitions import Definitions
 from zenlake.ros2.description import TypeDescription, read_description
 
-__all__ = ["DECODER", "LearntTypes", "Ros2Tables", "table_name"]
+__all__ = ["DECODER", "LearntTypes", "Ros2Tables", "demand_own", "table_name"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -90,7 +90,8 @@ class Ros2Tables:
             if len(self.found) >= MOST_TABLES:
                 self.full = True
                 break
-            name = table_name(topic, {*taken, *self.found})
+            given = (one.name for one in self._given)
+            name = table_name(topic, {*taken, *self.found, *given})
             new.append(self._add(name, topic))
         return new
 
@@ -99,6 +100,15 @@ class Ros2Tables:
         """What the description of a topic's table says."""
         return (
             f"{DESCRIBED}/{spec.format}" if spec.ros2 and not KeyFormat(spec.format).names else ""
+        )
+
+
+def demand_own(table: Table, described: str) -> None:
+    """Refuse to fill the table of a topic with anything else."""
+    if table.described.startswith(DESCRIBED) and table.described != described:
+        raise LocalError(
+            f"the lake made the table '{table.name}' for {table.described}; give the one of the "
+            f"configuration another name, or take the folder {table.place.uri} away"
         )
 
 

@@ -144,8 +144,22 @@ class Loop:
         except Exception as error:
             failed = True
             pause = self._failed(now, error)
+        self._publish(now)
         self._show(now, "retrying" if failed else "running")
         return pause
+
+    def _publish(self, now: float) -> None:
+        """Bring the metadata of Iceberg up to the commits that were made."""
+        mirror = self._pipeline.iceberg
+        if mirror is None:
+            return
+        for table in self._pipeline.tables.values():
+            try:
+                mirror.publish(table)
+            except Exception as error:  # the tables are there all the same
+                line = self._complaints.said(now, f"{table.name}: {reason_of(error)}")
+                if line is not None:
+                    self._complain(f"Iceberg metadata could not be written: {line}")
 
     def end(self, now: float) -> None:
         """Bring all tables up to date, if that is soon done, and say that it is over."""
@@ -155,6 +169,7 @@ class Loop:
             self._pipeline.finish(now)
         except Overtaken as error:  # another one goes on with it
             log.info("%s", error)
+        self._publish(now)
         self._changed = True
         self._show(now + 1.0, "stopped")
 
@@ -335,8 +350,11 @@ class Keeper:
         # Table objects are not shared between threads: these look for themselves.
         tables: dict[str, Table] = {}
         config = self._pipeline.config
+        mirror = self._pipeline.iceberg
         failed: list[Exception] = []
-        for name in self._pipeline.tables:
+        # Views and alerts keep their own tables in shape; they are only published.
+        names = {*self._pipeline.tables, *(self._pipeline.place.folders() if mirror else ())}
+        for name in names:
             # A table that cannot be kept in shape keeps no other from it.
             try:
                 table = Table.open(self._pipeline.place, name)
@@ -347,12 +365,16 @@ class Keeper:
                     compact(table, self._tasks, config)
                 if "retain" in due and not self.over.is_set():
                     retain(table, self._tasks, config.retain)
+                if mirror is not None:
+                    mirror.publish(table)
             except Exception as error:
                 failed.append(error)
         if "vacuum" in due and not self.over.is_set() and not failed:
             keep = promised(tables)
             for name, table in tables.items():
                 vacuum(table, config.kept, keep if name == QUARANTINED else ())
+                if mirror is not None:
+                    mirror.sweep(table, config.kept)
         if failed:
             raise failed[0]
 

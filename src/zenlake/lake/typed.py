@@ -74,6 +74,10 @@ class TypedTable:
     """The names that columns of payloads get instead of their own."""
     drop: frozenset[str] = frozenset()
     """Columns of payloads that are left out."""
+    comment: str = ""
+    """What the table is, for people who find it in a catalog."""
+    comments: Mapping[str, str] = field(default_factory=dict)
+    """What its columns are."""
 
     def chosen(self, fields: Mapping[str, V]) -> Mapping[str, V]:
         """The fields of a payload that the configuration wants, by the names that it wants."""

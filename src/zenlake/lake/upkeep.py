@@ -27,6 +27,7 @@ from zenlake.keys.matching import intersects
 from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile, read_table, write_file
+from zenlake.lake.iceberg import FOLDER
 from zenlake.lake.place import Place
 from zenlake.lake.rows import DAY, order_of
 from zenlake.lake.tasks import Tasks
@@ -265,7 +266,7 @@ def vacuum(table: Table, age: float, keep: Sequence[str] = (), *, dry: bool = Fa
     needed |= _removed_since(table, [name for name, _, old in there if old < age])
     gone = []
     for name, _, old in there:
-        if name.startswith(LOG) or name in needed or old < age:
+        if name.startswith((LOG, f"{FOLDER}/")) or name in needed or old < age:
             continue
         gone.append(name)
         if not dry:

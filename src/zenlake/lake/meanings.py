@@ -1,0 +1,66 @@
+"""What the tables and columns of a lake mean: for the reference, and as comments in catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from zenlake.spark.schema import COLUMNS
+
+__all__ = ["ABOUT", "commented", "meaning_of"]
+
+ABOUT: Final = {
+    "samples": "Everything, as it was heard.",
+    "latest": "The newest sample of each key; a deleted key has none.",
+    "gaps": "The ledger: what each source must have said, and what of it came.",
+    "quarantine": "Samples of typed tables that did not fit.",
+}
+
+MEANINGS: Final = {
+    "attachment": "what came beside the payload",
+    "time": "when the sample was made, by its own timestamp",
+    "journal": "the journal's id; with `partition` and `offset` the identity of the sample",
+    "day": "the day of receipt, in UTC; the table is partitioned by it",
+    "bucket": "where the hash of the key puts it",
+    "domain": "the domain of ROS 2",
+    "topic": "the topic of ROS 2",
+    "type": "the type of the message",
+    "type_hash": "the hash of that type, as ROS 2 computes it",
+    "table": "the typed table that it was for",
+    "reason": "why it does not fit: one word",
+    "field": "the field that does not fit",
+    "detail": "why, with the value at hand",
+    "source": "who numbers its samples: `node:entity`, or `ros2:gid`; null: no numbers came",
+    "expected": "the numbers from the first that was heard to the last that was heard or told of",
+    "missing": "those that did not come",
+    "duplicates": "samples that came again",
+    "reordered": "samples that came after a later one",
+    "healed": "samples that did not come by themselves, and were asked for",
+    "restarts": "how often the source began anew",
+    "rows": "all rows of it",
+    "first": "the first number of this run",
+    "last": "the last number of this run",
+    "gaps": "the ranges that are missing, each `[first, last]`",
+}
+
+
+def meaning_of(table: str, column: str) -> str:
+    """What a column of ours means; nothing of columns that payloads bring."""
+    if table == "gaps" and column == "received":
+        return "those that came, each once"
+    known = COLUMNS.get(column)
+    return MEANINGS.get(column) or ("" if known is None else known.text)
+
+
+def commented(
+    table: str, schema: pa.Schema, comments: Mapping[str, str] | None = None
+) -> pa.Schema:
+    """The columns with what they mean as comments, as Delta and Iceberg keep them."""
+    given = comments or {}
+    found = []
+    for field in schema:
+        text = given.get(field.name) or meaning_of(table, field.name)
+        found.append(field.with_metadata({"comment": text}) if text else field)
+    return pa.schema(found)
