@@ -18,8 +18,15 @@ import pytest
 
 import zenlake
 
-ROOT = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
 COLLECTED = pytest.StashKey[set[Path]]()
+#: What both builds run from the same sources, far from the compiled rooms: one of them is enough.
+ONCE = (
+    "build", "cli", "config", "demo", "deploy", "docs/test_docstrings.py", "docs/test_prose.py",
+    "examples", "lake", "remote", "replay", "replication", "rest", "ros2", "spark", "supervise",
+    "volumes", "web",
+)  # fmt: skip
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # Properties have no deadline: two busy cores say nothing about an algorithm. In CI the examples
@@ -57,9 +64,22 @@ def pytest_configure(config: pytest.Config) -> None:
         _demand_extensions()
 
 
+def tests_of(module: str) -> Path:
+    """The file with the tests of a module of the package, if they are where they should be."""
+    _, *rooms, name = module.split(".")
+    return TESTS.joinpath(*rooms, f"test_{name}.py")
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take items away
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[COLLECTED] = {item.path for item in items}
+    from hatch_build import compiled_modules
+
+    both = {tests_of(module) for module in compiled_modules(ROOT)}
+    once = [TESTS / name for name in ONCE]
+    for item in items:
+        if item.path not in both and any(item.path.is_relative_to(place) for place in once):
+            item.add_marker(pytest.mark.once)
 
 
 @pytest.fixture

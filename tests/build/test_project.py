@@ -7,6 +7,7 @@ import sys
 import tomllib
 
 from hatch_build import compiled_modules
+from tests.conftest import ONCE, tests_of
 from tools.compiled_tree import ROOT
 from tools.needs import needs
 
@@ -38,6 +39,12 @@ def test_every_pattern_of_the_compiled_list_names_a_module() -> None:
     modules = compiled_modules(ROOT)
     for pattern in PYPROJECT["tool"]["zenlake"]["compiled"]:
         assert fnmatch.filter(modules, pattern), f"{pattern} matches nothing"
+
+
+def test_what_is_compiled_is_tested_on_both_builds() -> None:
+    for module in compiled_modules(ROOT):
+        assert module.split(".")[1] not in ONCE or tests_of(module).is_file()
+    assert all((ROOT / "tests" / name).exists() for name in ONCE)
 
 
 def test_needs_are_those_of_the_package_of_the_group_and_of_the_groups_it_includes() -> None:
