@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _demand_extensions()
 
 
-def tests_of(module: str) -> Path:
+def home_of_tests(module: str) -> Path:
     """The file with the tests of a module of the package, if they are where they should be."""
     _, *rooms, name = module.split(".")
     return TESTS.joinpath(*rooms, f"test_{name}.py")
@@ -75,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[COLLECTED] = {item.path for item in items}
     from hatch_build import compiled_modules
 
-    both = {tests_of(module) for module in compiled_modules(ROOT)}
+    both = {home_of_tests(module) for module in compiled_modules(ROOT)}
     once = [TESTS / name for name in ONCE]
     for item in items:
         if item.path not in both and any(item.path.is_relative_to(place) for place in once):
