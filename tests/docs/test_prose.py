@@ -64,6 +64,7 @@ def test_python_on_a_page_does_what_the_page_says(page: Path) -> None:
     assert not told, "".join(told)
 
 
+@pytest.mark.timeout(240)  # a page starts a dozen programs, one after the other
 @pytest.mark.parametrize("page", having("console"), ids=named)
 def test_commands_on_a_page_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
     follow(page, "console", tmp_path)
