@@ -24,6 +24,7 @@ from zenlake.lake.selection import AggregateCall, Selection
 
 __all__ = [
     "ARROW",
+    "SHOWN",
     "Caps",
     "Groups",
     "Row",

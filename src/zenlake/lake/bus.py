@@ -31,6 +31,7 @@ from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.keys import intersects, is_wild
 from zenlake.lake.answering import (
     ARROW,
+    SHOWN,
     Caps,
     Row,
     Rows,
@@ -238,7 +239,7 @@ class Answers:
     def _rows(self, selection: Selection, expr: str, now: int) -> tuple[Looked, Iterable[pa.Table]]:
         if selection.time is not None:
             looked = self.history.look()
-            return looked, self.history.samples(looked, expr, selection.time)
+            return looked, self.history.samples(looked, expr, selection.time, SHOWN)
         if selection.asof is not None:
             looked = self.history.look()
             return looked, [self.history.as_of(looked, expr, selection.asof)]

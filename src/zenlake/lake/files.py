@@ -21,11 +21,15 @@ from zenlake.lake.place import Place
 from zenlake.lake.rows import order_of
 from zenlake.lake.stats import statistics
 
-__all__ = ["DataFile", "read_noted", "read_table", "write_file", "write_partitioned"]
+__all__ = ["WILD", "DataFile", "read_noted", "read_table", "write_file", "write_partitioned"]
 
-GROUP_ROWS: Final = 64 * 1024
+GROUP_ROWS: Final = 16 * 1024
 GROUP_BYTES: Final = 32 * 1024 * 1024
 """A row group ends at the one or at the other: it is what a reader can pass over."""
+
+WILD: Final = b"zenlake.wild"
+"""Where the footer notes whether keys have wildcards: those sort anywhere, so that statistics do
+not tell which keys they mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +96,12 @@ def write_file(
         metadata_collector=footers,
     ) as writer:
         writer.write_table(rows, max(1, min(GROUP_ROWS, GROUP_BYTES // each)))
-        if metadata:
-            # The footer of a Parquet file has text there, and some readers insist on it.
-            writer.add_key_value_metadata(
-                {name: TEXT + b64encode(note) for name, note in metadata.items()}
-            )
+        # The footer of a Parquet file has text there, and some readers insist on it.
+        notes = {name: TEXT + b64encode(note) for name, note in (metadata or {}).items()}
+        if "key" in rows.column_names and "hlc" in rows.column_names:
+            notes[WILD] = b"1" if _any_wild(rows["key"]) else b"0"
+        if notes:
+            writer.add_key_value_metadata(notes)
     data = sink.getbuffer()
     place.make(folder)
     with place.filesystem.open_output_stream(place.path(path)) as out:
@@ -109,6 +114,11 @@ def write_file(
         stats=statistics(footers[0]),
         modified=int(time.time() * 1000),
     )
+
+
+def _any_wild(keys: Any) -> bool:
+    parts = [one.dictionary if pa.types.is_dictionary(one.type) else one for one in keys.chunks]
+    return any(pc.any(pc.match_substring(one, "*")).as_py() for one in parts)
 
 
 TEXT: Final = b"base64:"

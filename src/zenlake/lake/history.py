@@ -3,30 +3,36 @@
 The tables are looked at first. How far they are is part of what is looked at, and the journal is
 read from exactly there, so that a sample is found in one of the two whenever it was committed.
 Files are read here, not by Spark: those whose statistics do not rule out the keys and the time
-asked for, and of those only such row groups. Nothing that lies inside the journal's tail opens a
-file of a table at all.
+asked for, and of those only such row groups (`lake/reading`). Nothing that lies inside the
+journal's tail opens a file of a table at all.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from zenlake.errors import JournalGap, LocalError
-from zenlake.journal.ingest.rows import hlc_nanos
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.lake.delta import Table
 from zenlake.lake.latest import BASE, MERGED, as_state, live, merged
 from zenlake.lake.newest import memory_of
 from zenlake.lake.place import Place
+from zenlake.lake.reading import (
+    COLUMNS,
+    EARLIEST,
+    LATEST,
+    DataFiles,
+    Places,
+    Sought,
+    start_of,
+)
 from zenlake.lake.rows import sample_rows
 from zenlake.lake.tail import marks_of, tail_of
 from zenlake.lake.views import Condition, matching
@@ -36,19 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "History", "Looked"]
 
-COLUMNS: Final = MERGED
-"""What rows of the history have: the columns of `samples` without the day."""
-
-BATCH: Final = 16 * 1024
-SLIM: Final = ("key", "hlc", "stamp_id", "offset", "kind", "partition", "journal")
-"""What it takes to know which row is the newest of its key."""
-SLIM_BATCH: Final = 256 * 1024
-_LAST: Final = (1 << 64) - 1
-_KEYLESS: Final = COLUMNS.remove(COLUMNS.get_field_index("key"))
-STARRED: Final = pc.match_substring(ds.field("key"), "*")
-"""What the keys of updates with wildcards have."""
-_FILES: Final = 100_000
-"""Files of which it is known whether they have such keys."""
 _HELD: Final = 200_000
 """Rows that are held before only the newest of each key are kept."""
 
@@ -78,8 +71,8 @@ class History:
         self._latest: Table | None = None
         self._known: tuple[int, Any] | None = None
         self._dead: dict[str, pa.Table | None] = {}
-        #: Whether a file of `samples` has updates with wildcards.
-        self._wide: dict[str, bool] = {}
+        self._files = DataFiles(place / "samples")
+        self._buckets = DataFiles(place / "latest")
 
     def look(self, *, latest: bool = False) -> Looked:
         """The tables as they are now, with the newest values if they are wanted."""
@@ -114,47 +107,49 @@ class History:
 
     def needed(self, looked: Looked, expr: str, range: ResolvedRange | None) -> list[str]:
         """The files of `samples` that may have rows of these keys in this range."""
-        conditions: list[Condition] = list(_key_conditions(expr))
-        low, high = _bounds(range)
-        if low > -HLC_BIAS:
-            conditions.append(("hlc", ">=", low))
-        if high < HLC_BIAS - 1:
-            conditions.append(("hlc", "<=", high))
-        return matching(looked.files, conditions)
+        return self._needed(looked, Sought.within(expr, range))
+
+    def _needed(self, looked: Looked, sought: Sought) -> list[str]:
+        if sought.empty:
+            return []
+        return matching(looked.files, [*_key_conditions(sought.expr), *_time_conditions(sought)])
+
+    def _with_wild(self, looked: Looked, sought: Sought) -> list[str]:
+        """The same, and the files with updates of many keys at once, which lie anywhere."""
+        paths = self._needed(looked, sought)
+        if not start_of(sought.expr):
+            return paths
+        near = set(paths)
+        others = self._needed(looked, Sought("**", sought.low, sought.high))
+        return paths + [path for path in others if path not in near and self._files.is_wild(path)]
 
     def rows_in(self, looked: Looked, paths: list[str]) -> int:
         """How many rows files have, at most."""
         chosen = pc.is_in(looked.files["path"], pa.array(paths, pa.string()))
         return int(pc.sum(looked.files.filter(chosen)["num_records"]).as_py() or 0)
 
-    def samples(self, looked: Looked, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
+    def samples(
+        self,
+        looked: Looked,
+        expr: str,
+        range: ResolvedRange | None,
+        columns: Sequence[str] = COLUMNS.names,
+    ) -> Iterator[pa.Table]:
         """Every sample of the keys in the range, from tables and journal."""
-        paths = self.needed(looked, expr, range)
-        if paths:
-            place = self._place / "samples"
-            for batch in _scan(place, paths, _where(expr, range)):
-                found = _chosen(pa.Table.from_batches([batch]), expr, range)
-                if found.num_rows:
-                    yield found
-        if _start(expr):
-            # Updates of many keys at once, among them some of these, lie elsewhere.
-            for part in self._wild(looked, range):
-                keys = part["key"].to_pylist()
-                mine = [intersects(expr, key) and not _near(expr, key) for key in keys]
-                if any(mine):
-                    yield part.filter(pa.array(mine, pa.bool_()))
-        yield from self.tail(looked, expr, range)
+        sought = Sought.within(expr, range)
+        for path in self._with_wild(looked, sought):
+            yield from self._files.rows(path, sought, columns)
+        for part in self.tail(looked, expr, range):
+            yield part.select(columns)
 
     def file(self, path: str, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
         """The samples of the keys in the range, of one file of `samples`."""
-        for batch in _scan(self._place / "samples", [path], _where(expr, range)):
-            found = _chosen(pa.Table.from_batches([batch]), expr, range)
-            if found.num_rows:
-                yield found
+        yield from self._files.rows(path, Sought.within(expr, range))
 
     def tail(self, looked: Looked, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
         """The part that only the journal has."""
         micros = None if range is None else _micros(range)
+        sought = Sought.within(expr, range)
         for partition, (start, end) in enumerate(zip(looked.committed, looked.ends, strict=True)):
             if start >= end:
                 continue
@@ -162,7 +157,7 @@ class History:
                 for batch in self.journal.scan(
                     {partition: start}, {partition: end}, partition=partition, time=micros
                 ):
-                    yield from self._of_journal(batch, partition, expr, range)
+                    yield from self._of_journal(batch, partition, sought)
             except JournalGap as gap:
                 # Retention came between: the tables have what the journal let go.
                 raise LocalError(
@@ -170,76 +165,64 @@ class History:
                 ) from gap
 
     def _of_journal(
-        self, batch: pa.RecordBatch, partition: int, expr: str, range: ResolvedRange | None
+        self, batch: pa.RecordBatch, partition: int, sought: Sought
     ) -> Iterator[pa.Table]:
         names = batch.column("key").dictionary.to_pylist()
-        fits = np.array([intersects(expr, name) for name in names], np.bool_)
+        fits = np.array([intersects(sought.expr, name) for name in names], np.bool_)
         places = batch.column("key").indices.to_numpy(zero_copy_only=False)
-        mask = fits[places]
+        hlc = batch.column("hlc").to_numpy()
+        mask = fits[places] & (hlc >= sought.low) & (hlc <= sought.high)
         if not mask.any():
             return
         chosen = batch if mask.all() else batch.filter(pa.array(mask))
-        rows = sample_rows(chosen, self.journal.id, partition).select(COLUMNS.names).cast(COLUMNS)
-        rows = _inside(rows, range)
-        if rows.num_rows:
-            yield rows
+        yield sample_rows(chosen, self.journal.id, partition).select(COLUMNS.names).cast(COLUMNS)
 
     # --- newest values --------------------------------------------------------------------------
 
     def as_of(self, looked: Looked, expr: str, instant: int) -> pa.Table:
-        """The newest value of each key at an instant (ns), as deletions had left it.
-
-        First it is found out which rows those are, by few columns; then they are read.
-        """
+        """The newest value of each key at an instant (ns), as deletions had left it."""
         until = ResolvedRange(None, instant)
-        found = self._newest(self._slim(looked, expr, until), expr)
-        if not found.num_rows:
-            return found
-        low, high = (int(one.as_py()) for one in pc.min_max(found["hlc"]).values())
-        where = _where(expr, None)
-        when = (ds.field("hlc") >= low) & (ds.field("hlc") <= high)
-        when &= ds.field("offset").isin(pc.unique(found["offset"]))
-        # A value may have come from a put with wildcards, whose row has another key.
-        meant = when if where is None else (where | STARRED) & when
-        paths = matching(
-            looked.files, [*_key_conditions(expr), ("hlc", ">=", low), ("hlc", "<=", high)]
-        )
-        paths += [path for path in self._starred(looked, until) if path not in set(paths)]
-        parts = [
-            pa.Table.from_batches([batch]) for batch in _scan(self._place / "samples", paths, meant)
-        ]
-        parts += list(self.tail(looked, expr, until))
-        same = ["journal", "partition", "offset"]
-        rest = [name for name in COLUMNS.names if name != "key"]
-        whole = pa.concat_tables([part.select(rest).cast(_KEYLESS) for part in parts])
-        return (
-            found.select(["key", *same])
-            .join(whole, same, join_type="inner")
-            .select(COLUMNS.names)
-            .cast(COLUMNS)
-        )
+        sought = Sought.within(expr, until)
+        paths = self._with_wild(looked, sought)
+        parts = list(self._newest_in(looked, paths, sought))
+        return _newest([*parts, *self.tail(looked, expr, until)], expr)
 
-    def _slim(self, looked: Looked, expr: str, range: ResolvedRange) -> Iterator[pa.Table]:
-        """What may be the newest of its key: of each file few columns, and of those few rows."""
-        paths = self.needed(looked, expr, range)
-        place = self._place / "samples"
-        for batch in _scan(place, paths, _where(expr, range), SLIM) if paths else ():
-            rows = _last_of_runs(_inside(pa.Table.from_batches([batch]), range))
-            if rows.num_rows:
-                yield _padded(_chosen(rows, expr, None))
-        yield from self.tail(looked, expr, range)
-        yield from map(_padded, self._wild(looked, range, SLIM))
+    def _newest_in(
+        self, looked: Looked, paths: Iterable[str], sought: Sought
+    ) -> Iterator[pa.Table]:
+        """Rows of files, among them the newest of each key and all updates of many at once.
+
+        By keys and times alone it is found out which rows those are; then they are read.
+        """
+        last = _last_times(looked)
+        found: dict[str, Places] = {}
+        best = EARLIEST
+        single = not is_wild(sought.expr)
+        for path in sorted(paths, key=lambda path: last.get(path, LATEST), reverse=True):
+            if single and last.get(path, LATEST) < best:
+                break  # what is older than the key's own newest row means nothing any more
+            places = self._files.newest(path, sought)
+            if len(places.rows):
+                found[path] = places
+                if single:
+                    own = _own(places)
+                    best = max(best, int(own.max())) if len(own) else best
+        for path, places in _without_older(found).items():
+            yield self._files.take(path, places.rows)
 
     def newest(self, expr: str) -> tuple[Looked, pa.Table]:
         """The newest value of each key now."""
         looked = self.look(latest=True)
+        sought = Sought(expr)
         if looked.latest is None:
-            return looked, self._newest(self._with_wild(looked, expr, None), expr)
-        place, paths, marks = looked.latest
-        return looked, self._newest(self._from_latest(looked, place, paths, marks, expr), expr)
+            parts = self._newest_in(looked, self._with_wild(looked, sought), sought)
+        else:
+            place, paths, marks = looked.latest
+            parts = self._from_latest(looked, place, paths, marks, sought)
+        return looked, _newest([*parts, *self.tail(looked, expr, None)], expr)
 
     def _from_latest(
-        self, looked: Looked, place: Place, paths: list[str], marks: dict[str, int], expr: str
+        self, looked: Looked, place: Place, paths: list[str], marks: dict[str, int], sought: Sought
     ) -> Iterator[pa.Table]:
         notes: list[pa.Table] = []
         for path in paths:
@@ -258,166 +241,78 @@ class History:
             yield as_state(MERGED.empty_table(), aside)
         # When keys were themselves put whose values came from a put with wildcards.
         bases = pa.concat_tables(notes) if notes else None
-        for batch in _scan(place, paths, _where(expr, None)):
-            yield as_state(_chosen(pa.Table.from_batches([batch]), expr, None), bases)
-        since = tail_of(looked.files, marks)
-        if since:
-            yield from (
-                pa.Table.from_batches([one]) for one in _scan(self._place / "samples", since, None)
-            )
-        yield from self.tail(looked, "**", None)
-
-    def _with_wild(
-        self, looked: Looked, expr: str, range: ResolvedRange | None
-    ) -> Iterator[pa.Table]:
-        """The samples of the keys, and updates with wildcards that may mean them."""
-        yield from self.samples(looked, expr, range)
-        yield from self._wild(looked, range)
-
-    def _wild(
-        self, looked: Looked, range: ResolvedRange | None, columns: Sequence[str] | None = None
-    ) -> Iterator[pa.Table]:
-        """Puts and deletions with wildcards."""
-        paths = self._starred(looked, range)
-        for batch in _scan(self._place / "samples", paths, STARRED, columns) if paths else ():
-            found = _inside(pa.Table.from_batches([batch]), range)
-            if found.num_rows:
-                yield found
-
-    def _starred(self, looked: Looked, range: ResolvedRange | None) -> list[str]:
-        """The files that have updates with wildcards, which hardly any has.
-
-        Their keys sort anywhere, so that statistics do not tell; the keys of a file are read once.
-        """
-        paths = self.needed(looked, "**", range)
-        with self._lock:
-            unread = [path for path in paths if path not in self._wide]
-        if unread:
-            place = self._place / "samples"
-            found = ds.dataset(
-                [place.path(path) for path in unread],
-                schema=COLUMNS,
-                format="parquet",
-                filesystem=place.filesystem,
-            ).scanner(columns=["key"], filter=STARRED, batch_size=SLIM_BATCH)
-            wide = {one.fragment.path for one in found.scan_batches() if one.record_batch.num_rows}
-            with self._lock:
-                if len(self._wide) > _FILES:
-                    self._wide.clear()
-                self._wide.update((path, place.path(path) in wide) for path in unread)
-                return [path for path in paths if self._wide.get(path, True)]
-        with self._lock:
-            return [path for path in paths if self._wide.get(path, True)]
-
-    def _newest(self, parts: Iterator[pa.Table], expr: str) -> pa.Table:
-        held: list[pa.Table] = []
-        count = 0
-        for part in parts:
-            held.append(part)
-            count += part.num_rows
-            if count > _HELD:
-                held, count = [merged(held)], 0
-        if not held:
-            return COLUMNS.empty_table()
-        return _chosen(live(merged(held)), expr, None)
+        for path in paths:
+            for rows in self._buckets.rows(path, sought):
+                yield as_state(rows, bases)
+        yield from self._newest_in(looked, tail_of(looked.files, marks), sought)
 
 
-def _scan(
-    place: Place, paths: list[str], where: Any, columns: Sequence[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Rows of data files that a condition does not rule out, batch by batch."""
-    found = ds.dataset(
-        [place.path(path) for path in paths],
-        schema=COLUMNS,
-        format="parquet",
-        filesystem=place.filesystem,
-    )
-    yield from found.scanner(
-        columns=list(COLUMNS.names if columns is None else columns),
-        filter=where,
-        batch_size=BATCH if columns is None else SLIM_BATCH,
-    ).to_batches()
+def _newest(parts: Iterable[pa.Table], expr: str) -> pa.Table:
+    """The values of keys after all updates among these rows."""
+    held: list[pa.Table] = []
+    count = 0
+    for part in parts:
+        held.append(part)
+        count += part.num_rows
+        if count > _HELD:
+            held, count = [merged(held)], 0
+    if not held:
+        return COLUMNS.empty_table()
+    rows = live(merged(held))
+    distinct = pc.unique(rows["key"]).to_pylist()
+    fits = [key for key in distinct if intersects(expr, key)]
+    if len(fits) < len(distinct):
+        rows = rows.filter(pc.is_in(rows["key"], pa.array(fits, pa.string())))
+    return rows
 
 
-def _last_of_runs(rows: pa.Table) -> pa.Table:
-    """The rows without those that a newer one of the same key follows or precedes at once.
-
-    Files are sorted by key and time, so that hardly more than one for each key is left.
-    """
-    if rows.num_rows < 2:
-        return rows
-    codes = rows["key"].combine_chunks().dictionary_encode()
-    if isinstance(codes, pa.ChunkedArray):
-        codes = codes.unify_dictionaries().combine_chunks()
-    numbers = codes.indices.to_numpy(zero_copy_only=False)
-    starts = np.concatenate(([0], np.nonzero(numbers[1:] != numbers[:-1])[0] + 1))
-    hlc = rows["hlc"].to_numpy()
-    best = np.maximum.reduceat(hlc, starts)
-    lengths = np.diff(np.concatenate((starts, [len(hlc)])))
-    return rows.take(pa.array(np.nonzero(hlc == np.repeat(best, lengths))[0]))
+def _last_times(looked: Looked) -> dict[str, int]:
+    """The greatest `hlc` of each file, where that is known."""
+    if "max.hlc" not in looked.files.column_names:
+        return {}
+    columns = (looked.files[name].to_pylist() for name in ("path", "max.hlc"))
+    return {path: int(last) for path, last in zip(*columns, strict=True) if last is not None}
 
 
-def _padded(rows: pa.Table) -> pa.Table:
-    """Rows of few columns with all of them; the others are null."""
-    columns = {
-        field.name: rows[field.name]
-        if field.name in rows.column_names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in COLUMNS
-    }
-    return pa.table(columns, schema=COLUMNS)
+def _own(places: Places) -> Any:
+    """The times of rows that are of one key, and of no others."""
+    wild = pc.match_substring(places.keys.dictionary, "*").to_numpy(zero_copy_only=False)
+    return places.hlc[~wild[places.keys.indices.to_numpy(zero_copy_only=False)]]
+
+
+def _without_older(found: dict[str, Places]) -> dict[str, Places]:
+    """The rows without those of keys that have a newer one in another file."""
+    if len(found) < 2:
+        return found
+    keys = pa.chunked_array([places.keys for places in found.values()]).unify_dictionaries()
+    names = keys.chunk(0).dictionary
+    codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in keys.chunks]
+    best = np.full(len(names), EARLIEST)
+    for code, places in zip(codes, found.values(), strict=True):
+        np.maximum.at(best, code, places.hlc)
+    wild = pc.match_substring(names, "*").to_numpy(zero_copy_only=False)
+    left: dict[str, Places] = {}
+    for code, (path, places) in zip(codes, found.items(), strict=True):
+        keep = np.nonzero((places.hlc == best[code]) | wild[code])[0]
+        if len(keep):
+            left[path] = places.at(keep)
+    return left
 
 
 def _key_conditions(expr: str) -> Iterator[Condition]:
     if not is_wild(expr):
         yield "key", "=", expr
         return
-    start = _start(expr)
+    start = start_of(expr)
     if start:
         yield "key", "starts", start
 
 
-def _start(expr: str) -> str:
-    """What every key begins with that an expression means."""
-    found = []
-    for chunk in expr.split("/"):
-        if "*" in chunk:
-            break
-        found.append(chunk)
-    # Without the slash: `a/**` means `a`, too.
-    return "/".join(found)
-
-
-def _near(expr: str, key: str) -> bool:
-    """Whether a key lies where those of an expression do: it may have wildcards itself."""
-    return key.startswith(_start(expr)) if is_wild(expr) else key == expr
-
-
-def _where(expr: str, range: ResolvedRange | None) -> Any:
-    where = None
-    if not is_wild(expr):
-        where = ds.field("key") == expr
-    elif _start(expr):
-        start = _start(expr)
-        where = (ds.field("key") >= start) & (ds.field("key") <= start + "\U0010ffff" * 4)
-    low, high = _bounds(range)
-    if low > -HLC_BIAS:
-        later = ds.field("hlc") >= low
-        where = later if where is None else where & later
-    if high < HLC_BIAS - 1:
-        before = ds.field("hlc") <= high
-        where = before if where is None else where & before
-    return where
-
-
-def _bounds(range: ResolvedRange | None) -> tuple[int, int]:
-    """The least and the greatest `hlc` that may lie in a range."""
-    low, high = 0, _LAST
-    if range is not None and range.start_ns is not None:
-        low = min(_LAST, max(0, ((range.start_ns - 1) << 32) // 1_000_000_000))
-    if range is not None and range.end_ns is not None:
-        high = max(0, min(_LAST, ((range.end_ns + 1) << 32) // 1_000_000_000 + 1))
-    return low - HLC_BIAS, high - HLC_BIAS
+def _time_conditions(sought: Sought) -> Iterator[Condition]:
+    if sought.low > EARLIEST:
+        yield "hlc", ">=", sought.low
+    if sought.high < LATEST:
+        yield "hlc", "<=", sought.high
 
 
 def _micros(range: ResolvedRange) -> tuple[int | None, int | None]:
@@ -426,31 +321,3 @@ def _micros(range: ResolvedRange) -> tuple[int | None, int | None]:
         None if start is None else start // 1000 - 1,
         None if end is None else end // 1000 + 2,
     )
-
-
-def _chosen(rows: pa.Table, expr: str, range: ResolvedRange | None) -> pa.Table:
-    """The rows of keys that an expression means, in a range; no expression is a key."""
-    keys = rows["key"]
-    distinct = pc.unique(keys).to_pylist()
-    fits = [key for key in distinct if intersects(expr, key)]
-    if len(fits) < len(distinct):
-        rows = rows.filter(pc.is_in(keys, pa.array(fits, pa.string())))
-    return _inside(rows, range)
-
-
-def _inside(rows: pa.Table, range: ResolvedRange | None) -> pa.Table:
-    """The rows whose time lies in the range, to the nanosecond."""
-    if range is None or not rows.num_rows:
-        return rows
-    nanos = hlc_nanos(rows["hlc"].to_numpy())
-    chosen = np.ones(len(nanos), np.bool_)
-    start, end = range.start_ns, range.end_ns
-    if start is not None:
-        low = np.uint64(max(0, start))
-        chosen &= nanos >= low if range.start_inclusive or start < 0 else nanos > low
-    if end is not None:
-        if end < 0:
-            return rows.slice(0, 0)
-        high = np.uint64(end)
-        chosen &= nanos <= high if range.end_inclusive else nanos < high
-    return rows if chosen.all() else rows.filter(pa.array(chosen))

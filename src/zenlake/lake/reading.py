@@ -1,0 +1,363 @@
+"""Rows of data files by key and time, as few of them read as their statistics allow.
+
+Of a row group that may have what is sought, the two columns that tell (`key`, `hlc`) are read
+first, the others only where rows were found. Files never change, so what is known of one is kept:
+its footer, and which row of each key is the newest in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zenlake.journal.schema import HLC_BIAS
+from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.lake.files import WILD
+from zenlake.lake.latest import MERGED
+from zenlake.lake.place import Place
+
+__all__ = ["COLUMNS", "EARLIEST", "LATEST", "DataFiles", "Places", "Sought", "start_of"]
+
+COLUMNS: Final = MERGED
+"""What rows of the history have: the columns of `samples` without the day."""
+
+EARLIEST: Final = -HLC_BIAS
+LATEST: Final = HLC_BIAS - 1
+"""The least and the greatest `hlc` that there is."""
+
+Numbers = npt.NDArray[np.int64]
+_SECOND: Final = 1_000_000_000
+_REPEATING: Final = [
+    *("key", "encoding", "kind", "stamp_id", "source_id", "source_zid", "journal"),
+]
+"""Columns of few different texts, which are read once each."""
+_MOST_GROUPS: Final = 20_000
+"""Row groups whose statistics are kept in memory."""
+_MOST_NEWEST: Final = 2_000_000
+"""Newest rows of files that are kept in memory, 30 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """The keys that an expression means, between two `hlc`, both included."""
+
+    expr: str
+    low: int = EARLIEST
+    high: int = LATEST
+
+    @classmethod
+    def within(cls, expr: str, range: ResolvedRange | None) -> Sought:
+        """These keys in a range of time, to the nanosecond."""
+        low, high = EARLIEST, LATEST
+        if range is not None and range.start_ns is not None:
+            low = _last(range.start_ns - range.start_inclusive) + 1
+        if range is not None and range.end_ns is not None:
+            high = _last(range.end_ns - (not range.end_inclusive))
+        return cls(expr, low, high)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no time lies between the two."""
+        return self.low > self.high
+
+
+def _last(nanos: int) -> int:
+    """The greatest `hlc` that is not later than a moment, as `hlc_nanos` tells moments."""
+    seconds, below = divmod(nanos, _SECOND)
+    if seconds < 0:
+        return EARLIEST - 1
+    if seconds >= 1 << 32:
+        return LATEST
+    fraction = 0xFFFFFFFF if below == _SECOND - 1 else (below << 32) // _SECOND
+    return (seconds << 32 | fraction) - HLC_BIAS
+
+
+def start_of(expr: str) -> str:
+    """What every key begins with that an expression means."""
+    found = []
+    for chunk in expr.split("/"):
+        if "*" in chunk:
+            break
+        found.append(chunk)
+    # Without the slash: `a/**` means `a`, too.
+    return "/".join(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Rows of one file: their keys and times, and where in the file they are."""
+
+    keys: Any
+    hlc: Numbers
+    rows: Numbers
+
+    def of(self, sought: Sought) -> Places:
+        """Those that are sought."""
+        chosen = _fits(self.keys, sought.expr)[_codes(self.keys)]
+        chosen &= (self.hlc >= sought.low) & (self.hlc <= sought.high)
+        return self if chosen.all() else self.at(np.nonzero(chosen)[0])
+
+    def at(self, chosen: Numbers) -> Places:
+        """Some of them."""
+        return Places(self.keys.take(pa.array(chosen)), self.hlc[chosen], self.rows[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group: where it begins, and what its columns lie between; None is unknown."""
+
+    first: int
+    rows: int
+    key: tuple[str, str] | None
+    hlc: tuple[int, int] | None
+
+    def may_have(self, sought: Sought, wild: bool) -> bool:
+        if self.hlc is not None and (self.hlc[0] > sought.high or self.hlc[1] < sought.low):
+            return False
+        # Updates of many keys at once sort anywhere.
+        if wild or self.key is None:
+            return True
+        least, greatest = self.key
+        if not is_wild(sought.expr):
+            return least <= sought.expr <= greatest
+        start = start_of(sought.expr)
+        return greatest >= start and (least < start or least.startswith(start))
+
+    def lies_in(self, sought: Sought) -> bool:
+        return self.hlc is not None and sought.low <= self.hlc[0] and self.hlc[1] <= sought.high
+
+
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    metadata: Any
+    groups: list[_Group]
+    wild: bool
+    """Whether it has updates of many keys at once."""
+
+
+@final
+class DataFiles:
+    """The data files of a table with keys and times; for any number of threads."""
+
+    def __init__(self, place: Place) -> None:
+        """The folder of the table."""
+        self._place = place
+        self._lock = threading.Lock()
+        self._footers: OrderedDict[str, _Footer] = OrderedDict()
+        self._groups = 0
+        self._newest: OrderedDict[str, Places] = OrderedDict()
+        self._places = 0
+
+    def rows(
+        self, path: str, sought: Sought, columns: Sequence[str] = COLUMNS.names
+    ) -> Iterator[pa.Table]:
+        """The rows of a file that are sought, a row group at a time."""
+        if sought.empty:
+            return
+        footer = self._footer(path)
+        chosen = [n for n, group in enumerate(footer.groups) if group.may_have(sought, footer.wild)]
+        if not chosen:
+            return
+        with self._open(path, footer) as file:
+            for number in chosen:
+                found = self._places_in(file, footer, number, sought)
+                if len(found.rows):
+                    yield _read(file, number, found.rows - footer.groups[number].first, columns)
+
+    def newest(self, path: str, sought: Sought) -> Places:
+        """The newest rows of each key that is sought, and all updates of many keys at once."""
+        footer = self._footer(path)
+        chosen = [n for n, group in enumerate(footer.groups) if group.may_have(sought, footer.wild)]
+        if all(group.lies_in(sought) for group in footer.groups):
+            with self._lock:
+                known = self._newest.get(path)
+                if known is not None:
+                    self._newest.move_to_end(path)
+            if known is not None or len(chosen) * 2 > len(footer.groups):
+                return (known or self._learn(path, footer)).of(sought)
+        return self._find(path, footer, chosen, sought)
+
+    def take(self, path: str, rows: Numbers, columns: Sequence[str] = COLUMNS.names) -> pa.Table:
+        """These rows of a file."""
+        footer = self._footer(path)
+        wanted = np.sort(rows)
+        parts = []
+        with self._open(path, footer) as file:
+            for number, group in enumerate(footer.groups):
+                low, high = np.searchsorted(wanted, (group.first, group.first + group.rows))
+                if low < high:
+                    parts.append(_read(file, number, wanted[low:high] - group.first, columns))
+        return pa.concat_tables(parts) if parts else _schema(columns).empty_table()
+
+    def is_wild(self, path: str) -> bool:
+        """Whether a file has updates of many keys at once."""
+        return self._footer(path).wild
+
+    # --- what is known of a file ----------------------------------------------------------------
+
+    def _footer(self, path: str) -> _Footer:
+        with self._lock:
+            known = self._footers.get(path)
+            if known is not None:
+                self._footers.move_to_end(path)
+                return known
+        with self._place.filesystem.open_input_file(self._place.path(path)) as source:
+            metadata = pq.read_metadata(source)
+            groups = _groups(metadata)
+            note = (metadata.metadata or {}).get(WILD)
+            if note is None:  # it was written before this was noted
+                with self._opened(source, metadata) as file:
+                    keys = _coded(file.read(["key"])["key"]).dictionary
+                    wild = bool(pc.any(pc.match_substring(keys, "*")).as_py())
+            else:
+                wild = note != b"0"
+        found = _Footer(metadata, groups, wild)
+        with self._lock:
+            if path not in self._footers:
+                self._footers[path] = found
+                self._groups += len(groups)
+            while self._groups > _MOST_GROUPS and len(self._footers) > 1:
+                self._groups -= len(self._footers.popitem(last=False)[1].groups)
+        return found
+
+    def _learn(self, path: str, footer: _Footer) -> Places:
+        found = self._find(path, footer, list(range(len(footer.groups))), None)
+        with self._lock:
+            if path not in self._newest and len(found.rows) <= _MOST_NEWEST // 4:
+                self._newest[path] = found
+                self._places += len(found.rows)
+            while self._places > _MOST_NEWEST:
+                self._places -= len(self._newest.popitem(last=False)[1].rows)
+        return found
+
+    def _find(self, path: str, footer: _Footer, groups: list[int], sought: Sought | None) -> Places:
+        parts: list[Places] = []
+        if groups and (sought is None or not sought.empty):
+            with self._open(path, footer) as file:
+                for number in groups:
+                    found = self._places_in(file, footer, number, sought)
+                    if len(found.rows):
+                        parts.append(_last_of_runs(found))
+        if not parts:
+            none = np.empty(0, np.int64)
+            return Places(pa.array([], pa.string()).dictionary_encode(), none, none)
+        return Places(
+            _coded(pa.chunked_array([part.keys for part in parts])),
+            np.concatenate([part.hlc for part in parts]),
+            np.concatenate([part.rows for part in parts]),
+        )
+
+    # --- reading --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _open(self, path: str, footer: _Footer) -> Iterator[Any]:
+        with (
+            self._place.filesystem.open_input_file(self._place.path(path)) as source,
+            self._opened(source, footer.metadata) as file,
+        ):
+            yield file
+
+    def _opened(self, source: Any, metadata: Any) -> Any:
+        return pq.ParquetFile(
+            source,
+            metadata=metadata,
+            read_dictionary=_REPEATING,
+            pre_buffer=self._place.remote,
+        )
+
+    def _places_in(self, file: Any, footer: _Footer, number: int, sought: Sought | None) -> Places:
+        """The rows of a group that are sought; all, if nothing is said."""
+        group = footer.groups[number]
+        # One key, wherever it is found first, needs no other column in most groups.
+        told = file.read_row_group(number, ["key", "hlc"])
+        keys = _coded(told["key"])
+        rows = np.arange(group.first, group.first + group.rows)
+        found = Places(keys, told["hlc"].to_numpy(), rows)
+        return found if sought is None else found.of(sought)
+
+
+def _groups(metadata: Any) -> list[_Group]:
+    names = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
+    key, hlc = names.index("key"), names.index("hlc")
+    found, first = [], 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        found.append(
+            _Group(first, group.num_rows, _between(group.column(key)), _between(group.column(hlc)))
+        )
+        first += group.num_rows
+    return found
+
+
+def _between(column: Any) -> Any:
+    measured = column.statistics
+    return (measured.min, measured.max) if measured is not None and measured.has_min_max else None
+
+
+def _read(file: Any, number: int, rows: Numbers, columns: Sequence[str]) -> pa.Table:
+    """These rows of a row group; columns that a file has not are null."""
+    present = set(file.schema_arrow.names)
+    found = file.read_row_group(number, [name for name in columns if name in present])
+    if rows[-1] - rows[0] == len(rows) - 1:
+        found = found.slice(int(rows[0]), len(rows))
+    else:
+        found = found.take(pa.array(rows))
+    schema = _schema(columns)
+    return pa.table(
+        {
+            field.name: found[field.name]
+            if field.name in present
+            else pa.nulls(found.num_rows, field.type)
+            for field in schema
+        }
+    ).cast(schema)
+
+
+def _schema(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([COLUMNS.field(name) for name in columns])
+
+
+def _coded(keys: Any) -> Any:
+    """A column of keys as one dictionary array."""
+    if not pa.types.is_dictionary(keys.type):
+        keys = keys.dictionary_encode()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.unify_dictionaries().combine_chunks() if keys.num_chunks != 1 else keys.chunk(0)
+    if isinstance(keys, pa.ChunkedArray):  # none at all
+        keys = pa.array([], pa.string()).dictionary_encode()
+    return keys
+
+
+def _codes(keys: Any) -> npt.NDArray[np.int32]:
+    found: npt.NDArray[np.int32] = keys.indices.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _fits(keys: Any, expr: str) -> npt.NDArray[np.bool_]:
+    return np.array([intersects(expr, key) for key in keys.dictionary.to_pylist()], np.bool_)
+
+
+def _last_of_runs(found: Places) -> Places:
+    """The rows without those that a newer one of the same key follows or precedes at once.
+
+    Files are sorted by key and time, so that hardly more than one for each key is left.
+    """
+    codes = _codes(found.keys)
+    starts = np.concatenate(([0], np.nonzero(codes[1:] != codes[:-1])[0] + 1))
+    best = np.maximum.reduceat(found.hlc, starts)
+    lengths = np.diff(np.concatenate((starts, [len(codes)])))
+    keep = found.hlc == np.repeat(best, lengths)
+    wild = pc.match_substring(found.keys.dictionary, "*").to_numpy(zero_copy_only=False)
+    if wild.any():
+        keep |= wild[codes]
+    return found.at(np.nonzero(keep)[0])
