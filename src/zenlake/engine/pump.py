@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from zenlake.clock import ZenohId
+from zenlake.engine.arenas import LARGE_READ, keep_arenas
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError
 from zenlake.links.link import UnicastLink
@@ -86,6 +87,8 @@ class Pump:
 
     def received(self, data: bytes) -> None:
         """Give bytes to the node, commit channels, and pause if one of them is full."""
+        if len(data) >= LARGE_READ:
+            keep_arenas()
         runtime = self.runtime
         now = monotonic()
         with runtime.lock:
