@@ -14,9 +14,7 @@ from tests.journal.forgetful_disk import Disk
 from tests.journal.rows import rows, told
 from zenlake.errors import JournalCorrupt
 from zenlake.journal import Journal, JournalWriter
-from zenlake.journal.disk import frame
-from zenlake.journal.disk.frame import Block
-from zenlake.journal.reading import blocks
+from zenlake.journal.reading.blocks import VERIFIED, VerifiedBlocks
 from zenlake.journal.writing.log import Log, LogLimits
 
 PATH = "p0000/00000000000000000000.arrow"
@@ -81,34 +79,26 @@ def test_small_rows_are_checked_whatever_is_wanted_of_them(tmp_path: Path) -> No
         list(Journal.open(tmp_path).scan(columns=["hlc"]))
 
 
-def test_a_block_is_summed_once_while_its_file_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_block_is_verified_once_while_its_file_is_the_same(tmp_path: Path) -> None:
     path = write_many(tmp_path)
-    summed: list[Block] = []
-
-    def whole(block: Block, data: pa.Buffer) -> pa.Buffer:
-        summed.append(block)
-        return frame.whole(block, data)
-
-    monkeypatch.setattr(blocks, "whole", whole)
+    before = VERIFIED.compared
     for _ in range(2):
         assert sum(len(batch) for batch in Journal.open(tmp_path).scan()) == 1000
-        assert len(summed) == 1
+        assert VERIFIED.compared == before + 1
     change(path, b"robot/5")
     with pytest.raises(JournalCorrupt, match="the checksum"):
         list(Journal.open(tmp_path).scan())
 
 
-def test_what_is_known_of_files_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "_known", {})
-    monkeypatch.setattr(blocks, "_MOST_KNOWN", 3)
+def test_what_is_known_of_files_is_bounded() -> None:
+    verified = VerifiedBlocks(most=3)
     for mark in range(5):
-        blocks._summed(mark, 1)[0] = 1
-    assert list(blocks._known) == [2, 3, 4]
-    assert blocks._summed(4, 1) == b"\x01"
-    assert blocks._summed(4, 2) == b"\0\0"  # not the file that it was
-    assert blocks._summed(None, 1) == blocks._summed(None, 1) == b"\0"
+        verified.of(mark, 1)[0] = 1
+    assert len(verified) == 3
+    assert verified.of(4, 1) == b"\x01"
+    assert verified.of(4, 2) == b"\0\0"  # not the file that it was
+    assert verified.of(0, 1) == b"\0"  # the oldest was forgotten
+    assert verified.of(None, 1) == verified.of(None, 1) == b"\0"
 
 
 def write_many(folder: Path) -> Path:

@@ -27,7 +27,7 @@ try:
 except ImportError:  # not every machine has it
     from zlib import crc32
 
-__all__ = ["HEADER", "Block", "Torn", "checksum", "crc32", "walk", "whole"]
+__all__ = ["HEADER", "Block", "Torn", "checksum", "crc32", "verified", "walk"]
 
 HEADER: Final = struct.Struct("<4sIQqIIqqqq")
 MAGIC: Final = b"ZLB1"
@@ -83,7 +83,7 @@ def checksum(block: Block, parts: list[Any]) -> int:
     return crc
 
 
-def whole(block: Block, data: pa.Buffer) -> pa.Buffer:
+def verified(block: Block, data: pa.Buffer) -> pa.Buffer:
     """The messages of a block that an index announced, out of its bytes; raises `Torn`."""
     parsed, crc = Block.parse(bytes(data[: HEADER.size]), block.position)
     if parsed != block:

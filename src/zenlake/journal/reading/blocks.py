@@ -13,7 +13,7 @@ from pyarrow import ipc
 
 from zenlake.errors import JournalCorrupt
 from zenlake.journal.disk.files import Shelf
-from zenlake.journal.disk.frame import HEADER, Block, Torn, walk, whole
+from zenlake.journal.disk.frame import HEADER, Block, Torn, verified, walk
 from zenlake.journal.disk.messages import CODED, keys_of, preamble
 from zenlake.journal.disk.segment import Segment, read_index
 from zenlake.journal.disk.writeahead import segment_schema
@@ -31,22 +31,42 @@ _KEY: Final = SCHEMA.get_field_index("key")
 #: would have to read all of them.
 NARROW: Final = 256
 
-#: For the segments that this process has read: which of their blocks were summed. A block is
-#: summed once; what a disk forgets after that, a process that starts anew will find.
-_known: dict[object, bytearray] = {}
-_MOST_KNOWN: Final = 10_000
+
+class VerifiedBlocks:
+    """For files that were read: which of their blocks had their checksums compared.
+
+    Each is compared once. What a disk forgets after that, a process that starts anew will find.
+    """
+
+    def __init__(self, most: int = 10_000) -> None:
+        """Nothing is known; at most `most` files are, the oldest are forgotten first."""
+        self._files: dict[object, bytearray] = {}
+        self._most = most
+        #: How many checksums were compared.
+        self.compared = 0
+
+    def __len__(self) -> int:
+        """Of how many files something is known."""
+        return len(self._files)
+
+    def clear(self) -> None:
+        """Have everything compared again."""
+        self._files.clear()
+
+    def of(self, mark: object, blocks: int) -> bytearray:
+        """A flag for each block of the file with this mark; a file without one is always new."""
+        flags = self._files.get(mark)
+        if flags is None or len(flags) != blocks:
+            flags = bytearray(blocks)
+            if mark is not None:
+                if len(self._files) >= self._most:
+                    self._files.pop(next(iter(self._files)), None)
+                self._files[mark] = flags
+        return flags
 
 
-def _summed(mark: object, blocks: int) -> bytearray:
-    """What is known of the file with this mark; without one, nothing."""
-    known = _known.get(mark)
-    if known is None or len(known) != blocks:
-        known = bytearray(blocks)
-        if mark is not None:
-            if len(_known) >= _MOST_KNOWN:
-                _known.pop(next(iter(_known)), None)
-            _known[mark] = known
-    return known
+VERIFIED: Final = VerifiedBlocks()
+"""What this process has verified."""
 
 
 def _wanted(
@@ -82,14 +102,15 @@ def _give(
 class SealedFile:
     """A sealed segment that is being read; it stays readable when retention lets go of it."""
 
-    def __init__(self, shelf: Shelf, path: str) -> None:
+    def __init__(self, shelf: Shelf, path: str, verified_blocks: VerifiedBlocks = VERIFIED) -> None:
         self.path = path
         mark = shelf.mark(path)
+        self._verified_blocks = verified_blocks
         self._file = shelf.open(path)
         self._reading = threading.Lock()
         self.blocks = read_index(self._file, path)
         #: For each block whether its checksum was compared.
-        self._summed = _summed(mark, len(self.blocks))
+        self._verified = verified_blocks.of(mark, len(self.blocks))
 
     def segment(self) -> Segment:
         """What the segment holds, from the file itself."""
@@ -121,7 +142,7 @@ class SealedFile:
             return
         names = chosen.reading(hide)
         summed = self._checks(chosen)
-        batches = self._whole_batches(wanted, names) if summed else self._batches(wanted, names)
+        batches = self._verified_batches(wanted, names) if summed else self._batches(wanted, names)
         for (_, block), batch in zip(wanted, batches, strict=True):
             yield _give(batch, block, start, end, chosen, choice, hide), block.end
 
@@ -153,7 +174,9 @@ class SealedFile:
         for number, block in _wanted(self.blocks, given, end, chosen):
             try:
                 with self._damage(number, block):
-                    rows = _batch(self._whole(number, block)[block.keys :], schema, dictionary)
+                    rows = _batch(
+                        self._verified_body(number, block)[block.keys :], schema, dictionary
+                    )
                     _check_length(rows, block)
             except JournalCorrupt as error:
                 damaged(error)
@@ -165,7 +188,7 @@ class SealedFile:
                 yield salvaged
 
     def _salvaged_keys(self, listed: frozenset[str] | None) -> tuple[Any, list[tuple[int, int]]]:
-        """The keys of all blocks, and which of them (from, to) nobody vouches for.
+        """The keys of all blocks, and which of them (from, to) no checksum vouches for.
 
         Keys of a damaged block are believed if together they are those that the manifest lists.
         Where there are too many to list, or they cannot be read at all, rows of other blocks
@@ -178,7 +201,7 @@ class SealedFile:
                 continue
             start = len(salvaged)
             try:
-                self._whole(number, block)
+                self._verified_body(number, block)
                 is_whole = True
             except (OSError, Torn):
                 is_whole = False
@@ -245,7 +268,7 @@ class SealedFile:
                 _check_length(batch, block)
             yield batch
 
-    def _whole_batches(
+    def _verified_batches(
         self, wanted: list[tuple[int, Block]], names: list[str]
     ) -> Iterator[pa.RecordBatch]:
         """Columns out of blocks whose checksums were compared; the footer is not needed for it."""
@@ -253,19 +276,20 @@ class SealedFile:
         dictionary = self._dictionary(wanted[-1][0])
         for number, block in wanted:
             with self._damage(number, block):
-                batch = _batch(self._whole(number, block)[block.keys :], schema, dictionary)
+                batch = _batch(self._verified_body(number, block)[block.keys :], schema, dictionary)
                 _check_length(batch, block)
             yield batch
 
-    def _whole(self, number: int, block: Block) -> Any:
+    def _verified_body(self, number: int, block: Block) -> Any:
         """The messages of a block, after their checksum was compared, now or before."""
         with self._reading:
             self._file.seek(block.position)
             data = self._file.read_buffer(HEADER.size + block.length)
-        if self._summed[number]:
+        if self._verified[number]:
             return data[HEADER.size :]
-        body = whole(block, data)
-        self._summed[number] = 1
+        self._verified_blocks.compared += 1
+        body = verified(block, data)
+        self._verified[number] = 1
         return body
 
     def _dictionary(self, last: int) -> Any:
@@ -274,7 +298,7 @@ class SealedFile:
         for number, block in enumerate(self.blocks[: last + 1]):
             if block.keys:
                 with self._damage(number, block):
-                    message = self._whole(number, block)[: block.keys]
+                    message = self._verified_body(number, block)[: block.keys]
                     dictionary = pa.concat_arrays(
                         [dictionary, keys_of(message, more=bool(len(dictionary)))]
                     )
