@@ -249,7 +249,7 @@ def test_an_aggregate_interest_is_counted_once_and_not_with_each_declaration() -
     assert tables.counted == 1  # not one of them looked through the keys again
     [known] = tables.aggregating[0].intersecting("k/x")
     [aggregate] = known.value.values()
-    assert (aggregate.count, aggregate.told, len(aggregate.interests)) == (1, 1, 199)
+    assert (aggregate.count, aggregate.announced, len(aggregate.interests)) == (1, 1, 199)
     assert all(one.announced[0] for one in aggregate.interests)
     assert heard.values() == []
 

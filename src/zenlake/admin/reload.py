@@ -50,7 +50,7 @@ def change(runtime: Runtime, path: str, text: str | None) -> None:
             runtime.settings = config.resolved
         change_services(runtime, where, config)
         return
-    apply = _way_of(where)
+    apply = _change_of(where)
     if apply is None:
         raise Fixed(
             f"'{where}' cannot be changed while the node runs: change its file and start it "
@@ -75,10 +75,10 @@ def _changed(config: Config, where: str, text: str | None) -> Config:
     return changed
 
 
-def _way_of(where: str) -> Callable[[Runtime, Settings], None] | None:
-    for path, way in CHANGES.items():
+def _change_of(where: str) -> Callable[[Runtime, Settings], None] | None:
+    for path, apply in CHANGES.items():
         if where == path or where.startswith(f"{path}/"):
-            return way
+            return apply
     return None
 
 

@@ -50,14 +50,14 @@ class Agent:
 
     def tables(self) -> Answer:
         """The tables of the lake with their columns."""
-        found = {}
+        tables = {}
         for reply in self._get("@lake/tables/**", ""):
             if reply.ok is not None:
                 name = str(reply.ok.key_expr).rpartition("/")[2]
-                found[name] = json.loads(reply.ok.payload.to_bytes())
-        if not found:
+                tables[name] = json.loads(reply.ok.payload.to_bytes())
+        if not tables:
             raise LocalError(NO_LAKE)
-        return {"tables": found, "proof": self._proof("@lake/tables/**", "**", None)}
+        return {"tables": tables, "proof": self._proof("@lake/tables/**", "**", None)}
 
     def get(self, selector: str, limit: int = ROWS) -> Answer:
         """The values that answer a selector."""
@@ -93,8 +93,8 @@ class Agent:
         for reply in self._get("@lake/sql", "_as=json;_proof=true", query):
             if reply.ok is None:
                 raise LocalError(_reason(reply))
-            found = json.loads(reply.ok.payload.to_bytes())
-            rows, read = found["rows"], found["proof"]
+            document = json.loads(reply.ok.payload.to_bytes())
+            rows, read = document["rows"], document["proof"]
             held, cut = _cut(rows, limit)
             proof = self._proof("@lake/sql", "**", cut)
             proof["read"] = {
@@ -148,14 +148,14 @@ class Agent:
             )
 
     def _ledgers(self) -> list[dict[str, Any]]:
-        found = []
+        ledgers = []
         try:
             for reply in self._get("@journal/*/ledger", ""):
                 if reply.ok is not None:
-                    found.append(json.loads(reply.ok.payload.to_bytes()))
+                    ledgers.append(json.loads(reply.ok.payload.to_bytes()))
         except (ZError, ValueError) as error:
             raise LocalError(f"the ledger could not be read: {error}") from error
-        return found
+        return ledgers
 
     def _proof(
         self,
@@ -164,8 +164,8 @@ class Agent:
         cut: str | None,
         ledgers: list[dict[str, Any]] | None = None,
     ) -> Answer:
-        told = verdict(expr, self._ledgers() if ledgers is None else ledgers)
-        return {"asked": asked, **told, "cut": cut}
+        proven = verdict(expr, self._ledgers() if ledgers is None else ledgers)
+        return {"asked": asked, **proven, "cut": cut}
 
 
 NO_LAKE: Final = "no lake answers on this bus: `zenlake up` starts one"

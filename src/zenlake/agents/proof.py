@@ -56,24 +56,24 @@ def verdict(expr: str, ledgers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def gaps(expr: str, ledgers: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each source of which something is missing, and for each other doubt."""
     held = list(ledgers)
-    told = []
-    found = verdict(expr, held)
-    for one in found["gaps"]:
+    sentences = []
+    proof = verdict(expr, held)
+    for one in proof["gaps"]:
         numbers = ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in one["ranges"])
         healed = f"; {one['healed']} others were healed" if one["healed"] else ""
-        told.append(
+        sentences.append(
             f"{one['source']} published {one['expected']} samples, the last under {one['key']}; "
             f"{one['missing']} never came: numbers {numbers}{healed}. If the publisher has a "
             "cache and is still there, the recorder asks it again when the next gap opens."
         )
-    for why, count in found["dropped_by_recorder"].items():
-        told.append(f"The recorder itself could not keep {count} samples: {why}.")
-    if found["unprovable_keys"]:
-        told.append(
-            f"{found['unprovable_keys']} keys have samples without numbers: whether all of those "
+    for why, count in proof["dropped_by_recorder"].items():
+        sentences.append(f"The recorder itself could not keep {count} samples: {why}.")
+    if proof["unprovable_keys"]:
+        sentences.append(
+            f"{proof['unprovable_keys']} keys have samples without numbers: whether all of those "
             "came cannot be proved. Publishers with sample_miss_detection number theirs."
         )
-    return told or [found["in_words"]]
+    return sentences or [proof["in_words"]]
 
 
 def _about(expr: str, key: object) -> bool:
@@ -102,7 +102,7 @@ def _words(
         return f"{lost} of {expected} numbered samples are missing"
     if not expected:
         return "no publisher numbers its samples under these keys: nobody can know what is missing"
-    told = f"all {expected} numbered samples came"
+    sentence = f"all {expected} numbered samples came"
     if unprovable:
-        told += f"; {sum(unprovable.values())} without numbers cannot be proved"
-    return told
+        sentence += f"; {sum(unprovable.values())} without numbers cannot be proved"
+    return sentence

@@ -99,15 +99,15 @@ def server(asking: Agent, *, may_write: bool = False) -> MCPServer[Any]:
         return asking.delete(key)
 
     for tool in (list_keys, list_tables, get, sql, look_back, as_of, explain_gaps):
-        made.add_tool(_told(tool), annotations=looks)
+        made.add_tool(_with_tool_errors(tool), annotations=looks)
     if may_write:
         for change in (put, delete):
-            made.add_tool(_told(change), annotations=changes)
+            made.add_tool(_with_tool_errors(change), annotations=changes)
     return made
 
 
-def _told(tool: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, Any]]:
-    """The tool, with refusals told to who asked."""
+def _with_tool_errors(tool: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, Any]]:
+    """The tool, raising what the library refuses as the `ToolError` that a client is shown."""
 
     @wraps(tool)
     def run(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:

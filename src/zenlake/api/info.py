@@ -81,7 +81,7 @@ class Transport(Described):
     def __init__(
         self, zid: ZenohId, whatami: WhatAmI, is_qos: bool, is_multicast: bool = False
     ) -> None:
-        """With whom."""
+        """A session with the node `zid`."""
         self._is_multicast: bool = is_multicast
         self._zid: ZenohId = zid
         self._whatami: WhatAmI = whatami
@@ -116,7 +116,7 @@ class Transport(Described):
         return (self._zid, self._whatami, self._is_qos)
 
     def __repr__(self) -> str:
-        """With whom."""
+        """Role and id of the other node."""
         return f"<Transport {self._whatami} {self._zid}{' qos' if self._is_qos else ''}>"
 
 

@@ -77,7 +77,7 @@ def encoding_parts(encoding: IntoEncoding | None) -> tuple[int, bytes]:
 
 
 def locality(given: Locality | None) -> int:
-    """Whom it may reach, or come from."""
+    """Where it may go to, or come from: this session, others, or both."""
     return Locality.ANY.value if given is None else given.value
 
 

@@ -39,7 +39,7 @@ __all__ = ["Publisher", "PutOutcome"]
 
 
 class PutOutcome(Enum):
-    """What became of a sample that was tried; true if it was queued for everybody."""
+    """What became of a sample that was tried; true if it was queued wherever it goes."""
 
     QUEUED = "queued"
     NOBODY_LISTENS = "nobody listens"

@@ -24,16 +24,16 @@ def asked(session: Session, selector: str) -> list[tuple[str, Any]]:
     """The records that answer, with their keys; what is no JSON is left out."""
     from zenlake.values import QueryTarget
 
-    found: list[tuple[str, Any]] = []
+    records: list[tuple[str, Any]] = []
     for reply in session.get(selector, timeout=TIMEOUT, target=QueryTarget.ALL):
         sample = reply.ok
         if sample is None:
             continue
         try:
-            found.append((str(sample.key_expr), json.loads(sample.payload.to_bytes())))
+            records.append((str(sample.key_expr), json.loads(sample.payload.to_bytes())))
         except ValueError:
             continue
-    return found
+    return records
 
 
 @dataclass(slots=True)
@@ -56,13 +56,13 @@ class Shown:
 
 def nodes(session: Session, stats: bool = False) -> dict[str, Shown]:
     """The nodes that answer, by id."""
-    found: dict[str, Shown] = {}
+    by_id: dict[str, Shown] = {}
     for key, page in asked(session, f"@/*/*{'?_stats=true' if stats else ''}"):
         chunks = key.split("/")
         if len(chunks) == 3 and isinstance(page, dict):
             ours = str(page.get("version", "")).startswith("zenlake")
-            found[chunks[1]] = Shown(chunks[1], chunks[2], page, ours)
-    return found
+            by_id[chunks[1]] = Shown(chunks[1], chunks[2], page, ours)
+    return by_id
 
 
 def nearest_limits(session: Session) -> dict[tuple[str, str], tuple[str, float]]:
@@ -79,9 +79,9 @@ def shown_nodes(session: Session, connection: Connection) -> dict[str, Shown]:
     from zenlake.cli.patience import neighboured
 
     if neighboured(session, connection):
-        found = nodes(session)
-        if found:
-            return found
+        by_id = nodes(session)
+        if by_id:
+            return by_id
         note(
             "no node shows its admin space; start a `zenlake router` on this machine, or have a "
             'node show it: adminspace/enabled, and adminspace/permissions/links "any" for other '
@@ -120,33 +120,33 @@ class KeyFacts:
 
 def keyspace(session: Session, shown: dict[str, Shown], among: str) -> list[KeyFacts]:
     """The keys that are declared or spoken on, of those that meet `among`."""
-    found: dict[str, KeyFacts] = {}
+    by_key: dict[str, KeyFacts] = {}
     for kind in KINDS:
         for key, sources in asked(session, f"@/*/*/{kind}/{among}"):
             chunks = key.split("/", 4)
             if len(chunks) < 5 or chunks[4].startswith("@/"):
                 continue
-            facts = found.setdefault(chunks[4], KeyFacts(chunks[4]))
+            facts = by_key.setdefault(chunks[4], KeyFacts(chunks[4]))
             zids = declarers(chunks[1], sources, shown)
             facts.declared.setdefault(kind, set()).update(zids)
     for (key, _), row in traffic(session, shown, among).items():
-        facts = found.setdefault(key, KeyFacts(key))
+        facts = by_key.setdefault(key, KeyFacts(key))
         facts.samples += row["samples"]
         facts.size += row["bytes"]
-    return [found[key] for key in sorted(found, key=natural)]
+    return [by_key[key] for key in sorted(by_key, key=natural)]
 
 
 def declarers(teller: str, sources: Plain, shown: dict[str, Shown]) -> set[str]:
-    """Who declared something, without those who only pass it on."""
-    found: set[str] = set()
+    """The nodes that declared something, without the routers that only pass it on."""
+    zids: set[str] = set()
     for kind in ("routers", "peers", "clients"):
         for zid in sources.get(kind, ()):
             if zid == teller:
                 if kind == "clients":  # the programs of the node itself
-                    found.add(zid)
+                    zids.add(zid)
             elif zid not in shown or shown[zid].whatami != "router":
-                found.add(zid)
-    return found
+                zids.add(zid)
+    return zids
 
 
 def traffic(

@@ -89,11 +89,11 @@ def application(asked: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_zenlake)
     for name in _wanted(asked):
-        found = _function(name, DEEPER.get(tuple(asked[:2])))
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name)
+        command = _function(name, DEEPER.get(tuple(asked[:2])))
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
         else:
-            add(app, name, found)
+            add(app, name, command)
     return app
 
 
@@ -119,9 +119,11 @@ def _wanted(asked: Sequence[str]) -> Sequence[str]:
 
 def _function(name: str, file: str | None) -> Callable[..., None] | typer.Typer:
     word = name.replace("-", "_")
-    found: Callable[..., None] | typer.Typer
-    found = getattr(importlib.import_module(f"zenlake.cli.{file or SHARED.get(name, word)}"), word)
-    return found
+    command: Callable[..., None] | typer.Typer
+    command = getattr(
+        importlib.import_module(f"zenlake.cli.{file or SHARED.get(name, word)}"), word
+    )
+    return command
 
 
 def _print_version(asked: bool) -> None:

@@ -47,20 +47,20 @@ def capacity(
     assert speed is not None
     if not speed:
         raise typer.BadParameter("a disk that takes nothing keeps nothing", param_hint="--disk")
-    found = needs(FleetLoad(robots, rate, octets, subscribers, kept / DAY, float(speed)))
+    needed = needs(FleetLoad(robots, rate, octets, subscribers, kept / DAY, float(speed)))
     if as_json:
-        typer.echo(json.dumps(asdict(found)))
+        typer.echo(json.dumps(asdict(needed)))
         return
     lines = (
-        ("comes", f"{found.samples:,.0f} samples/s, {_bytes(found.octets)}/s of payload"),
-        ("routers", f"{found.routers}, busy with {found.router_cores:.2f} cores"),
-        ("", f"{_bytes(found.router_memory)} of memory in each for what is declared"),
-        ("journal", f"{_disks(found.journal_disks)}, {_bytes(found.journal_room)} for {keep}"),
-        ("Spark", f"{_cores(found.cores)}, busy with {found.spark_cores:.2f}"),
-        ("lake", f"writes up to {_bytes(found.lake_written)} a day, rewrites included"),
+        ("comes", f"{needed.samples:,.0f} samples/s, {_bytes(needed.octets)}/s of payload"),
+        ("routers", f"{needed.routers}, busy with {needed.router_cores:.2f} cores"),
+        ("", f"{_bytes(needed.router_memory)} of memory in each for what is declared"),
+        ("journal", f"{_disks(needed.journal_disks)}, {_bytes(needed.journal_room)} for {keep}"),
+        ("Spark", f"{_cores(needed.cores)}, busy with {needed.spark_cores:.2f}"),
+        ("lake", f"writes up to {_bytes(needed.lake_written)} a day, rewrites included"),
     )
-    for name, told in lines:
-        typer.echo(f"{name:10}{told}")
+    for name, need in lines:
+        typer.echo(f"{name:10}{need}")
 
 
 def _bytes(count: float) -> str:

@@ -1,4 +1,4 @@
-"""`zenlake certs`: an authority and certificates, for those who have none."""
+"""`zenlake certs`: an authority of your own, and certificates that it signs."""
 
 from __future__ import annotations
 

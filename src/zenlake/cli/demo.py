@@ -194,11 +194,11 @@ class _Stage:
         )
 
     def tell(self, seconds: float, as_json: bool) -> None:
-        here = len(self._sessions)
+        robots = len(self._sessions)
         if as_json:
             document = {
                 "seconds": round(seconds, 1),
-                "robots": here,
+                "robots": robots,
                 "samples": self._said,
                 "bytes": self._bytes,
                 "lost": self._lost,
@@ -206,6 +206,6 @@ class _Stage:
             typer.echo(json.dumps(document))
             return
         typer.echo(
-            f"{seconds:7.1f} s  {here} robots in reach  {self._said:>9} samples"
+            f"{seconds:7.1f} s  {robots} robots in reach  {self._said:>9} samples"
             f"  {self._bytes / 1e6:8.1f} MB  {self._lost} never said"
         )

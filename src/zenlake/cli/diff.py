@@ -94,20 +94,22 @@ def diff(
         right, second = _window(b, both, now, *elsewhere)
         if prefix is None:
             prefix = second.removesuffix(first).rstrip("/") if second.endswith(f"/{first}") else ""
-        report, way = compare(left, right, strip_right=prefix, by=by.value, tolerance=tolerance)
+        report, criterion = compare(
+            left, right, strip_right=prefix, by=by.value, tolerance=tolerance
+        )
         if as_json:
-            told: dict[str, Any] = {
+            document: dict[str, Any] = {
                 "equal": report.equal,
-                "by": way,
+                "by": criterion,
                 "totals": report.totals(),
                 "keys": {
                     key: page.facts() for key, page in sorted(report.keys.items())
                     if not page.equal or page.near
                 },
             }  # fmt: skip
-            typer.echo(json.dumps(told, ensure_ascii=False))
+            typer.echo(json.dumps(document, ensure_ascii=False))
         else:
-            _show(report, way)
+            _show(report, criterion)
         if not report.keys:
             note("neither window has a sample")
             raise typer.Exit(NOBODY)
@@ -126,15 +128,15 @@ def _window(
     expr, asked, parameters = text.partition("?")
     range = both
     if asked:
-        told = Parameters(parameters)
-        own = told.time_range()
-        if own is None or len(list(told)) != 1:
+        parsed = Parameters(parameters)
+        own = parsed.time_range()
+        if own is None or len(list(parsed)) != 1:
             raise LocalError(f"'{text}': a window takes _time=[…] and nothing else")
         range = own.resolve(now)
     return find(expr, range, lake=lake, journal=journal), expr
 
 
-def _show(report: DifferenceReport, way: str) -> None:
+def _show(report: DifferenceReport, criterion: str) -> None:
     from zenlake.cli.natural import natural
 
     worst = [key for key, page in report.keys.items() if not page.equal or page.near]
@@ -148,15 +150,15 @@ def _show(report: DifferenceReport, way: str) -> None:
     near = f", {totals['near']} within the tolerance" if totals["near"] else ""
     typer.echo(
         f"{totals['keys']} keys: {totals['same']} same{near}, {totals['missing']} missing, "
-        f"{totals['extra']} extra, {totals['different']} different{unlisted}; matched by {way}: "
-        f"{verdict}"
+        f"{totals['extra']} extra, {totals['different']} different{unlisted}; matched by "
+        f"{criterion}: {verdict}"
     )
 
 
 def _line(page: KeyDifferences) -> str:
     names = ("same", "near", "missing", "extra", "different")
-    told = [f"{getattr(page, name)} {name}" for name in names if getattr(page, name)]
-    text = ", ".join(told)
+    counts = [f"{getattr(page, name)} {name}" for name in names if getattr(page, name)]
+    text = ", ".join(counts)
     if page.reasons:
         text += " (" + ", ".join(f"{name} {count}" for name, count in page.reasons.items()) + ")"
     apart = [(name, one) for name, one in page.fields.items() if one.most > 0]

@@ -15,7 +15,7 @@ from zenlake.cli import machine
 from zenlake.cli.connection import FAILED, Connection, networked
 from zenlake.cli.machine import Finding
 from zenlake.cli.named_files import certificates
-from zenlake.cli.neighbourhood import found, free_port, multicast, routers
+from zenlake.cli.neighbourhood import free_port, multicast, routers, scouted
 from zenlake.cli.pages import examples
 
 #: Where what was found begins in a line.
@@ -85,5 +85,5 @@ def examine(connection: Connection) -> Iterator[Finding]:
         yield free_port(port, kind)
     if config.resolved.scouting.multicast.enabled:
         yield multicast(config)
-        yield from found(config, connection.wait)
+        yield from scouted(config, connection.wait)
     yield from routers(connection)

@@ -62,9 +62,9 @@ def reference() -> str:
                 one, parent=context, info_name=word, help_option_names=["-h", "--help"]
             )
         context.terminal_width = context.max_content_width = WIDTH
-        told = command.get_help(context)
+        usage = command.get_help(context)
         depth = "##" if len(names) < 2 else "###"
-        lines += [f"{depth} `{title}`", "", "```text", told.strip("\n"), "```", ""]
+        lines += [f"{depth} `{title}`", "", "```text", usage.strip("\n"), "```", ""]
     return "\n".join(lines)
 
 

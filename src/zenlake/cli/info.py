@@ -37,11 +37,11 @@ def _tell_network(connection: Connection) -> None:
 
     with connection.session() as session:
         there = neighboured(session, connection)
-        found = session.info
-        routers = [str(zid) for zid in found.routers_zid()]
-        peers = [str(zid) for zid in found.peers_zid()]
-        links = found.links()
-        zid = str(found.zid())
+        session_info = session.info
+        routers = [str(zid) for zid in session_info.routers_zid()]
+        peers = [str(zid) for zid in session_info.peers_zid()]
+        links = session_info.links()
+        zid = str(session_info.zid())
     if connection.as_json:
         listed = [{"zid": str(link.zid), "src": link.src, "dst": link.dst} for link in links]
         print_json({"zid": zid, "routers": routers, "peers": peers, "links": listed})

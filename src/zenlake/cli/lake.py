@@ -199,22 +199,22 @@ def _repair(where: str, name: str | None, dry: bool, as_json: bool) -> None:
     place = Place(where)
     names = [one for one in place.folders() if not one.startswith(".")]
     for one in [name] if name is not None else names:
-        told = repair(place, one, dry=dry)
+        report = repair(place, one, dry=dry)
         if as_json:
-            typer.echo(json.dumps(asdict(told)))
+            typer.echo(json.dumps(asdict(report)))
             continue
-        typer.echo(f"{one}: {'; '.join(told.found) or 'nothing is wrong'}")
-        for done in told.done:
+        typer.echo(f"{one}: {'; '.join(report.found) or 'nothing is wrong'}")
+        for done in report.done:
             typer.echo(f"  {'would be done' if dry else 'done'}: {done}")
 
 
-def configuration(told: Path | None, where: str) -> LakeConfig:
+def configuration(path: Path | None, where: str) -> LakeConfig:
     """The configuration in a file, or in `lake.json5` of the lake's own folder."""
     from zenlake.errors import ConfigError
     from zenlake.lake import LakeConfig, read_config
 
-    file = told or Path(where) / "lake.json5"
-    if told is None and not file.is_file():
+    file = path or Path(where) / "lake.json5"
+    if path is None and not file.is_file():
         return LakeConfig()
     try:
         return read_config(file.read_text("utf-8"), str(file))
@@ -375,26 +375,26 @@ def _run(
         except Exception as error:
             raise LocalError(f"the lake {where} cannot be filled: {reason_of(error)}") from error
     if not as_json:
-        told = f"{done.rows:,} rows in {done.steps} steps"
+        summary = f"{done.rows:,} rows in {done.steps} steps"
         if done.quarantined:
-            told += f", {done.quarantined:,} in quarantine"
+            summary += f", {done.quarantined:,} in quarantine"
         if done.lost:
-            told += f"; {done.lost:,} rows had left the journal before they were read"
-        note(told)
+            summary += f"; {done.lost:,} rows had left the journal before they were read"
+        note(summary)
 
 
 def _there(journal: str, stop: StopSignal) -> bool:
-    """Wait until somebody records; whether that came before the end."""
+    """Wait until there is a journal; False if `stop` came first."""
     from zenlake.errors import JournalError
     from zenlake.journal import Journal
 
-    told = False
+    noted = False
     while not stop.is_set():
         try:
             Journal.open(journal)
         except JournalError:
-            if not told:
-                told = True
+            if not noted:
+                noted = True
                 note(f"waiting for a journal in {journal}; start `zenlake record --to {journal}`")
             stop.wait(0.2)
         else:
@@ -558,18 +558,18 @@ def _tables(where: str, ros: bool, as_json: bool) -> None:
     import zenlake.lake
     from zenlake.lake.ros2_tables import DESCRIBED
 
-    found = zenlake.lake.open(where).tables()
+    tables = zenlake.lake.open(where).tables()
     if ros:
-        found = {name: one for name, one in found.items() if one.described.startswith(DESCRIBED)}
+        tables = {name: one for name, one in tables.items() if one.described.startswith(DESCRIBED)}
     columns = {
         name: {field.name: str(field.type) for field in table.schema}
-        for name, table in found.items()
+        for name, table in tables.items()
     }
     if as_json:
         typer.echo(json.dumps(columns))
         return
     for name, fields in columns.items():
-        said = found[name].described
+        said = tables[name].described
         typer.echo(f"{name}  ({said})" if said else name)
         for column, kind in fields.items():
             typer.echo(f"  {column:<20} {kind}")

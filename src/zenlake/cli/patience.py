@@ -69,7 +69,7 @@ class WaitNotice:
 
 @contextmanager
 def looking_out(session: Session, connection: Connection) -> Iterator[None]:
-    """Say once that nobody is there, if nobody came before the patience of `connection` ends."""
+    """Note once that no neighbour came before the patience of `connection` ended."""
     came = threading.Event()
 
     def look() -> None:
@@ -87,19 +87,19 @@ def looking_out(session: Session, connection: Connection) -> Iterator[None]:
 
 
 def matched(entity: Publisher | Querier, session: Session, connection: Connection) -> bool:
-    """Whether somebody listens, or answers, before the patience of `connection` ends.
+    """Whether a subscriber or queryable matches before the patience of `connection` ends.
 
-    If nobody does, that is told.
+    If none does, a note says so.
     """
     came = threading.Event()
 
-    def told(status: MatchingStatus) -> None:
+    def changed(status: MatchingStatus) -> None:
         if status.matching:
             came.set()
 
     if entity.matching_status.matching:
         return True
-    with entity.declare_matching_listener(told), WaitNotice("waiting for somebody"):
+    with entity.declare_matching_listener(changed), WaitNotice("waiting for somebody"):
         if came.wait(connection.wait):
             return True
     if session.info.transports():
@@ -123,7 +123,7 @@ def neighboured(session: Session, connection: Connection) -> bool:
 
 
 def nobody(session: Session) -> str:
-    """That nobody is there, what was tried, and what can be done."""
+    """A sentence: there is no neighbour, what was tried, and what can be done."""
     runtime = session._runtime
     with runtime.locked() as node:
         tried = [

@@ -30,26 +30,26 @@ def size(text: str | None, option: str) -> int | None:
     """How many bytes a text means; None stays None."""
     if text is None:
         return None
-    found = _QUANTITY.fullmatch(text.strip())
-    unit = None if found is None else SIZES.get(found[2].lower())
-    if found is None or unit is None:
+    quantity = _QUANTITY.fullmatch(text.strip())
+    unit = None if quantity is None else SIZES.get(quantity[2].lower())
+    if quantity is None or unit is None:
         raise typer.BadParameter(
             f"'{text}' is no size; write one like 500MB or 2GiB", param_hint=option
         )
-    return int(float(found[1]) * unit)
+    return int(float(quantity[1]) * unit)
 
 
 def duration(text: str | None, option: str) -> float | None:
     """How many seconds a text means; None stays None."""
     if text is None:
         return None
-    found = _QUANTITY.fullmatch(text.strip())
-    unit = None if found is None else TIMES.get(found[2])
-    if found is None or unit is None:
+    quantity = _QUANTITY.fullmatch(text.strip())
+    unit = None if quantity is None else TIMES.get(quantity[2])
+    if quantity is None or unit is None:
         raise typer.BadParameter(
             f"'{text}' is no time; write one like 30s, 12h or 7d", param_hint=option
         )
-    return float(found[1]) * unit
+    return float(quantity[1]) * unit
 
 
 def local(folder: str, option: str) -> None:

@@ -156,8 +156,8 @@ def record(
         try:
             with until_interrupted():
                 begun = ", ".join([f"'{key}'" for key in keys])
-                told = "" if around is None else f", around '{around}'"
-                note(f"recording {begun} into {to} as '{recorder.name}'{told}; Ctrl-C ends it")
+                condition = "" if around is None else f", around '{around}'"
+                note(f"recording {begun} into {to} as '{recorder.name}'{condition}; Ctrl-C ends it")
                 _watch(connection, recorder, quiet)
         finally:
             recorder.close()

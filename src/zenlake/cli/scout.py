@@ -47,21 +47,21 @@ def scout(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--what") from None
     config = connection.config()
-    found: set[zenlake.ZenohId] = set()
+    zids: set[zenlake.ZenohId] = set()
     with zenlake.scout(what=whom, config=config) as looking, WaitNotice("looking") as waiting:
         end = threading.Timer(timeout, looking.stop)
         end.daemon = True
         end.start()
         for hello in looking:
-            if hello.zid in found:
+            if hello.zid in zids:
                 continue
-            found.add(hello.zid)
+            zids.add(hello.zid)
             waiting.clear()
             _tell(hello, connection.as_json)
-            if len(found) == count:
+            if len(zids) == count:
                 break
         end.cancel()
-    if not found:
+    if not zids:
         multicast = config.resolved.scouting.multicast
         note(
             f"no node was found: asked for {what} at {multicast.address} on interface "

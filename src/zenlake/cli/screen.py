@@ -26,7 +26,7 @@ class Screen:
 
     @staticmethod
     def size() -> tuple[int, int]:
-        """Columns and lines; 80 by 24 where nobody knows."""
+        """Columns and lines; 80 by 24 where the terminal does not say."""
         columns, lines = shutil.get_terminal_size((80, 24))
         return columns, lines
 

@@ -64,23 +64,23 @@ def status(
     from zenlake.supervise.status import Health
 
     with ended_well():
-        found = _awaited(data, where, wait)
-        if found is None:
+        current = _awaited(data, where, wait)
+        if current is None:
             at = where or str(data)
             note(f"no `zenlake up` runs at {at}; start one, or say where: --data DIR, -e HOST:PORT")
             raise typer.Exit(NOBODY)
         if as_json:
-            typer.echo(found.to_json())
+            typer.echo(current.to_json())
         else:
             from rich.console import Console
 
             width = Console().width if sys.stdout.isatty() else 200
-            typer.echo("\n".join(screen(found, width)))
-        for reason in found.reasons:
+            typer.echo("\n".join(screen(current, width)))
+        for reason in current.reasons:
             note(reason)
-        if found.health is Health.UNWELL:
+        if current.health is Health.UNWELL:
             raise typer.Exit(FAILED)
-        if found.health is Health.STARTING:
+        if current.health is Health.STARTING:
             raise typer.Exit(STARTING)
 
 
@@ -92,26 +92,26 @@ def _awaited(data: Path, where: str | None, wait: float) -> Status | None:
     durable: int | None = None
     with WaitNotice("waiting until everything is up"):
         while True:
-            found = _asked(data, where)
+            current = _asked(data, where)
             waited = time.monotonic() - began
-            if found is None or found.health is not Health.WELL:
+            if current is None or current.health is not Health.WELL:
                 well = False
             else:
                 if durable is None and waited >= REPORTED:
-                    durable = found.journal.durable
-                well = durable is not None and _reached(found, durable)
+                    durable = current.journal.durable
+                well = durable is not None and _reached(current, durable)
             if well or waited >= wait:
-                return found
+                return current
             time.sleep(LOOK)
 
 
-def _reached(found: Status, durable: int) -> bool:
+def _reached(current: Status, durable: int) -> bool:
     """Whether the tables have this many rows of the journal."""
-    return found.lake is None or found.journal.durable - found.lake.behind >= durable
+    return current.lake is None or current.journal.durable - current.lake.behind >= durable
 
 
 def _asked(data: Path, where: str | None) -> Status | None:
-    """What the running one says, over HTTP or else what it wrote down last; None: nobody."""
+    """The status of the running service, over HTTP or as it wrote it last; None: none runs."""
     from zenlake.errors import DecodeError
     from zenlake.supervise.listening import fetch
     from zenlake.supervise.presence import page_of, running
@@ -129,9 +129,9 @@ def _asked(data: Path, where: str | None) -> Status | None:
         try:
             code, text = fetch(host.strip("[]") or "127.0.0.1", int(port), "/status")
             if code == 200:
-                found = Status.from_json(text)
-                if where is not None or page is None or found.pid == page.get("pid"):
-                    return found
+                current = Status.from_json(text)
+                if where is not None or page is None or current.pid == page.get("pid"):
+                    return current
         except (OSError, ValueError, DecodeError):
             pass  # it has just ended, or hangs: what it wrote last says more
     elif where is not None:

@@ -48,11 +48,11 @@ def ls(connection: Connection) -> None:
     is none.
     """
     with connection.session() as session:
-        found = _storages(session, connection)
-    if not found:
+        storages = _storages(session, connection)
+    if not storages:
         note("no storage shows itself; zenlake storage add NAME -k KEYEXPR makes one")
         raise typer.Exit(NOBODY)
-    for router, name, status in found:
+    for router, name, status in storages:
         if connection.as_json:
             typer.echo(json.dumps({"router": router, "name": name, **status}))
         elif "keys" not in status:
@@ -310,8 +310,8 @@ def _storages(session: Session, connection: Connection) -> list[tuple[str, str, 
 
 
 def _expr_of(session: Session, connection: Connection, name: str) -> str:
-    for _, found, status in _storages(session, connection):
-        if found == name and "keys" in status:
+    for _, storage, status in _storages(session, connection):
+        if storage == name and "keys" in status:
             return str(status["key_expr"])
     note(f"there is no storage '{name}'; zenlake storage ls lists them")
     raise typer.Exit(NOBODY)
@@ -343,9 +343,9 @@ def _wait_for(
 
     end = time.monotonic() + timeout
     while True:
-        found: dict[str, Any] | None = dict(asked(session, key)).get(key)
-        if (found is not None) == there or time.monotonic() >= end:
-            return found
+        status: dict[str, Any] | None = dict(asked(session, key)).get(key)
+        if (status is not None) == there or time.monotonic() >= end:
+            return status
         time.sleep(0.05)
 
 

@@ -172,10 +172,10 @@ def look(
     return seen
 
 
-def _row(stats: dict[str, Any], way: str) -> TopRow | None:
-    if f"{way}_messages" not in stats:
+def _row(stats: dict[str, Any], direction: str) -> TopRow | None:
+    if f"{direction}_messages" not in stats:
         return None
-    return TopRow(stats[f"{way}_messages"], stats[f"{way}_bytes"])
+    return TopRow(stats[f"{direction}_messages"], stats[f"{direction}_bytes"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def rates(
 ) -> list[tuple[str, str, Rate]]:
     """What flowed between two looks: the most first, or by key."""
     seconds = max(after.when - before.when, 1e-9)
-    found = [
+    flows = [
         (key, who, rate(before.keys.get((key, who)), row, seconds))
         for (key, who), row in after.keys.items()
     ]
@@ -213,7 +213,7 @@ def rates(
         SortOrder.KEY: lambda flow: 0.0,
     }
     measure = measures[order]
-    return sorted(found, key=lambda one: (measure(one[2]), natural(one[0]), one[1]))
+    return sorted(flows, key=lambda one: (measure(one[2]), natural(one[0]), one[1]))
 
 
 # ------------------------------------------------------------------------------------ showing
@@ -271,7 +271,7 @@ def drawn(
     """What is shown: lines of at most `width`, and at most `height` of them."""
     from zenlake.cli.show import elided, escaped, scaled
 
-    found = rates(before, after, order)
+    flows = rates(before, after, order)
     shown_sessions = sorted(
         after.sessions.items(),
         key=lambda one: (-max(NEAR, after.part(one[0])), -_moved(one[1]), one[0]),
@@ -287,14 +287,14 @@ def drawn(
     # The numbers take what they take; keys have the rest.
     wide = max(16, width - sum(NUMBERS) - NAME - 2 * (len(NUMBERS) + 1))
     lines = [f"{'KEY':<{wide}}  {'FROM':<{NAME}}  {'SAMPLES/S':>9}  {'BYTES/S':>9}  {'SAMPLES':>9}"]
-    most = rows if len(found) <= rows else rows - 1
-    for key, who, flow in found[:most]:
+    most = rows if len(flows) <= rows else rows - 1
+    for key, who, flow in flows[:most]:
         lines.append(
             f"{elided(escaped(key), wide):<{wide}}  {called.get(who, who[:NAME]):<{NAME}}  "
             f"{flow.samples:>9.1f}  {scaled(flow.size):>9}  {flow.total:>9}"
         )
-    if len(found) > most:
-        lines.append(f"and {len(found) - most} more keys")
+    if len(flows) > most:
+        lines.append(f"and {len(flows) - most} more keys")
     lines += ["", _heading(width)]
     seconds = max(after.when - before.when, 1e-9)
     for (node, peer), (whatami, came, went) in shown_sessions[:room]:
@@ -375,11 +375,11 @@ def _print_json(before: Look, after: Look, rows: int, order: SortOrder) -> None:
     for (node, peer), (whatami, came, went) in sorted(after.sessions.items()):
         known = before.sessions.get((node, peer), ("", None, None))
         document: dict[str, object] = {"node": node, "neighbour": peer, "whatami": whatami}
-        for way, first, now in (("rx", known[1], came), ("tx", known[2], went)):
+        for direction, first, now in (("rx", known[1], came), ("tx", known[2], went)):
             if now is not None:
                 flow = rate(first, now, seconds)
-                document[f"{way}_messages_per_s"] = flow.samples
-                document[f"{way}_bytes_per_s"] = flow.size
+                document[f"{direction}_messages_per_s"] = flow.samples
+                document[f"{direction}_bytes_per_s"] = flow.size
         if (node, peer) in after.nearest:
             limit, part = after.nearest[node, peer]
             document["nearest_limit"] = {"limit": limit, "part": part}

@@ -31,9 +31,9 @@ def tree(connection: Connection, key: KeyArgument = "**") -> None:
     check(key)
     with connection.session() as session:
         shown = shown_nodes(session, connection)
-        found = keyspace(session, shown, key)
+        keys = keyspace(session, shown, key)
     grown = KeyBranch()
-    for facts in found:
+    for facts in keys:
         grown.grow(facts)
     if connection.as_json:
         print_json(grown.plain())

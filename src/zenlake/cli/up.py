@@ -230,7 +230,7 @@ def _journal(
     if budget is None:
         room = shutil.disk_usage(data)
         budget = default_budget(Disk(room.total, room.free, folder_size(folder)))
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "name": JOURNAL,
         "dir": str(folder),
         "key_exprs": keys,
@@ -241,8 +241,8 @@ def _journal(
         "segment_bytes": max(1 << 16, min(128 << 20, budget // 16)),
     }
     if age is not None:
-        told |= {"retain_age": age, "segment_age": max(1.0, min(3600.0, age / 16))}
-    return told
+        settings |= {"retain_age": age, "segment_age": max(1.0, min(3600.0, age / 16))}
+    return settings
 
 
 def _plan(
@@ -294,7 +294,7 @@ def _read(file: Path | None) -> str:
     return "" if file is None else file.read_text("utf-8", "replace")
 
 
-def _with_page(plan: Plan, place: str | None, told: list[str]) -> Plan:
+def _with_page(plan: Plan, place: str | None, configured: list[str]) -> Plan:
     """With HTTP and the page in the router, unless its own configuration speaks of them."""
     from dataclasses import replace
     from importlib.util import find_spec
@@ -306,7 +306,7 @@ def _with_page(plan: Plan, place: str | None, told: list[str]) -> Plan:
     if place is not None:
         status = json.dumps({"http_port": place, "status_file": str(plan.data / PAGE)})
         return replace(plan, page=["--cfg", f"plugins/rest:{status}", "--rest-http-port", place])
-    if any(re.search(r"\brest\b", text) for text in told):
+    if any(re.search(r"\brest\b", text) for text in configured):
         return plan
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         return plan  # installed without the extra `web`
@@ -382,8 +382,8 @@ def _run(plan: Plan, presence: Any, voice: Voice, place: tuple[str, int] | None)
     began = time.monotonic()
 
     def ready(part: str) -> None:
-        if part == "router" and not told:
-            told.append(part)
+        if part == "router" and not announced:
+            announced.append(part)
             _tell_router(plan, household, voice, time.monotonic() - began)
         elif not part:
             seconds = time.monotonic() - began
@@ -392,7 +392,7 @@ def _run(plan: Plan, presence: Any, voice: Voice, place: tuple[str, int] | None)
                 {"ready": "all", "seconds": round(seconds, 1)},
             )
 
-    told: list[str] = []
+    announced: list[str] = []
     household = Household(plan, presence, voice.tell, voice.show, ready)
     server = None if place is None else _serve(household, voice, *place)
     try:
@@ -418,12 +418,12 @@ def _tell_router(plan: Plan, household: Household, voice: Voice, seconds: float)
         "page": household.page,
         "try": lines,
     }
-    found = (
+    lead = (
         "Programs on this machine find it by themselves, or connect to"
         if _found_by_scouting(plan)
         else "Programs connect to"
     )
-    text = [f"The router is up after {seconds:.1f} s and records. {found}"]
+    text = [f"The router is up after {seconds:.1f} s and records. {lead}"]
     text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
     if household.page:
         text.append(f"The page, and every key over HTTP: {household.page}")

@@ -84,12 +84,12 @@ def _read(data: Path) -> dict[str, str]:
     path = file_of(data)
     if not path.exists():
         return {}
-    found: dict[str, str] = {}
+    passwords: dict[str, str] = {}
     for line in path.read_text().splitlines():
         user, colon, password = line.partition(":")
         if colon:
-            found[user] = password
-    return found
+            passwords[user] = password
+    return passwords
 
 
 def _write(data: Path, known: dict[str, str]) -> None:

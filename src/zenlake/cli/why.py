@@ -104,7 +104,7 @@ class RouteVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One step of a way: out of one node, into another."""
+    """One step of a path: out of one node, into another."""
 
     node: str
     source: str
@@ -148,19 +148,19 @@ class Diagnosis:
 
     def _ends(self, kind: str) -> set[tuple[str, str]]:
         """Who publishes or subscribes, each with the node that serves it."""
-        found: set[tuple[str, str]] = set()
+        ends: set[tuple[str, str]] = set()
         for teller, page in self._pages.items():
             for row in page[kind]:
                 zid = row["zid"]
                 if zid == teller:
                     if row["whatami"] == "client":
-                        found.add((zid, teller))
+                        ends.add((zid, teller))
                 elif zid not in self._pages or self._pages[zid]["whatami"] != "router":
-                    found.add((zid, teller))
-        served = {zid for zid, teller in found if zid == teller}
+                    ends.add((zid, teller))
+        served = {zid for zid, teller in ends if zid == teller}
         # A node that tells of itself knows best.
-        return {(zid, teller) for zid, teller in found if zid == teller or zid not in served} | {
-            (zid, teller) for zid, teller in found if zid != teller and self._is_router(teller)
+        return {(zid, teller) for zid, teller in ends if zid == teller or zid not in served} | {
+            (zid, teller) for zid, teller in ends if zid != teller and self._is_router(teller)
         }
 
     def _is_router(self, zid: str) -> bool:
@@ -187,33 +187,33 @@ class Diagnosis:
                     )
         return ""
 
-    # ---------------------------------------------------------------------------------- the way
+    # ---------------------------------------------------------------------------------- the path
 
     def _follow(
         self, publishers: set[tuple[str, str]], subscribers: set[tuple[str, str]]
     ) -> RouteVerdict:
         verdict = self._verdict
-        ways: list[tuple[str, str, list[Leg]]] = []
+        paths: list[tuple[str, str, list[Leg]]] = []
         direct: list[str] = []
         cut: list[str] = []
         for publisher, first in sorted(publishers):
             for subscriber, last in sorted(subscribers):
                 if publisher == subscriber:
                     continue
-                legs = self._way(publisher, first, subscriber, last)
+                legs = self._path(publisher, first, subscriber, last)
                 if legs is None and self._linked(first, publisher, subscriber):
                     direct.append(f"{publisher} → {subscriber} directly")
                 elif legs is None:
                     cut.append(f"{publisher} to {subscriber}")
                 else:
-                    ways.append((publisher, subscriber, legs))
-        if not ways and not direct and cut:
+                    paths.append((publisher, subscriber, legs))
+        if not paths and not direct and cut:
             return verdict.stop(
                 "route",
                 f"there is no way from {'; from '.join(cut)}; peers must have a link to each "
                 "other, since routers carry nothing between them",
             )
-        drawn = [*(self._drawn(*way) for way in ways), *direct]
+        drawn = [*(self._drawn(*path) for path in paths), *direct]
         verdict.ok("route", "; ".join(drawn) or "publisher and subscriber are one node")
         if cut:
             verdict.note("route", f"but there is none from {'; from '.join(cut)}")
@@ -223,20 +223,20 @@ class Diagnosis:
             ("downsampling", self._pace),
             ("congestion", self._drops),
         ):
-            found = {word for _, _, legs in ways for leg in legs if (word := look(leg))}
-            if not found:
+            findings = {word for _, _, legs in paths for leg in legs if (word := look(leg))}
+            if not findings:
                 verdict.ok(stage, "nothing is stopped")
             elif stage == "access control":
-                return verdict.stop(stage, "; ".join(sorted(found)))
+                return verdict.stop(stage, "; ".join(sorted(findings)))
             else:
-                stopping = sorted(word for word in found if word.startswith("!"))
+                stopping = sorted(word for word in findings if word.startswith("!"))
                 if stopping:
                     return verdict.stop(stage, "; ".join(word[1:] for word in stopping))
-                verdict.note(stage, "; ".join(sorted(found)))
+                verdict.note(stage, "; ".join(sorted(findings)))
         return verdict
 
-    def _way(self, publisher: str, first: str, subscriber: str, last: str) -> list[Leg] | None:
-        """The steps from a publisher to a subscriber; None if there is no way."""
+    def _path(self, publisher: str, first: str, subscriber: str, last: str) -> list[Leg] | None:
+        """The steps from a publisher to a subscriber; None if there is no path."""
         legs: list[Leg] = []
         at, source = first, publisher
         for _ in range(len(self._pages) + 1):
@@ -274,9 +274,9 @@ class Diagnosis:
 
     def _hop(self, at: str, root: str, last: str) -> str:
         """Who is next from a node towards another."""
-        found = self._hops.get(f"@/{at}/router/route/successor/src/{root}/dst/{last}")
-        if found:
-            return found
+        successor = self._hops.get(f"@/{at}/router/route/successor/src/{root}/dst/{last}")
+        if successor:
+            return successor
         page = self._pages[at]
         zids = [neighbour["zid"] for neighbour in page["neighbours"]]
         return last if last in zids else ""
@@ -290,13 +290,13 @@ class Diagnosis:
     # -------------------------------------------------------------------------------- the gates
 
     def _gates(self, leg: Leg) -> list[tuple[str, Plain, Plain]]:
-        """The gates of a step, with whom they are about: in, then out."""
-        found: list[tuple[str, Plain, Plain]] = []
+        """The gates of a step, each with its neighbour: ingress, then egress."""
+        gates: list[tuple[str, Plain, Plain]] = []
         for flow, zid in (("ingress", leg.source), ("egress", leg.target)):
             for neighbour in self._pages[leg.node]["neighbours"]:
                 if neighbour["zid"] == zid and zid != leg.node:
-                    found.append((flow, neighbour, neighbour[flow].get("put", {})))
-        return found
+                    gates.append((flow, neighbour, neighbour[flow].get("put", {})))
+        return gates
 
     def _access(self, leg: Leg) -> str:
         for flow, neighbour, gate in self._gates(leg):
@@ -319,8 +319,8 @@ class Diagnosis:
             rules = gate.get(what)
             if rules:
                 text = rules if isinstance(rules, str) else ", ".join(rules)
-                way = "rx" if flow == "ingress" else "tx"
-                many = neighbour["dropped"][way].get(reason, 0)
+                direction = "rx" if flow == "ingress" else "tx"
+                many = neighbour["dropped"][direction].get(reason, 0)
                 mark = "!" if many or " lets 0 a second" in text else ""
                 return (
                     f"{mark}{leg.node}, {flow} of {neighbour['zid']}: {text}; {many} dropped so far"

@@ -54,16 +54,16 @@ def wire(
     if len(asked) > 1:
         raise typer.BadParameter(f"{' and '.join(asked)}: give one of them, or none")
     data = read_hex(_given(hex or []))
-    found = _dissect(data, asked[0].removeprefix("--") if asked else "")
+    dissection = _dissect(data, asked[0].removeprefix("--") if asked else "")
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(dissection.to_dict(), indent=2, ensure_ascii=False))
     elif sys.stdout.isatty():
-        _print_in_colour(found)
+        _print_in_colour(dissection)
     else:
         from zenlake.wire.dissector.text import text
 
-        typer.echo(text(found), nl=False)
-    if found.broken is not None:
+        typer.echo(text(dissection), nl=False)
+    if dissection.broken is not None:
         raise typer.Exit(1)
 
 
@@ -104,17 +104,17 @@ def _dissect(data: bytes, form: str) -> Dissection:
     return dissect(data, form)
 
 
-def _print_in_colour(found: Dissection) -> None:
+def _print_in_colour(dissection: Dissection) -> None:
     from rich.console import Console
     from rich.text import Text
 
     from zenlake.wire.dissector.text import ending, heading, table
 
     console = Console(highlight=False, soft_wrap=True)
-    for notice in heading(found):
+    for notice in heading(dissection):
         console.print(Text(notice, "dim"))
     console.print()
-    for at, octets, branch, name, value, meaning, kind in table(found):
+    for at, octets, branch, name, value, meaning, kind in table(dissection):
         style = STYLES.get(kind, "")
         line = Text()
         line.append(f"{at}  ", "dim")
@@ -125,9 +125,9 @@ def _print_in_colour(found: Dissection) -> None:
         line.append(f"  {meaning}", style if kind == "head" else "")
         line.rstrip()
         console.print(line)
-    if found.broken is not None and found.nodes:
+    if dissection.broken is not None and dissection.nodes:
         console.print()
-    for notice in ending(found):
+    for notice in ending(dissection):
         console.print(Text(notice, "bold red"))
 
 

@@ -155,10 +155,10 @@ def pull(
         subscriber = session.subscriber(key, "pull") if wait else session.selection(key, "pull")
         if wait:
             threading.Event().wait(wait)
-        found = subscriber.pull(count)
-        for name, payload in found:
+        values = subscriber.pull(count)
+        for name, payload in values:
             _tell(name, payload, as_json)
-        if not found:
+        if not values:
             note(f"nothing is kept of '{key}'")
             raise typer.Exit(NOBODY)
 
@@ -196,14 +196,14 @@ def scout(
     from zenlake.constrained.scouting import scout as look
 
     with ended_well():
-        found = look(connect, timeout=timeout)
-        for one in found:
+        nodes = look(connect, timeout=timeout)
+        for one in nodes:
             kinds = [word for bit, word in ((1, "broker"), (4, "peer")) if one.mask & bit]
             if as_json:
                 print_json({"address": one.address, "is": kinds, "locators": list(one.locators)})
             else:
                 typer.echo(f"{' '.join(kinds)} at {one.address}  {'  '.join(one.locators)}")
-        if not found:
+        if not nodes:
             note(f"nobody answered: asked {connect or SCOUTING} for {timeout:g} s")
             raise typer.Exit(NOBODY)
 

@@ -68,7 +68,7 @@ def parse(text: str) -> Node:
     """The tree of a predicate; raises `ExprError` with the place where it goes wrong."""
     if len(text) > TEXT_MAX:
         raise ExprError(f"a predicate of {len(text)} characters: at most {TEXT_MAX}")
-    return _Parser(text).whole()
+    return _Parser(text).predicate()
 
 
 @lru_cache(maxsize=256)
@@ -98,7 +98,7 @@ class _Parser:
             at = match.end()
         self._tokens.append(("end", "", len(text)))
 
-    def whole(self) -> Node:
+    def predicate(self) -> Node:
         node = self._or()
         if self._tokens[self._place][0] != "end":
             raise self._error("an AND, an OR, or the end")

@@ -276,7 +276,7 @@ class LayeredListener(LinkListener):
     def _make_room(self, host: str) -> None:
         """Give up the oldest of one address for a newcomer, where that address has its share.
 
-        Whoever stalls is displaced by those who come after; whoever agrees in a moment is not.
+        A connection that stalls is displaced by later ones; one that agrees in a moment is not.
         """
         busiest = host
         if list(self._knocking.values()).count(host) < KNOCKING_OF_ONE:

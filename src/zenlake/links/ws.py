@@ -147,7 +147,7 @@ class WebSocketLink(LayeredLink):
         elif isinstance(event, Ping):
             self._idle_frame()
             with self._lock:
-                # Whoever reads no pongs is owed none: only the latest ping needs an answer.
+                # A side that reads no pongs is owed none: only the latest ping needs an answer.
                 if self._flushed():
                     self._write(self._ws.send(event.response()))
         elif isinstance(event, CloseConnection):

@@ -62,7 +62,7 @@ class HistoryRequest:
 
 
 class Missed(NamedTuple):
-    """Samples of a source that nobody has any more."""
+    """Samples of a source that no cache has any more."""
 
     source: SourceId
     nb: int
@@ -120,7 +120,7 @@ class Sources:
         self.requests: list[Ask] = []
         self._numbered: dict[SourceId, Source] = {}
         self._stamped: dict[bytes, Source] = {}
-        #: The first query, about everybody's past.
+        #: The first query, for the history of all publishers.
         self._first: Ask | None = None
         self._open: int = 0
         self._queue: deque[Ask] = deque()
@@ -203,7 +203,7 @@ class Sources:
     # ---------------------------------------------------------------------------------- time
 
     def tick(self, now: float) -> None:
-        """Ask again those whose time has come, and forget those that are silent."""
+        """Ask sources again whose deadline has passed, and forget silent ones."""
         for source in list(self._numbered.values()):
             if source.ask_at <= now and self.period is not None:
                 source.ask_at = now + self.period
@@ -368,7 +368,7 @@ class Sources:
     # -------------------------------------------------------------------------------- asking
 
     def _recover(self, source: Source) -> None:
-        """Ask everybody who may remember for what comes after the last one delivered."""
+        """Ask every cache for what comes after the last sample delivered."""
         if source.id is not None:
             first = None if source.last is None else _next(source.last)
             key = past_of_source(self.key, source.id)

@@ -43,17 +43,17 @@ def publishers_of(key: str) -> str:
 
 
 def past_of(key: str) -> str:
-    """Where everybody who remembers samples of a key is asked."""
+    """The selector that asks every cache for samples of a key."""
     return f"{key}/@adv/**"
 
 
 def past_of_source(key: str, source: SourceId) -> str:
-    """Where everybody who remembers samples of one publisher is asked."""
+    """The selector that asks every cache for samples of one publisher."""
     return f"{key}/@adv/*/{ZenohId(source.zid)}/{source.eid}/**"
 
 
 def publisher_named(key: str) -> SourceId | bytes | None:
-    """Who is found under a key: a source of numbers, the node of one of stamps, or nobody."""
+    """The source that a key names: one with numbers, the node of one with timestamps, or none."""
     _, _, named = key.rpartition("/@adv/pub/")
     parts = named.split("/")
     if len(parts) < 3:

@@ -33,7 +33,7 @@ class LoginBrake:
     """The failed logins of one node."""
 
     def __init__(self) -> None:
-        """Nobody has failed yet."""
+        """No login has failed yet."""
         self._addresses: dict[str, _Failures] = {}
         self._users: dict[str, _Failures] = {}
         self._welcome: dict[tuple[str, str], float] = {}

@@ -105,7 +105,7 @@ class Core(Home):
         return self.happened.take()
 
     def chance(self, size: int) -> bytes:
-        """Bytes nobody can guess."""
+        """Random bytes, for cookies and nonces."""
         drawn = b""
         while len(drawn) < size:
             drawn += self.cookie()

@@ -211,7 +211,7 @@ class Node(Core):
             unicast.lost(error, now)
 
     def close(self, now: float) -> None:
-        """Say goodbye to everybody."""
+        """Close all sessions, with a Close message to each neighbour."""
         self.now = now
         self.closing = True
         self.plan.stopped = True

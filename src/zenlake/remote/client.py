@@ -145,15 +145,15 @@ class RemoteClient:
         if total >= self._most:
             raise LocalError(f"{total} declarations and queries: plugins/remote_api allows no more")
 
-    def _found(self, kind: str, id: int) -> Any:
-        found = self._declared[kind].get(id)
-        if found is None:
+    def _entity(self, kind: str, id: int) -> Any:
+        declared = self._declared[kind].get(id)
+        if declared is None:
             raise LocalError(f"there is no {kind} {id}")
-        return found[0]
+        return declared[0]
 
     async def _undeclare(self, kind: str, message: RemoteMessage) -> None:
         id = message.body["id"]
-        entity = self._found(kind, id)
+        entity = self._entity(kind, id)
         del self._declared[kind][id]
         await entity.undeclare()
         self._ok(message)
@@ -228,7 +228,7 @@ class RemoteClient:
             payload, encoding, attachment = query.payload, query.encoding, query.attachment
             number = self._next_query
             self._next_query = (number + 1) & 0xFFFFFFFF
-            told = encode(
+            message = encode(
                 "Query",
                 id=id,
                 query=number,
@@ -239,7 +239,7 @@ class RemoteClient:
                 attachment=None if attachment is None else attachment.to_bytes(),
                 accept=1 if query.accepts_replies() is ReplyKeyExpr.MATCHING_QUERY else 0,
             )
-            if not self.outgoing.offer("query", told):
+            if not self.outgoing.offer("query", message):
                 await query.drop()
                 continue
             self._queries[number] = query
@@ -338,7 +338,7 @@ class RemoteClient:
 
     async def _PublisherPut(self, message: RemoteMessage) -> None:
         body = message.body
-        publisher: Publisher = self._found("publisher", body["id"])
+        publisher: Publisher = self._entity("publisher", body["id"])
         self._user.demand(INGRESS, PUT, str(publisher.key_expr))
         encoding: RemoteEncoding | None = body["encoding"]
         await publisher.put(
@@ -351,7 +351,7 @@ class RemoteClient:
 
     async def _PublisherDelete(self, message: RemoteMessage) -> None:
         body = message.body
-        publisher: Publisher = self._found("publisher", body["id"])
+        publisher: Publisher = self._entity("publisher", body["id"])
         self._user.demand(INGRESS, DELETE, str(publisher.key_expr))
         await publisher.delete(
             attachment=body["attachment"], timestamp=stamp_from(body["timestamp"])
@@ -387,7 +387,7 @@ class RemoteClient:
         await self._ask(message, self._querier_get)
 
     def _querier_get(self, body: dict[str, Any]) -> Replies:
-        querier: Querier = self._found("querier", body["querier"])
+        querier: Querier = self._entity("querier", body["querier"])
         encoding: RemoteEncoding | None = body["encoding"]
         return querier.get(
             parameters=body["parameters"],
@@ -493,26 +493,26 @@ class RemoteClient:
             )
         )  # fmt: skip
 
-    async def _events(self, listener: AsyncIterable[Any], told: Callable[[Any], bytes]) -> None:
+    async def _events(self, listener: AsyncIterable[Any], encoded: Callable[[Any], bytes]) -> None:
         async for event in listener:
             await self.outgoing.room()
-            self.outgoing.add(told(event))
+            self.outgoing.add(encoded(event))
 
     async def _PublisherDeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._listen(message, self._found("publisher", message.body["publisher"]))
+        await self._listen(message, self._entity("publisher", message.body["publisher"]))
 
     async def _QuerierDeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._listen(message, self._found("querier", message.body["querier"]))
+        await self._listen(message, self._entity("querier", message.body["querier"]))
 
     async def _UndeclareMatchingListener(self, message: RemoteMessage) -> None:
         await self._undeclare("listener", message)
 
     async def _PublisherGetMatchingStatus(self, message: RemoteMessage) -> None:
-        status = self._found("publisher", message.body["id"]).matching_status
+        status = self._entity("publisher", message.body["id"]).matching_status
         self._tell("MatchingStatus", message, matching=status.matching)
 
     async def _QuerierGetMatchingStatus(self, message: RemoteMessage) -> None:
-        status = self._found("querier", message.body["id"]).matching_status
+        status = self._entity("querier", message.body["id"]).matching_status
         self._tell("MatchingStatus", message, matching=status.matching)
 
     # ------------------------------------------------------------------------------- the node
@@ -535,12 +535,12 @@ class RemoteClient:
         self._tell("ResponseTimestamp", message, timestamp=stamp)
 
     async def _GetTransports(self, message: RemoteMessage) -> None:
-        found = [transport_of(one) for one in self._session.info.transports()]
-        self._tell("ResponseTransports", message, transports=found)
+        transports = [transport_of(one) for one in self._session.info.transports()]
+        self._tell("ResponseTransports", message, transports=transports)
 
     async def _GetLinks(self, message: RemoteMessage) -> None:
-        found = [link_of(one) for one in self._session.info.links()]
-        self._tell("ResponseLinks", message, links=found)
+        links = [link_of(one) for one in self._session.info.links()]
+        self._tell("ResponseLinks", message, links=links)
 
     async def _DeclareTransportEventsListener(self, message: RemoteMessage) -> None:
         id = message.body["id"]

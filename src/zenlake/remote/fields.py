@@ -54,9 +54,9 @@ class FieldReader:
         end = self._at + many
         if end > len(self._data):
             raise RemoteError(f"a message of {len(self._data)} bytes ends before byte {end}")
-        found = self._data[self._at : end]
+        taken = self._data[self._at : end]
         self._at = end
-        return found
+        return taken
 
     def length(self) -> int:
         """A length; never more than there are bytes."""
@@ -90,7 +90,7 @@ def _length(value: int) -> bytes:
     return bytes(parts)
 
 
-def _whole(form: str) -> FieldCodec:
+def _integer(form: str) -> FieldCodec:
     made = struct.Struct(f"<{form}")
 
     def read(r: FieldReader) -> int:
@@ -100,10 +100,10 @@ def _whole(form: str) -> FieldCodec:
     return FieldCodec(read, made.pack)
 
 
-U8: Final = _whole("B")
-U16: Final = _whole("H")
-U32: Final = _whole("I")
-U64: Final = _whole("Q")
+U8: Final = _integer("B")
+U16: Final = _integer("H")
+U32: Final = _integer("I")
+U64: Final = _integer("Q")
 
 
 def _read_bool(r: FieldReader) -> bool:
@@ -154,10 +154,10 @@ def record(made: Callable[..., Any], *fields: FieldCodec) -> FieldCodec:
 
 
 def _read_zid(r: FieldReader) -> bytes:
-    found: bytes = BYTES.read(r)
-    if len(found) != ZID_BYTES:
-        raise RemoteError(f"an id has {len(found)} bytes instead of {ZID_BYTES}")
-    return found
+    zid: bytes = BYTES.read(r)
+    if len(zid) != ZID_BYTES:
+        raise RemoteError(f"an id has {len(zid)} bytes instead of {ZID_BYTES}")
+    return zid
 
 
 ZID: Final = FieldCodec(_read_zid, lambda value: BYTES.write(value.ljust(ZID_BYTES, b"\0")))

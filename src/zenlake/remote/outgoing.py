@@ -65,7 +65,7 @@ class Outgoing:
             self._room.set()
 
     def close(self) -> None:
-        """Nothing more is sent, and nobody waits."""
+        """Send nothing more, and release what waits for room."""
         self.closed = True
         self._waiting.clear()
         self.size = 0

@@ -143,15 +143,15 @@ class RemoteApiService:
             return
         from zenlake import __version__
 
-        found: dict[str, object] = {f"{below}/version": __version__}
+        records: dict[str, object] = {f"{below}/version": __version__}
         if self._serving is not None and self._door is not None:
-            found[f"{below}/port"] = self._serving.port
-            found[f"{below}/refused"] = dict(self._door.refused)
+            records[f"{below}/port"] = self._serving.port
+            records[f"{below}/refused"] = dict(self._door.refused)
             for client in self.clients:
-                found[f"{below}/clients/{client['uuid']}"] = client
+                records[f"{below}/clients/{client['uuid']}"] = client
         elif self._failure:
-            found[f"{below}/failure"] = self._failure
-        for key, content in found.items():
+            records[f"{below}/failure"] = self._failure
+        for key, content in records.items():
             if intersects(asked, key):
                 yield key, content
 

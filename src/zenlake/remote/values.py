@@ -87,11 +87,11 @@ def locality(number: int) -> Locality:
         raise LocalError(f"locality {number}: there is 0, 1 and 2") from None
 
 
-def encoding_from(found: fields.RemoteEncoding) -> Encoding:
+def encoding_from(written: fields.RemoteEncoding) -> Encoding:
     """An encoding of the API."""
-    if found.id == 0xFFFF:
-        return Encoding(found.schema)
-    return Encoding.from_wire(found.id, found.schema.encode() or None)
+    if written.id == 0xFFFF:
+        return Encoding(written.schema)
+    return Encoding.from_wire(written.id, written.schema.encode() or None)
 
 
 def encoding_of(encoding: Encoding) -> fields.RemoteEncoding:
@@ -100,11 +100,11 @@ def encoding_of(encoding: Encoding) -> fields.RemoteEncoding:
     return fields.RemoteEncoding(encoding.id, schema)
 
 
-def stamp_from(found: fields.Stamp | None) -> Timestamp | None:
+def stamp_from(written: fields.Stamp | None) -> Timestamp | None:
     """A timestamp of the API."""
-    if found is None:
+    if written is None:
         return None
-    return Timestamp(NTP64.from_raw(found.time), ZenohId(found.id.rstrip(b"\0")))
+    return Timestamp(NTP64.from_raw(written.time), ZenohId(written.id.rstrip(b"\0")))
 
 
 def stamp_of(stamp: Timestamp | None) -> fields.Stamp | None:
@@ -132,25 +132,25 @@ def sample_of(sample: node_sample.Sample) -> fields.RemoteSample:
     )
 
 
-def transport_of(found: info.Transport) -> fields.RemoteTransport:
+def transport_of(transport: info.Transport) -> fields.RemoteTransport:
     """A session with another node as it is written."""
     return fields.RemoteTransport(
-        bytes(found.zid), found.whatami.value, found.is_qos, found.is_multicast
+        bytes(transport.zid), transport.whatami.value, transport.is_qos, transport.is_multicast
     )
 
 
-def link_of(found: info.Link) -> fields.RemoteLink:
+def link_of(link: info.Link) -> fields.RemoteLink:
     """A link as it is written."""
-    reliability = found.reliability
+    reliability = link.reliability
     return fields.RemoteLink(
-        bytes(found.zid),
-        found.src,
-        found.dst,
-        found.group,
-        min(found.mtu, 0xFFFF),
-        found.is_streamed,
-        found.interfaces,
-        found.auth_identifier,
-        found.priorities,
+        bytes(link.zid),
+        link.src,
+        link.dst,
+        link.group,
+        min(link.mtu, 0xFFFF),
+        link.is_streamed,
+        link.interfaces,
+        link.auth_identifier,
+        link.priorities,
         None if reliability is None else reliability.value,
     )

@@ -30,7 +30,7 @@ def _default(key: Key) -> str:
 
 def reference() -> str:
     """The reference page of HTTP, as Markdown."""
-    found = document()
+    description = document()
     lines = [
         "# HTTP",
         "",
@@ -41,7 +41,7 @@ def reference() -> str:
         "`/openapi.json`.",
         "",
     ]
-    for path, item in found["paths"].items():
+    for path, item in description["paths"].items():
         for one in item.get("parameters", ()):
             lines += [f"## `{path}`", "", f"`{one['name']}`: {one['description']}", ""]
         for method, operation in item.items():

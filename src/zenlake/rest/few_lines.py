@@ -1,6 +1,6 @@
 """A bound on the lines that strangers make the HTTP server write: so many a minute, then it counts.
 
-A request that is no HTTP costs whoever sends it nothing, and would cost us a line of the log.
+A request that is no HTTP costs its sender nothing, and would cost us a line of the log.
 """
 
 from __future__ import annotations

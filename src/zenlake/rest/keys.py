@@ -235,14 +235,14 @@ class Keys:
         start = after.get_time_as_ntp64().to_string_rfc3339_lossy()
         wanted = Asked(key, f"_time=[{start}..]", Form.EVENTS, timed=True)
         rows, truncated = await self._rows(user, wanted, b"", None)
-        found = []
+        missed = []
         for row in rows:
             if row.timestamp is not None and row.key != ERROR:
                 stamp = Timestamp.parse(row.timestamp)
                 if stamp > after:
-                    found.append((stamp, row))
-        found.sort(key=lambda one: one[0])
-        for _, row in found:
+                    missed.append((stamp, row))
+        missed.sort(key=lambda one: one[0])
+        for _, row in missed:
             if len(seen) < RESUMED and row.timestamp is not None:
                 seen.add(row.timestamp)
             yield event(row)

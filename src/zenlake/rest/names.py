@@ -1,6 +1,6 @@
 """Which hosts and origins a request may name.
 
-A web page of anybody can let its own name point to 127.0.0.1 (DNS rebinding), or send requests
+Any web page can let its own name point to 127.0.0.1 (DNS rebinding), or send requests
 there from another origin. So a request must name a host that this node is known by; and one that
 a browser sends for a page of another origin is refused, unless that origin is configured.
 """
@@ -27,8 +27,12 @@ def origin_allowed(origin: str, host: str, allowed: Collection[str]) -> bool:
     """Whether a page of `origin` may read what is answered under the name `host`."""
     if ANY in allowed or origin in allowed:
         return True
-    scheme, found, authority = origin.partition("://")
-    return bool(found) and scheme in ("http", "https") and authority.lower() == host.strip().lower()
+    scheme, separator, authority = origin.partition("://")
+    return (
+        bool(separator)
+        and scheme in ("http", "https")
+        and authority.lower() == host.strip().lower()
+    )
 
 
 def may_connect(

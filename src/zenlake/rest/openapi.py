@@ -46,7 +46,7 @@ def _refusals(*more: tuple[str, str]) -> dict[str, Any]:
 
 
 def _query(words: str, *, body: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": words,
         "description": "The query string is the parameters of the selector, separated by `;`. "
         "`_time=[…]` asks for a range of time. With `Accept: text/event-stream` it is a "
@@ -100,11 +100,11 @@ def _query(words: str, *, body: bool) -> dict[str, Any]:
         },
     }
     if body:
-        found["requestBody"] = {
+        operation["requestBody"] = {
             "description": "A payload that travels with the query; Content-Type is its encoding.",
             "content": {"*/*": {}},
         }
-    return found
+    return operation
 
 
 def _put(words: str) -> dict[str, Any]:

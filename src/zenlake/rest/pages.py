@@ -149,9 +149,9 @@ class Pages:
         parts = name.split("/")
         if not all(part and not part.startswith(".") and "\\" not in part for part in parts):
             return await _nothing(request)
-        found = resources.files("zenlake.web").joinpath(*parts)
+        file = resources.files("zenlake.web").joinpath(*parts)
         try:
-            content = found.read_bytes()
+            content = file.read_bytes()
         except (OSError, ValueError):
             return await _nothing(request)
         kind = {"js": "text/javascript", "svg": "image/svg+xml"}.get(name.rpartition(".")[2])

@@ -161,13 +161,13 @@ class RestService:
         from zenlake import __version__
 
         serving, keys = self._serving, self._keys
-        found: dict[str, object] = {f"{below}/version": __version__}
+        records: dict[str, object] = {f"{below}/version": __version__}
         if serving is not None and keys is not None:
-            found[f"{below}/port"] = serving.port
-            found[f"{below}/streams"] = {"open": keys.streams, "skipped": keys.skipped}
+            records[f"{below}/port"] = serving.port
+            records[f"{below}/streams"] = {"open": keys.streams, "skipped": keys.skipped}
         elif self._failure:
-            found[f"{below}/failure"] = self._failure
-        for key, content in found.items():
+            records[f"{below}/failure"] = self._failure
+        for key, content in records.items():
             if intersects(asked, key):
                 yield key, content
 
@@ -191,7 +191,7 @@ def reason(error: Exception) -> str:
 
 
 def refuse_strangers(name: str, host: str, allowed: bool, anybody: bool) -> None:
-    """Refuse an address that other machines reach while nobody has to say who they are."""
+    """Refuse an address that other machines reach while requests need no user."""
     if anybody and not allowed and not is_loopback(host):
         raise ConfigError(
             f"{host} is open to other machines and there are no users: set "

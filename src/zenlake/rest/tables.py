@@ -65,8 +65,8 @@ def _embedded(row: Row) -> list[dict[str, Any]] | None:
     """The rows of a reply that is a table itself."""
     kind = row.encoding.partition(";")[0]
     if kind in ARROW:
-        found: list[dict[str, Any]] = _read_arrow(row.payload).to_pylist()
-        return found
+        records: list[dict[str, Any]] = _read_arrow(row.payload).to_pylist()
+        return records
     if kind in JSON:
         value = json_value(row.payload, kind)
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
@@ -85,13 +85,13 @@ def _read_arrow(payload: bytes) -> pa.Table:
 
 
 def _records(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for row in rows:
         embedded = _embedded(row)
         if embedded is not None:
-            found.extend(embedded)
+            records.extend(embedded)
             continue
-        found.append(
+        records.append(
             {
                 "key": row.key,
                 "value": json_value(row.payload, row.encoding),
@@ -99,7 +99,7 @@ def _records(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 "timestamp": row.timestamp,
             }
         )
-    return found
+    return records
 
 
 def _csv(records: list[dict[str, Any]]) -> bytes:

@@ -74,7 +74,7 @@ class Watch:
 
 
 class User:
-    """One who asks: a name, or None where nobody needs one."""
+    """The user of a request: a name, or None where none is needed."""
 
     __slots__ = ("_access", "name")
 
@@ -98,7 +98,7 @@ class User:
 
 
 class Users:
-    """Everybody who may ask."""
+    """The users who may send requests, with their passwords, tokens and rights."""
 
     def __init__(
         self,
@@ -153,12 +153,12 @@ class Users:
 
     def by_token(self, token: str) -> str | None:
         """The user of a token; every token is compared, so that time tells nothing."""
-        found = None
+        matched = None
         given = token.encode("utf-8", "replace")[:LONGEST_TOKEN]
         for known, user in self._tokens.items():
             if hmac.compare_digest(known, given):
-                found = user
-        return found
+                matched = user
+        return matched
 
     def _by_password(self, encoded: str) -> str | None:
         user, password = _claimed(encoded)
@@ -189,7 +189,7 @@ def read_tokens(path: str) -> dict[bytes, str]:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"tokens_file {path}: {error}") from error
-    found: dict[bytes, str] = {}
+    users: dict[bytes, str] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -198,5 +198,5 @@ def read_tokens(path: str) -> dict[bytes, str]:
             raise ConfigError(
                 f"tokens_file {path}:{number}: write user:token, with a token of 16 letters or more"
             )
-        found[token.encode()] = user
-    return found
+        users[token.encode()] = user
+    return users

@@ -104,7 +104,7 @@ class Announcements:
             self._update(face, kind, resource, added)
 
     def respread(self) -> None:
-        """Who speaks for whom has changed: tell other routers anew."""
+        """The gateways have changed: announce to other routers anew."""
         self.version += 1
         for entry in self.tree.entries():
             for kind in KINDS:
@@ -181,7 +181,7 @@ class Announcements:
             self._announce_all(kind, aggregate, gained > 0)
 
     def count_again(self) -> None:
-        """What flows to whom has changed: count all that meets aggregate interests."""
+        """What flows to which face has changed: count anew what meets aggregate interests."""
         for kind in KINDS:
             for entry in self.aggregating[kind].entries():
                 for aggregate in list(entry.value.values()):
@@ -205,15 +205,15 @@ class Announcements:
             known = Aggregate(face, interest.key)
             row[face.id] = known
             self._count(kind, known)
-            known.told = known.state()
+            known.announced = known.state()
         known.interests.append(interest)
         if known.count and interest_id is None:
             known.behind = True
         elif known.count:
             id = face.fresh_id()
             interest.announced[kind] = id
-            interest.announced_info = known.told >> 1
-            announce(face, kind, id, interest.key, known.told >> 1, interest_id)
+            interest.announced_info = known.announced >> 1
+            announce(face, kind, id, interest.key, known.announced >> 1, interest_id)
 
     def aggregate_no_more(self, face: Face, kind: int, interest: InterestIn) -> None:
         """A face has an aggregate interest no more."""
@@ -253,9 +253,9 @@ class Announcements:
     def _announce_all(self, kind: int, aggregate: Aggregate, gained: bool) -> None:
         """One announcement, under the interest's own key, for all that matches it."""
         state = aggregate.state()
-        if state == aggregate.told and not (gained and aggregate.behind):
+        if state == aggregate.announced and not (gained and aggregate.behind):
             return
-        aggregate.told = state
+        aggregate.announced = state
         aggregate.behind = False
         face = aggregate.face
         complete = state >> 1
@@ -292,7 +292,7 @@ def announce(face: Face, kind: int, id: int, key: str, info: int, interest: int 
 
 
 def retract(face: Face, kind: int, id: int, key: str) -> None:
-    """Tell a neighbour that nobody declares a key any more."""
+    """Undeclare a key to a neighbour: nothing is declared on it any more."""
     if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
         return
     body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken

@@ -68,7 +68,7 @@ class Deadlines:
         return NEVER
 
     def due(self, now: float, most: int = 1 << 30) -> list[Timed]:
-        """Those whose time has come, `most` of them; they are waited for no more."""
+        """The entries whose deadline has passed, at most `most`; they are removed."""
         due: list[Timed] = []
         while len(due) < most and self.next() <= now:
             item = heapq.heappop(self._heap)[2]

@@ -135,7 +135,7 @@ class Aggregate:
     So a declaration costs a look at its own key, and none at all others that meet the interest.
     """
 
-    __slots__ = ("behind", "complete", "count", "face", "interests", "key", "told")
+    __slots__ = ("announced", "behind", "complete", "count", "face", "interests", "key")
 
     def __init__(self, face: Face, key: str) -> None:
         """Nothing was counted yet."""
@@ -146,13 +146,13 @@ class Aggregate:
         #: queryables that include it.
         self.count: int = 0
         self.complete: int = 0
-        #: What the neighbour was told: 1 that there are any, 2 that some are complete.
-        self.told: int = 0
-        #: Whether an interest in the future alone has not been told of what there was before.
+        #: What was announced to the neighbour: 1 that there are any, 2 that some are complete.
+        self.announced: int = 0
+        #: Whether an interest in the future alone was not given what there was before.
         self.behind: bool = False
 
     def state(self) -> int:
-        """What the neighbour should be told."""
+        """What should be announced to the neighbour."""
         if not self.count:
             return 0
         return 3 if self.complete else 1
@@ -258,7 +258,7 @@ class Face:
         #: does. And those gateways, as far as it has told.
         self.carried: bool = True
         self.gateways: frozenset[bytes] = frozenset()
-        #: All whom a peer is connected to, as far as it has told; kept by a broker.
+        #: The nodes that a peer is connected to, as far as it has announced them; kept by a broker.
         self.links: frozenset[bytes] = frozenset()
         #: What it said that made no sense, and was ignored; and where that is reported.
         self.ignored: int = 0

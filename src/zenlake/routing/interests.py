@@ -124,8 +124,8 @@ class Interests(Announcements):
                 if not kinds & (1 << kind):
                     continue
                 if aggregate:
-                    told = message.id if message.mode & CURRENT else None
-                    self.aggregate(face, kind, interest, told)
+                    reply_to = message.id if message.mode & CURRENT else None
+                    self.aggregate(face, kind, interest, reply_to)
                 else:
                     _want(face, kind, interest)
         if message.mode & CURRENT:

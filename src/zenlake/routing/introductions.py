@@ -52,7 +52,7 @@ class _Peer:
         self.locators: tuple[str, ...] | None = None
         self.links: set[bytes] = set()
         self.names: NodeNames = NodeNames(MAX_NODES)
-        #: Those whom it calls routers of its own.
+        #: The nodes that it calls routers of its own.
         self.gateways: set[bytes] = set()
 
 
@@ -72,7 +72,7 @@ class Introductions:
         self.gossip: bool = gossip
         self.targets: int = targets
         self.passed_over: int = 0
-        """How many entries were about nobody known, or beyond what is remembered."""
+        """How many entries were about unknown nodes, or beyond what is remembered."""
         self._zid: bytes = zid
         self._peers: dict[int, _Peer] = {}
         self._numbers: NodeNumbers = NodeNumbers()
@@ -119,7 +119,7 @@ class Introductions:
         return list(known.values()), self._introduced(link, peer) if news else []
 
     def links(self, link: int) -> frozenset[bytes]:
-        """Whom a peer is connected to, as far as it has told."""
+        """The nodes that a peer is connected to, as far as it has announced them."""
         peer = self._peers.get(link)
         return frozenset() if peer is None else frozenset(peer.links)
 

@@ -17,7 +17,7 @@ NUMBER: Final = 250
 
 
 def key_cost(key: str) -> int:
-    """What it costs to keep a declaration on a key, if nobody else has one there."""
+    """What it costs to keep a declaration on a key, if no other face has one there."""
     return ROW + len(key) + CHUNK * (key.count("/") + 1)
 
 
@@ -59,7 +59,7 @@ class ResourceLimits:
 
 #: What holds where nothing was configured.
 DEFAULTS: Final = ResourceLimits()
-#: What holds for those whose rows others pay for.
+#: What holds for faces whose rows others pay for.
 NO_LIMITS: Final = ResourceLimits(
     declarations=NO_LIMIT, interests=NO_LIMIT, memory=NO_LIMIT, queries=NO_LIMIT, questions=NO_LIMIT
 )

@@ -59,7 +59,7 @@ class RouterNode:
     __slots__ = ("gateway", "links", "locators", "psid", "role", "sn", "zid")
 
     def __init__(self, psid: int, zid: bytes, role: int) -> None:
-        """Nothing was heard from it yet; `role` 0: nobody said what it is."""
+        """Nothing was heard from it yet; `role` 0: not known."""
         self.psid: int = psid
         self.zid: bytes = zid
         self.role: int = role
@@ -116,7 +116,7 @@ class LinkStateTable:
         self.targets: int = targets
         self.weights: dict[bytes, int] = dict(weights or {})
         self.passed_over: int = 0
-        """How many entries were about nobody known, or beyond what is remembered."""
+        """How many entries were about unknown nodes, or beyond what is remembered."""
         self.most_links: int = DEFAULTS.links
         """The links of all routers that are kept: who tells of more is cut."""
         self.version: int = 0
@@ -144,7 +144,7 @@ class LinkStateTable:
         return -1 if node is None else node.psid
 
     def graph(self) -> dict[bytes, dict[bytes, int]]:
-        """Whom every router lists, and with which weight."""
+        """The neighbours that every router lists, with their weights."""
         return {zid: dict(node.links) for zid, node in self.nodes.items()}
 
     # --------------------------------------------------------------------------------- events
@@ -218,9 +218,9 @@ class LinkStateTable:
         source = self._links.get(link)
         if source is None or message.id != LINK_STATE or not isinstance(message.body, bytes):
             return [], []
-        told = read_entries(message)
-        self._check_size(sum([len(entry.links) for entry in told]))
-        states = self._translated(source, told)
+        received = read_entries(message)
+        self._check_size(sum([len(entry.links) for entry in received]))
+        states = self._translated(source, received)
         many = sum([len(node.links) for node in self.nodes.values()])
         for zid, entry, links in states:
             node = self.nodes.get(zid)
@@ -286,7 +286,7 @@ class LinkStateTable:
     def _translated(
         self, source: _Link, entries: tuple[LinkState, ...]
     ) -> list[tuple[bytes, LinkState, dict[bytes, int]]]:
-        """Entries with the ids of whom they are about and of those they list."""
+        """Entries with the id of their node and the ids of its neighbours."""
         about: list[tuple[bytes, LinkState]] = []
         self.introduced = []
         # Numbers are learnt first: an entry may list routers that come later.
@@ -319,7 +319,7 @@ class LinkStateTable:
         links: dict[bytes, int],
         fresh: dict[bytes, RouterNode],
     ) -> None:
-        """Remember what a router said; whom it lists and nobody knows is known from now on."""
+        """Remember what a router said; neighbours that it lists are known from now on."""
         node.sn = entry.sn
         node.role = entry.whatami or node.role or _ROUTER
         node.gateway = entry.gateway

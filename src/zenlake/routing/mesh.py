@@ -208,9 +208,9 @@ class Mesh(RouterRegion):
 
     def _forget_doubt(self, doubted: tuple[bytes, int, str, int]) -> None:
         """Doubt something no more, whatever became of it."""
-        found = self._doubted.pop(doubted, None)
-        if found is not None:
-            found[0].refund(doubted[2])
+        doubt = self._doubted.pop(doubted, None)
+        if doubt is not None:
+            doubt[0].refund(doubted[2])
 
     # ------------------------------------------------------------------------------- routes
 

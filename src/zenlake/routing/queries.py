@@ -115,7 +115,7 @@ class Queries:
         return face.role == PEER and not face.settled
 
     def _best(self, known: dict[Face, bool], complete: dict[Face, float]) -> list[Face]:
-        """In each region the nearest that is complete, or else everybody there."""
+        """In each region the nearest complete queryable, or else all of them."""
         chosen: list[Face] = []
         regions: dict[int, list[Face]] = {}
         for face in known:

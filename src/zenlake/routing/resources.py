@@ -22,7 +22,7 @@ class Resource:
     __slots__ = ("holders", "key")
 
     def __init__(self, key: str) -> None:
-        """Held by nobody yet."""
+        """Without declarations yet."""
         self.key: str = key
         self.holders: list[dict[Face, dict[int, int]]] = [{}, {}, {}]
 
@@ -39,7 +39,7 @@ class Resource:
                 del self.holders[kind][face]
 
     def is_empty(self) -> bool:
-        """Whether nobody holds it any more."""
+        """Whether no face declares it any more."""
         return not (self.holders[0] or self.holders[1] or self.holders[2])
 
 

@@ -91,7 +91,7 @@ class Tables(Interests):
             self.tree.remove(resource.key)
 
     def relink(self, face: Face, links: frozenset[bytes]) -> None:
-        """A peer told whom it is connected to: them it tells itself, the others it tells by us."""
+        """A peer announced its neighbours: it declares to them itself, to others through us."""
         if face.links == links or not self.brokering:
             return
         changed = face.links ^ links

@@ -140,7 +140,7 @@ class Trees:
         return tree.parents.get(self.me, b"")
 
     def children(self, root: bytes) -> list[bytes]:
-        """Whom I pass on to what `root` says to all."""
+        """The neighbours that this node passes on to what `root` sends to all."""
         children = self._children.get(root)
         if children is None:
             children = self._find_children(root)
@@ -167,14 +167,14 @@ class Trees:
         # A few trees are computed themselves: there may be fewer of them than neighbours.
         if root in self._trees or len(self._trees) <= len(near):
             return self._tree(root).children(self.me)
-        found: list[bytes] = []
+        children: list[bytes] = []
         for zid, _ in near:
             tree = self._tree(zid)
             if root in tree.doubted:
                 return self._tree(root).children(self.me)
             if tree.firsts.get(root) == self.me:
-                found.append(zid)
-        return found
+                children.append(zid)
+        return children
 
     def _tree(self, root: bytes) -> _Tree:
         tree = self._trees.get(root)
@@ -218,16 +218,16 @@ class _Tree:
                 if parent in self.doubted or second.get(one, float("inf")) - near < near * NEAR:
                     self.doubted.add(one)
             for other, weight in edges[one]:
-                way = near + weight
+                length = near + weight
                 far = distances.get(other)
-                if far is None or way < far:
+                if far is None or length < far:
                     if far is not None:
                         second[other] = far
-                    distances[other] = way
+                    distances[other] = length
                     self.parents[other] = one
-                    heappush(nearest, (way, other))
-                elif way < second.get(other, float("inf")):
-                    second[other] = way
+                    heappush(nearest, (length, other))
+                elif length < second.get(other, float("inf")):
+                    second[other] = length
 
     def children(self, me: bytes) -> list[bytes]:
         """Those behind a router on the paths through it."""
@@ -250,7 +250,7 @@ class _Tree:
 
 
 def _edges(links: dict[bytes, dict[bytes, int]]) -> dict[bytes, list[tuple[bytes, float]]]:
-    """The links that both ends list, in an order that is everybody's."""
+    """The links that both ends list, in the same order on every router."""
     edges: dict[bytes, list[tuple[bytes, float]]] = {}
     for one in sorted(links):
         edges[one] = []

@@ -167,17 +167,17 @@ def usage(session: int) -> tuple[int, float]:
 
 def _processes() -> list[tuple[int, list[str]]]:
     """The processes that run, each with what `/proc/PID/stat` says after its name."""
-    found: list[tuple[int, list[str]]] = []
+    processes: list[tuple[int, list[str]]] = []
     try:
         names = os.listdir("/proc")
     except OSError:
-        return found
+        return processes
     for name in names:
         if name.isdecimal():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 text = Path("/proc", name, "stat").read_text("utf-8", "replace")
-                found.append((int(name), text.rpartition(")")[2].split()))
-    return found
+                processes.append((int(name), text.rpartition(")")[2].split()))
+    return processes
 
 
 def _signal(number: int) -> str:

@@ -33,7 +33,7 @@ class Disk:
 
 
 def default_budget(disk: Disk) -> int:
-    """How many bytes the journal may have, if nobody said: a fifth of the disk.
+    """How many bytes the journal may have, unless configured: a fifth of the disk.
 
     On a disk that is nearly full it is two fifths of what is free or already the journal's, so
     that the lake finds room beside it.

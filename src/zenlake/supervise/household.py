@@ -113,7 +113,7 @@ class _Rate:
 
 @dataclass(slots=True)
 class _Asked:
-    """One question for metrics: whom it went to, and the answer."""
+    """A request for metrics: the process that it was sent to, and the reply."""
 
     child: Child
     answered: threading.Event = field(default_factory=threading.Event)
@@ -133,7 +133,7 @@ class Household:
     ) -> None:
         """`tell` is given lines for people, `show` each status, `ready` the parts that are up.
 
-        None of them may wait for anybody.
+        None of them may block.
         """
         self.plan = plan
         self._presence = presence
@@ -392,11 +392,11 @@ class Household:
         return status
 
     def _part_statuses(self, now: float) -> list[PartStatus]:
-        found = []
+        statuses = []
         for name, part in self._parts.items():
             child = self._children.get(name)
             used = None if self._observer is None else self._observer.usage.get(name)
-            found.append(
+            statuses.append(
                 PartStatus(
                     name,
                     str(part.state),
@@ -411,8 +411,8 @@ class Household:
                 )
             )
             if name == ROUTER:
-                found.append(self._recorder(part, now))
-        return found
+                statuses.append(self._recorder(part, now))
+        return statuses
 
     def _recorder(self, router: SupervisedPart, now: float) -> PartStatus:
         """The recorder within the router, by what the router reports of it."""
@@ -429,24 +429,24 @@ class Household:
         return [one for one in self._report.get("journals", ()) if one["dir"] == mine]
 
     def _journal(self, now: float) -> JournalReport:
-        found = JournalReport(budget=self.plan.budget, retain_age=self.plan.retain_age)
+        report = JournalReport(budget=self.plan.budget, retain_age=self.plan.retain_age)
         for one in self._own_journal():
             if "rows" in one:
                 self._rows.take(now, int(one["rows"]))
                 self._bytes.take(now, int(one["bytes"]))
-                found.rows, found.bytes = int(one["rows"]), int(one["bytes"])
-                found.rows_per_s, found.bytes_per_s = self._rows.rate, self._bytes.rate
-                found.durable = int(one["durable"])
-                found.queued_bytes = int(one["queued_bytes"])
-                found.dropped = int(one["dropped"])
-                found.missing, found.healed = int(one["missing"]), int(one["healed"])
-                found.disk_full = bool(one["disk_full"])
-                found.future = int(one.get("future", 0))
-                if not found.disk_full:
-                    found.failure = str(one.get("stuck", ""))
+                report.rows, report.bytes = int(one["rows"]), int(one["bytes"])
+                report.rows_per_s, report.bytes_per_s = self._rows.rate, self._bytes.rate
+                report.durable = int(one["durable"])
+                report.queued_bytes = int(one["queued_bytes"])
+                report.dropped = int(one["dropped"])
+                report.missing, report.healed = int(one["missing"]), int(one["healed"])
+                report.disk_full = bool(one["disk_full"])
+                report.future = int(one.get("future", 0))
+                if not report.disk_full:
+                    report.failure = str(one.get("stuck", ""))
             else:
-                found.failure = str(one["reason"]) or "it is being opened"
-        return found
+                report.failure = str(one["reason"]) or "it is being opened"
+        return report
 
     def _lake(self, durable: int) -> LakeReport:
         """What the lake wrote of itself; how far behind it is grows while it is away."""

@@ -115,9 +115,9 @@ def fetch(host: str, port: int, path: str, seconds: float = SECONDS) -> tuple[in
                 break
             parts.append(more)
             size += len(more)
-    head, found, body = b"".join(parts).partition(b"\r\n\r\n")
+    head, separator, body = b"".join(parts).partition(b"\r\n\r\n")
     words = head.split(b"\r\n")[0].split()
-    if not found or len(words) < 2 or not words[0].startswith(b"HTTP/1."):
+    if not separator or len(words) < 2 or not words[0].startswith(b"HTTP/1."):
         raise ValueError(f"what answers at {name}:{port} is no `zenlake up`")
     return int(words[1]), body.decode("utf-8", "replace")
 

@@ -31,7 +31,7 @@ class LogFile:
         """Append a line; on a full disk it is lost."""
         try:
             if self._file is None or self._size + len(line) > self._most:
-                self._open(turn=self._file is not None)
+                self._open(rotate=self._file is not None)
             assert self._file is not None
             self._file.write(line)
             self._file.flush()
@@ -40,11 +40,11 @@ class LogFile:
             # Nothing can be said about it here; the disk has a line of its own in the status.
             self.close()
 
-    def _open(self, turn: bool) -> None:
+    def _open(self, rotate: bool) -> None:
         self.close()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         size = self.path.stat().st_size if self.path.exists() else 0
-        if turn or size >= self._most:
+        if rotate or size >= self._most:
             for number in range(self._kept, 0, -1):
                 older = self._aside(number - 1)
                 if older.exists():

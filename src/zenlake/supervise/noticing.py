@@ -45,11 +45,11 @@ class Notices:
     def _look_at_clocks(self, report: Mapping[str, Any], clock: float) -> None:
         before, self._clock = self._clock, clock
         if before is not None and abs(clock - before) > JUMP:
-            way = "ahead" if clock > before else "back"
+            direction = "ahead" if clock > before else "back"
             self._tell(
-                f"clock {way}",
-                f"the clock of this machine was set {way} by {abs(clock - before):.0f} s; times "
-                "of samples before and after do not compare",
+                f"clock {direction}",
+                f"the clock of this machine was set {direction} by {abs(clock - before):.0f} s; "
+                "times of samples before and after do not compare",
             )
         if self._grown("future", int(report.get("future_replaced", 0))):
             self._tell(

@@ -27,8 +27,8 @@ def folder_size(folder: Path) -> int:
     total = 0
     waiting = [str(folder)]
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
-            for entry in found:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
                 with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
@@ -73,8 +73,8 @@ class Observer:
                     journal = folder_size(self._data / "journal")
                 if now - processes >= PROCESSES:
                     processes = now
-                    found = self._sessions()
-                    self.usage = {name: usage(session) for name, session in found.items()}
+                    groups = self._sessions()
+                    self.usage = {name: usage(session) for name, session in groups.items()}
                 self._look(now, journal)
             if self._over.wait(LOOK):
                 return

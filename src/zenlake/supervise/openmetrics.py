@@ -96,16 +96,16 @@ SERIES: Final = {
 
 def openmetrics(status: Status) -> str:
     """All series of a status, with lines that explain, ended as the format wants it."""
-    found: dict[str, list[str]] = {}
+    samples: dict[str, list[str]] = {}
     for name, label, value in _values(status):
         series = SERIES[name]
         labels = f'{{{series.label}="{label}"}}' if series.label else ""
-        found.setdefault(name, []).append(f"{series.sample}{labels} {_number(value)}\n")
+        samples.setdefault(name, []).append(f"{series.sample}{labels} {_number(value)}\n")
     parts: list[str] = []
     for name, series in SERIES.items():
-        if name in found:
+        if name in samples:
             parts.append(f"# HELP {name} {series.help}\n# TYPE {name} {series.kind}\n")
-            parts += found[name]
+            parts += samples[name]
     return "".join(parts) + END
 
 

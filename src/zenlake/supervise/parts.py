@@ -113,7 +113,7 @@ class SupervisedPart:
     def ended(self, now: float, reason: str, *, refused: bool = False) -> None:
         """Its process is gone.
 
-        `refused`: it will not work until somebody changes something, so the pause is the longest.
+        `refused`: it will not work until its settings change, so the pause is the longest.
         """
         if self.state in (State.STOPPED, State.WAITING, State.RESTING):
             return

@@ -53,9 +53,9 @@ def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
         stamps = node.stamps
         future = (0, 0) if stamps is None else (stamps.replaced, stamps.dropped)
     drops: dict[str, int] = {}
-    for way, counts in (("received", total.rx_dropped), ("sent", total.tx_dropped)):
+    for direction, counts in (("received", total.rx_dropped), ("sent", total.tx_dropped)):
         for (reason, _), number in counts.items():
-            name = f"{reason} ({way})"
+            name = f"{reason} ({direction})"
             drops[name] = drops.get(name, 0) + number
     return {
         "sessions": many,

@@ -45,15 +45,15 @@ class Refusal(Exception):
     """A request that is not answered; with the code and the reason."""
 
     def __init__(self, code: int, why: str) -> None:
-        """`why`: in words, for whoever sent it."""
+        """`why`: in words, for the client."""
         super().__init__(why)
         self.code = code
 
 
 def parse(data: bytes) -> HttpRequest | None:
     """A request, or None while its head is not complete. Raises `Refusal`."""
-    head, found, _ = data.partition(b"\r\n\r\n")
-    if not found:
+    head, separator, _ = data.partition(b"\r\n\r\n")
+    if not separator:
         if len(data) >= MOST:
             raise Refusal(431, f"a request has at most {MOST} bytes")
         return None

@@ -133,7 +133,7 @@ def _lake(status: Status) -> str:
 
 
 def _drops(status: Status) -> str:
-    found = [f"{many:,} {reason}" for reason, many in status.drops.items() if many]
+    counts = [f"{many:,} {reason}" for reason, many in status.drops.items() if many]
     if status.journal.dropped:
-        found.insert(0, f"{status.journal.dropped:,} not kept")
-    return ", ".join(found) or "nothing"
+        counts.insert(0, f"{status.journal.dropped:,} not kept")
+    return ", ".join(counts) or "nothing"

@@ -135,35 +135,35 @@ class Status:
     @property
     def reasons(self) -> list[str]:
         """Why it is not well, in words; empty if it is."""
-        found = [
+        reasons = [
             f"{part.name} is {part.state}" + (f": {part.reason}" if part.reason else "")
             for part in self.parts
             if part.state in (State.RESTING, State.ENDING, State.STOPPED)
             or (part.state == State.STARTING and part.restarts)
         ]
         if self.journal.failure:
-            found.append(f"nothing is recorded: {self.journal.failure}")
+            reasons.append(f"nothing is recorded: {self.journal.failure}")
         if self.journal.disk_full:
-            found.append("the disk is full: publishers are held up until there is room")
+            reasons.append("the disk is full: publishers are held up until there is room")
         if self.lake is not None and self.lake.state == "retrying":
-            found.append(f"the lake does not get on: {self.lake.error}")
-        return found
+            reasons.append(f"the lake does not get on: {self.lake.error}")
+        return reasons
 
     @property
     def warnings(self) -> list[str]:
         """What needs a look though everything runs."""
-        found = []
+        warnings = []
         if self.disk.full_in is not None and self.disk.full_in < SOON:
-            found.append("the disk is full in less than a day")
+            warnings.append("the disk is full in less than a day")
         if self.lake is not None and self.lake.quarantine:
-            found.append(f"{self.lake.quarantine:,} samples are in quarantine")
+            warnings.append(f"{self.lake.quarantine:,} samples are in quarantine")
         if self.lake is not None and self.lake.lost:
-            found.append(f"{self.lake.lost:,} rows left the journal before the lake read them")
+            warnings.append(f"{self.lake.lost:,} rows left the journal before the lake read them")
         if self.lake is not None:
-            found += self.lake.problems
+            warnings += self.lake.problems
         if self.journal.dropped:
-            found.append(f"{self.journal.dropped:,} samples could not be kept")
-        return found
+            warnings.append(f"{self.journal.dropped:,} samples could not be kept")
+        return warnings
 
     @property
     def health(self) -> Health:
@@ -194,13 +194,13 @@ class Status:
         """Read what `to_json` wrote; fields of a newer version are passed over."""
         try:
             page = json.loads(text)
-            found = _known(cls, page)
-            found["parts"] = [PartStatus(**_known(PartStatus, one)) for one in page["parts"]]
-            found["journal"] = JournalReport(**_known(JournalReport, page["journal"]))
-            found["disk"] = Room(**_known(Room, page["disk"]))
+            values = _known(cls, page)
+            values["parts"] = [PartStatus(**_known(PartStatus, one)) for one in page["parts"]]
+            values["journal"] = JournalReport(**_known(JournalReport, page["journal"]))
+            values["disk"] = Room(**_known(Room, page["disk"]))
             lake = page.get("lake")
-            found["lake"] = None if lake is None else LakeReport(**_known(LakeReport, lake))
-            return cls(**found)
+            values["lake"] = None if lake is None else LakeReport(**_known(LakeReport, lake))
+            return cls(**values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DecodeError(f"that is no status of `zenlake up`: {error!r}") from error
 

@@ -92,9 +92,9 @@ class Voice:
     def _lines(self) -> None:
         shown = time.monotonic()
         while not self._ended():
-            found = self._next(REFRESH)
-            if found is not None:
-                self._print(*found)
+            message = self._next(REFRESH)
+            if message is not None:
+                self._print(*message)
             status = self._status
             if status is not None and time.monotonic() - shown >= self._every:
                 shown = time.monotonic()
@@ -115,10 +115,10 @@ class Voice:
         console = Console(highlight=False, soft_wrap=True)
         with Live(console=console, auto_refresh=False, transient=True) as live:
             while not self._ended():
-                found = self._next(REFRESH)
-                while found is not None:
-                    console.print(found[0], markup=False)
-                    found = None if self._waiting.empty() else self._next(0.0)
+                message = self._next(REFRESH)
+                while message is not None:
+                    console.print(message[0], markup=False)
+                    message = None if self._waiting.empty() else self._next(0.0)
                 self._draw(live, console.width)
 
     def _draw(self, live: Live, width: int) -> None:
@@ -139,5 +139,5 @@ def _colour(health: Health) -> str:
 
 
 def _plain(status: Status) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(status.to_json())
-    return found
+    document: dict[str, Any] = json.loads(status.to_json())
+    return document

@@ -19,7 +19,7 @@ class MemoryPool:
     __slots__ = ("limit", "members", "used")
 
     def __init__(self, limit: int = NO_LIMIT) -> None:
-        """Nobody has anything; `limit` in bytes."""
+        """Nothing is charged yet; `limit` in bytes."""
         self.limit: int = limit
         self.used: int = 0
         #: How many share it.

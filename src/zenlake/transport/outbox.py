@@ -361,7 +361,7 @@ class Outbox:
         return True
 
     def share_pool(self, pool: MemoryPool, forced: int) -> None:
-        """Be one of those whose waiting bytes are counted together; `forced` bounds its own."""
+        """Count waiting bytes together with other outboxes; `forced` bounds its own."""
         self.pool.members -= 1
         self.pool = pool
         pool.members += 1

@@ -24,7 +24,7 @@ class Turn:
         self._ends: float = 0.0
 
     def begin(self) -> None:
-        """It is somebody's turn."""
+        """A neighbour's turn begins."""
         self._left = self.messages
         self._ends = self.clock() + self.seconds
 
@@ -34,5 +34,5 @@ class Turn:
         return self._left <= 0 or self.clock() >= self._ends
 
     def is_over(self) -> bool:
-        """Whether it is somebody else's turn."""
+        """Whether the turn has used up its messages or its time."""
         return self._left <= 0 or self.clock() >= self._ends

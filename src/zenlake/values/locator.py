@@ -195,13 +195,13 @@ def _split(text: str) -> tuple[str, str, Pairs, Pairs]:
     if not slash or not protocol:
         raise LocatorError(f"'{text}' names no protocol; {_FORM}")
     rest, hash_sign, config = rest.partition("#")
-    address, question, metadata = rest.partition("?")
+    address, question_mark, metadata = rest.partition("?")
     if not address:
         raise LocatorError(f"'{text}' has no address; {_FORM}")
-    pairs = _pairs(metadata) if question else ()
+    pairs = _pairs(metadata) if question_mark else ()
     more = _pairs(config) if hash_sign else ()
-    if (question and not pairs) or (hash_sign and not more):
-        mark = "?" if question and not pairs else "#"
+    if (question_mark and not pairs) or (hash_sign and not more):
+        mark = "?" if question_mark and not pairs else "#"
         raise LocatorError(f"'{text}' has nothing after '{mark}'; write 'key=value' there or end")
     return protocol, address, pairs, more
 

@@ -49,7 +49,7 @@ class Shelf(Protocol):
         """A file to read from anywhere, without a copy where the system allows it."""
 
     def mark(self, path: str) -> object:
-        """What is another when a file under this name is another; None where nobody can tell."""
+        """Changes when another file has this name; None where that cannot be known."""
 
     def list(self, path: str) -> list[str]:
         """The names in a folder, sorted; empty when there is none."""

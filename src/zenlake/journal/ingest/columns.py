@@ -100,7 +100,7 @@ class ColumnSink:
 
     @property
     def dropped(self) -> int:
-        """How many samples were dropped because nobody took, and nobody could be held up."""
+        """How many samples were dropped: none were taken, and no link could be paused."""
         return 0 if self._rows is None else self._rows.dropped
 
     def wait(self) -> bool:

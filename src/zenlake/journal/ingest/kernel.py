@@ -1,7 +1,7 @@
 """From the bytes of a batch to the rows of a table, with no object a sample.
 
-Lanes, one a neighbour, write what they walk over into one table of words (`table`, `walk`); whoever
-makes columns of it takes the whole table, and the next one begins.
+Lanes, one a neighbour, write what they walk over into one table of words (`table`, `walk`); the
+thread that makes columns of it takes the whole table, and the next one begins.
 """
 
 from __future__ import annotations

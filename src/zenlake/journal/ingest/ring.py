@@ -64,7 +64,7 @@ class Ring:
 
     def enter(self, partition: int, batch: Any) -> list[tuple[int, Any]]:
         """Rows that were just heard; gives those that lie around an event already."""
-        found, rest = self._split(batch)
+        wanted, rest = self._split(batch)
         if rest.num_rows:
             times = _times(rest)
             size = _bytes(rest)
@@ -74,8 +74,8 @@ class Ring:
         if batch.num_rows:
             self._newest = max(self._newest, int(_times(batch).max()))
         self._forget()
-        self.kept += found.num_rows
-        return [(partition, found)] if found.num_rows else []
+        self.kept += wanted.num_rows
+        return [(partition, wanted)] if wanted.num_rows else []
 
     def event(self, moment: int) -> list[tuple[int, Any]]:
         """Something happened; gives the rows around it that wait, in their order."""
@@ -86,10 +86,10 @@ class Ring:
         held, self._held = self._held, deque()
         self.bytes = self.rows = 0
         for one in held:
-            found, rest = self._split(one.batch)
-            if found.num_rows:
-                given.append((one.partition, found))
-                self.kept += found.num_rows
+            wanted, rest = self._split(one.batch)
+            if wanted.num_rows:
+                given.append((one.partition, wanted))
+                self.kept += wanted.num_rows
             if rest.num_rows:
                 size = one.size if rest is one.batch else _bytes(rest)
                 self._held.append(_Held(one.partition, rest, one.first, one.last, size))

@@ -62,10 +62,10 @@ class Patient:
 
 
 class HealingPlan:
-    """Whom to ask, and when."""
+    """Which sources to ask for missing numbers, and when."""
 
     def __init__(self) -> None:
-        """Nobody."""
+        """No source is to be asked."""
         self._patients: dict[tuple[int, str], Patient] = {}
         #: Numbers below the first were asked for often enough, and so were those told up to the
         #: second: what is told need not be true, and says nothing of gaps to come.

@@ -39,7 +39,7 @@ class Journal(Readable):
     """A journal to read from; cheap to open, and safe beside a running recorder."""
 
     def __init__(self, shelf: Shelf, where: str) -> None:
-        """For a shelf of your own; everybody else calls `Journal.open`."""
+        """For files of your own kind; `Journal.open` takes a folder or an address."""
         self._shelf = shelf
         self._tails: dict[int, TailFile] = {}
         self._manifests: dict[int, tuple[bytes, Manifest]] = {}
@@ -263,7 +263,7 @@ class Journal(Readable):
                 yield from file.read(start, due, chosen, choice, chosen.hides(segment))
 
     def _open(self, partition: int, segment: Segment, *, explicit: bool) -> SealedFile | None:
-        """A listed segment; None when it was let go, and nobody asked for its rows by number."""
+        """A listed segment; None if retention removed it, unless it must be there (`explicit`)."""
         for _ in range(2):
             try:
                 if is_uri(segment.path):

@@ -45,7 +45,7 @@ class RemoteJournal(Readable):
     """A journal somewhere in the network."""
 
     def __init__(self, session: Session, name: str, timeout: float = PATIENCE) -> None:
-        """Ask for the journal of this name; `Timeout` if nobody has it."""
+        """Ask for the journal of this name; `Timeout` if no recorder has it."""
         self._session = session
         self._root = root_of(name)
         self._timeout = timeout

@@ -210,7 +210,7 @@ class JournalReplies:
         self._claim()
 
     def _claimed_here(self, key: str) -> bool:
-        """Whether a token was declared on this machine: anybody's word would silence us."""
+        """Whether a token was declared on this machine: a stranger's would silence us."""
         runtime = self._session._runtime
         with runtime.locked() as node:
             holders = node.tables.holders(TOKEN, key, node.face)

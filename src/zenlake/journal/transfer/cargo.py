@@ -37,33 +37,33 @@ class Load:
 
 def loads(manifests: Sequence[Manifest]) -> list[Load]:
     """The segments that lie here, the oldest first: if the network goes, they are there."""
-    found = [
+    lying = [
         Load(number, segment)
         for number, manifest in enumerate(manifests)
         for segment in manifest.segments
         if not is_uri(segment.path)
     ]
-    return sorted(found, key=lambda load: (load.segment.closed, load.partition, load.segment.first))
+    return sorted(lying, key=lambda load: (load.segment.closed, load.partition, load.segment.first))
 
 
 def listing(
-    partition: int, here: Manifest, there: Manifest, arrived: Iterable[int], to: str
+    partition: int, local: Manifest, remote: Manifest, arrived: Iterable[int], to: str
 ) -> Manifest:
     """What the manifest there says when these segments, by first offsets, have arrived.
 
     Raises `JournalError` where rows are missing between what is there and what is left here.
     """
     arrived = set(arrived)
-    if not there.segments:
-        there = Manifest(here.earliest)
-    elif here.earliest > there.end:
+    if not remote.segments:
+        remote = Manifest(local.earliest)
+    elif local.earliest > remote.end:
         raise JournalError(
-            f"offsets {there.end} to {here.earliest} of partition {partition} were let go before "
+            f"offsets {remote.end} to {local.earliest} of partition {partition} were let go before "
             f"they were shipped to {to}; ship to another address, and let the recorder hold what "
             "is not shipped yet (hold_bytes)"
         )
-    for segment in here.segments:
-        if segment.first < there.end:
+    for segment in local.segments:
+        if segment.first < remote.end:
             continue
         elsewhere = is_uri(segment.path)
         if not elsewhere and segment.first not in arrived:
@@ -71,8 +71,8 @@ def listing(
         name = sealed_path(partition, segment.first)
         if elsewhere and segment.path != joined(to, name):
             name = segment.path
-        there = there.sealed(segment.at(name))
-    return there
+        remote = remote.sealed(segment.at(name))
+    return remote
 
 
 def deletable(

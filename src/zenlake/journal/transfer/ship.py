@@ -54,40 +54,40 @@ def ship(
     journal's lock, for its list changes. Raises `JournalLocked` if a recorder has it (whose own
     retention can delete what was shipped), before anything is done.
     """
-    here, there = LocalFiles(folder), RemoteFiles(to)
+    local, remote = LocalFiles(folder), RemoteFiles(to)
     if not delete:
-        return _ship(here, there, progress, delete=False)
-    lock = here.lock()
+        return _ship(local, remote, progress, delete=False)
+    lock = local.lock()
     try:
-        return _ship(here, there, progress, delete=True)
+        return _ship(local, remote, progress, delete=True)
     finally:
         lock.release()
 
 
 def _ship(
-    here: LocalFiles, there: RemoteFiles, progress: Progress | None, *, delete: bool
+    local: LocalFiles, remote: RemoteFiles, progress: Progress | None, *, delete: bool
 ) -> Shipped:
-    info = _identified(here, there)
-    near = _manifests(here, info, here.root)
-    far = _manifests(there, info, there.uri)
+    info = _identified(local, remote)
+    near = _manifests(local, info, local.root)
+    far = _manifests(remote, info, remote.uri)
     cargo = loads(near)
-    sizes = {load.path: there.size(load.path) for load in cargo}
+    sizes = {load.path: remote.size(load.path) for load in cargo}
     due = [load for load in cargo if not load.arrived(sizes)]
     total = sum(load.segment.bytes for load in due)
     uploaded = segments = 0
     gone: set[str] = set()
     for load in due:
         try:
-            with here.open(load.segment.path) as source:
-                there.put(load.path, source)
+            with local.open(load.segment.path) as source:
+                remote.put(load.path, source)
         except FileNotFoundError:
             # A recorder beside us let it go; what it lists now is looked at below.
             gone.add(load.path)
             continue
-        sizes[load.path] = there.size(load.path)
+        sizes[load.path] = remote.size(load.path)
         if not load.arrived(sizes):
             raise JournalError(
-                f"{joined(there.uri, load.path)} has {sizes[load.path]} bytes after its upload, "
+                f"{joined(remote.uri, load.path)} has {sizes[load.path]} bytes after its upload, "
                 f"not {load.segment.bytes}; nothing was deleted: ship again"
             )
         segments += 1
@@ -95,109 +95,109 @@ def _ship(
         if progress is not None:
             progress(uploaded, total)
     if gone:
-        near = _manifests(here, info, here.root)
-    told = _tell(info, near, far, cargo, sizes, there)
-    if told != far or not delete:
-        _note(here, info, told)
-    deleted = _delete(here, there, near, told) if delete else 0
+        near = _manifests(local, info, local.root)
+    listed = _list(info, near, far, cargo, sizes, remote)
+    if listed != far or not delete:
+        _note(local, info, listed)
+    deleted = _delete(local, remote, near, listed) if delete else 0
     return Shipped(segments, uploaded, len(cargo) - len(due), deleted)
 
 
-def _identified(here: LocalFiles, there: RemoteFiles) -> JournalInfo:
+def _identified(local: LocalFiles, remote: RemoteFiles) -> JournalInfo:
     """Which journal this is; what is there must be the same, or nothing."""
     try:
-        page = here.read(INFO)
+        page = local.read(INFO)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise JournalError(f"{here.root} is not a journal: it has no {INFO}") from error
-    info = JournalInfo.from_json(page, here.root)
+        raise JournalError(f"{local.root} is not a journal: it has no {INFO}") from error
+    info = JournalInfo.from_json(page, local.root)
     try:
-        other = JournalInfo.from_json(there.read(INFO), there.uri)
+        other = JournalInfo.from_json(remote.read(INFO), remote.uri)
     except FileNotFoundError:
-        there.put(INFO, io.BytesIO(info.to_json()))
+        remote.put(INFO, io.BytesIO(info.to_json()))
         return info
     if other.id != info.id:
         raise JournalError(
-            f"{there.uri} holds another journal ('{other.name}', {other.id}); ship each journal "
+            f"{remote.uri} holds another journal ('{other.name}', {other.id}); ship each journal "
             "to an address of its own"
         )
     return info
 
 
 def _manifests(shelf: Any, info: JournalInfo, where: str) -> list[Manifest]:
-    found = []
+    manifests = []
     for number in range(info.partitions):
         path = manifest_path(number)
         try:
-            found.append(Manifest.from_json(shelf.read(path), f"{where}/{path}"))
+            manifests.append(Manifest.from_json(shelf.read(path), f"{where}/{path}"))
         except FileNotFoundError:
-            found.append(Manifest())
-    return found
+            manifests.append(Manifest())
+    return manifests
 
 
-def _tell(
+def _list(
     info: JournalInfo,
     near: Sequence[Manifest],
     far: Sequence[Manifest],
     cargo: Sequence[Load],
     sizes: dict[str, int],
-    there: RemoteFiles,
+    remote: RemoteFiles,
 ) -> list[Manifest]:
-    """List what arrived there, then say how far it is."""
+    """Write manifests with the segments that arrived, then the watermark."""
     arrived: dict[int, set[int]] = {}
     for load in cargo:
         if load.arrived(sizes):
             arrived.setdefault(load.partition, set()).add(load.segment.first)
-    told = [
-        listing(number, mine, far[number], arrived.get(number, ()), there.uri)
+    listed = [
+        listing(number, mine, far[number], arrived.get(number, ()), remote.uri)
         for number, mine in enumerate(near)
     ]
-    for number, manifest in enumerate(told):
+    for number, manifest in enumerate(listed):
         if manifest != far[number]:
-            there.put(manifest_path(number), io.BytesIO(manifest.to_json()))
-    page = Watermark(ends(told)).to_json()
+            remote.put(manifest_path(number), io.BytesIO(manifest.to_json()))
+    page = Watermark(ends(listed)).to_json()
     try:
-        same = there.read(WATERMARK) == page
+        same = remote.read(WATERMARK) == page
     except FileNotFoundError:
         same = False
     if not same:
-        there.put(WATERMARK, io.BytesIO(page))
-    return told
+        remote.put(WATERMARK, io.BytesIO(page))
+    return listed
 
 
-def _note(here: LocalFiles, info: JournalInfo, told: Sequence[Manifest]) -> None:
+def _note(local: LocalFiles, info: JournalInfo, listed: Sequence[Manifest]) -> None:
     """Tell the recorder's retention how far it may let go."""
-    page = {"ship": {info.id: list(ends(told))}}
-    replace(here, SHIPPED, json.dumps(page).encode(), durable=False)
+    page = {"ship": {info.id: list(ends(listed))}}
+    replace(local, SHIPPED, json.dumps(page).encode(), durable=False)
 
 
 def _delete(
-    here: LocalFiles, there: RemoteFiles, near: Sequence[Manifest], told: Sequence[Manifest]
+    local: LocalFiles, remote: RemoteFiles, near: Sequence[Manifest], listed: Sequence[Manifest]
 ) -> int:
     """Read back, list segments where they are now, and only then delete them here."""
     proven = set()
-    for load in deletable(near, told, {(x.partition, x.segment.first) for x in loads(near)}):
-        if _digest(here, load.segment.path) != _digest(there, load.path):
+    for load in deletable(near, listed, {(x.partition, x.segment.first) for x in loads(near)}):
+        if _digest(local, load.segment.path) != _digest(remote, load.path):
             raise JournalCorrupt(
-                f"{joined(there.uri, load.path)} is not what lies here as {load.segment.path}; it "
+                f"{joined(remote.uri, load.path)} is not what lies here as {load.segment.path}; it "
                 "was not deleted here: delete it there, and ship again"
             )
         proven.add((load.partition, load.segment.first))
-    chosen = deletable(near, told, proven)
+    chosen = deletable(near, listed, proven)
     for number, manifest in enumerate(near):
         places = {
-            x.segment.first: joined(there.uri, x.path) for x in chosen if x.partition == number
+            x.segment.first: joined(remote.uri, x.path) for x in chosen if x.partition == number
         }
         if places:
-            replace(here, manifest_path(number), manifest.moved(places).to_json())
-            here.sync(manifest_path(number).partition("/")[0])
+            replace(local, manifest_path(number), manifest.moved(places).to_json())
+            local.sync(manifest_path(number).partition("/")[0])
     for load in chosen:
-        here.remove(load.segment.path)
+        local.remove(load.segment.path)
     return len(chosen)
 
 
 def _digest(shelf: Any, path: str) -> bytes:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with shelf.open(path) as file:
         while piece := file.read(PIECE):
-            found.update(piece)
-    return found.digest()
+            digest.update(piece)
+    return digest.digest()

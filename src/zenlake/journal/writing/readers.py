@@ -22,12 +22,12 @@ SHIPPED: Final = "shipped.json"
 
 
 def read_by_all(files: JournalFiles, info: JournalInfo) -> tuple[int, ...] | None:
-    """Of each partition, the offset below which every reader has all; None if nobody reads.
+    """Of each partition, the offset below which every reader has all; None if there is no reader.
 
     A page that cannot be read means that nothing was read: rows are rather kept.
     """
-    found = [one for name in (READERS, SHIPPED) if (one := _read(files, info, name)) is not None]
-    return tuple(min(ends) for ends in zip(*found, strict=True)) if found else None
+    read = [one for name in (READERS, SHIPPED) if (one := _read(files, info, name)) is not None]
+    return tuple(min(ends) for ends in zip(*read, strict=True)) if read else None
 
 
 def _read(files: JournalFiles, info: JournalInfo, name: str) -> tuple[int, ...] | None:

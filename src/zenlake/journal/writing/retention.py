@@ -49,7 +49,7 @@ class JournalRetention:
         """Let go of segments; readers that have one open keep it.
 
         `shipped`: whether another program removes those that are on another filesystem. `read`: of
-        each partition, the offset below which every reader has all; None if nobody reads.
+        each partition, the offset below which every reader has all; None if there is no reader.
         """
         drop = [0] * len(partitions)
         if self.hold is None:

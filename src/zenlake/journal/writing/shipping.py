@@ -113,7 +113,7 @@ class Shipper:
             }
 
     def _let_go(self, partition: int, earliest: int) -> None:
-        """Remove what is not listed any more, whoever left it there."""
+        """Remove files that are not listed any more, whichever process left them."""
         for name in self._far.list(folder(partition)):
             if name.endswith(SEALED) and first_of(name) < earliest:
                 self._far.remove(f"{folder(partition)}/{name}")

@@ -103,7 +103,7 @@ class JournalWriter:
         queue_bytes: int = 64 << 20,
         release: Callable[[], None] = lambda: None,
     ) -> None:
-        """For a log of your own; everybody else calls `JournalWriter.open`."""
+        """For a log of your own; `JournalWriter.open` makes one in a folder."""
         if on_full not in ("block", "drop"):
             raise LocalError(f"on_full='{on_full}' is not a policy; write 'block' or 'drop'")
         self._journal = log

@@ -244,7 +244,7 @@ def openmetrics(
     """All metrics of a node, as OpenMetrics text.
 
     Args:
-        node: nobody changes it meanwhile.
+        node: nothing changes it meanwhile.
         wanted: which series.
         version: of the program.
         uptime: in seconds.

@@ -59,7 +59,7 @@ def root(node: Node) -> str:
 
 
 def summary(node: Node, version: str, metadata: object, stats: bool = False) -> Plain:
-    """The node, where it listens, and whom it has sessions with; `stats`: with what was counted."""
+    """The node, where it listens, and its sessions; `stats`: with what was counted."""
     page: Plain = {
         "locators": list(node.settings.locators),
         "metadata": metadata,

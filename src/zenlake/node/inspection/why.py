@@ -71,7 +71,7 @@ def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
         "region": region_name(face.region),
         "link": neighbour.dst,
         "carried": face.carried,
-        # Whom it speaks with directly, as far as it has told.
+        # The nodes that it has sessions with, as far as it has announced them.
         "links": sorted(map(zid_text, node.topology.links_of(face))),
         # What comes from it: by itself, not from beyond it.
         "goes_to": _names(

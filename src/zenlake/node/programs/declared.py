@@ -41,7 +41,7 @@ class ProgramEntities(Replying):
         return self.next_eid
 
     def outside(self, key: str) -> str:
-        """What everybody else calls a key of our programs."""
+        """A key of our programs as it is on the network: with the namespace."""
         namespace = self.namespace
         return key if namespace is None else namespace.outside(key)
 

@@ -25,7 +25,7 @@ class ProgramLiveliness:
     """The tokens of our programs, and what they want to know of tokens."""
 
     def __init__(self, node: Core, declared: ProgramEntities, interests: ProgramInterests) -> None:
-        """Nobody yet."""
+        """No tokens, no subscribers."""
         self.node: Core = node
         self.declared: ProgramEntities = declared
         self.interests: ProgramInterests = interests

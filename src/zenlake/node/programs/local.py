@@ -326,7 +326,7 @@ class Local(ProgramEntities):
         return get
 
     def _candidates(self, key: str, target: int) -> list[Face]:
-        """Whom to ask; found anew when the tables have changed."""
+        """The faces and queryables to ask; computed anew when the tables have changed."""
         node = self.node
         if (
             self._candidates_version != node.tables.version

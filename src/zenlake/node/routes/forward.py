@@ -186,7 +186,7 @@ class Relay:
         self.crowded: list[Outbox] = []
 
     def lay(self, route: HeadRoute, reliable: bool, stamping: bool) -> None:
-        """Find the words of a head for everybody that it goes to."""
+        """Find the bytes of a head for every neighbour that it goes to."""
         inbound = route.inbound
         route.version = inbound.version
         route.reliable = reliable

@@ -15,7 +15,7 @@ class SessionOpened(NodeEvent):
         self.neighbour: Neighbour = neighbour
 
     def __repr__(self) -> str:
-        """What happened, and with whom."""
+        """What happened, and with which neighbour."""
         return f"SessionOpened({self.neighbour.dst!r})"
 
 
@@ -28,7 +28,7 @@ class SessionClosed(NodeEvent):
         self.error: Exception | None = error
 
     def __repr__(self) -> str:
-        """What happened, and with whom."""
+        """What happened, and with which neighbour."""
         return f"SessionClosed({self.neighbour.dst!r}, {self.error!r})"
 
 
@@ -40,7 +40,7 @@ class LinkFinished(NodeEvent):
         self.neighbour: Neighbour = neighbour
 
     def __repr__(self) -> str:
-        """What happened, and with whom."""
+        """What happened, and with which neighbour."""
         return f"LinkFinished({self.neighbour.dst!r})"
 
 

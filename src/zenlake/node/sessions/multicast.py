@@ -85,7 +85,7 @@ class GroupMember(Neighbour):
             return
         body = message.body
         if isinstance(body, Put) and body.shm:
-            # Members with shared memory use it towards everybody: there is no value in this.
+            # Members with shared memory use it towards all members: there is no value in this.
             self.multicast.unreadable += 1
             return
         super().heard(message, priority, reliable)

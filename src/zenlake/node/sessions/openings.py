@@ -34,9 +34,9 @@ def room_for(
         return True, None
     if own >= of_address:
         return True, waiting[host][0]
-    crowd = max(waiting.values(), key=len, default=[])
+    largest = max(waiting.values(), key=len, default=[])
     # Only a crowd gives way: where each waits alone, all are as likely to be honest.
-    return (True, crowd[0]) if len(crowd) > max(own, 1) else (False, None)
+    return (True, largest[0]) if len(largest) > max(own, 1) else (False, None)
 
 
 def limit_reporter(neighbour: Neighbour) -> Callable[[str], None]:

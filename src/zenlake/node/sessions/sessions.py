@@ -107,7 +107,7 @@ class Sessions(SessionOwner):
         )
         #: Discovered nodes to connect to, and when (gossip waits a moment, so that not all jump).
         self.discovered: list[tuple[float, tuple[str, ...], bytes]] = []
-        #: Locators that neighbours told and that are not dialled for anybody's word.
+        #: Locators that neighbours told and that are not dialled on their word alone.
         self.passed_over: int = 0
         #: Connections to discovered nodes that the edge should make now.
         self.started: list[Attempt] = []

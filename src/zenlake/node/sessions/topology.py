@@ -164,7 +164,7 @@ class Topology:
         return {face.zid for face in self._faces.values() if not face.south}
 
     def links_of(self, face: Face) -> frozenset[bytes]:
-        """Whom a neighbour in the south speaks with directly, as far as it has told."""
+        """The nodes that a neighbour in the south has sessions with, as far as announced."""
         introductions = self.introductions.get(face.region)
         return frozenset() if introductions is None else introductions.links(face.id)
 

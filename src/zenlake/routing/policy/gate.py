@@ -90,7 +90,7 @@ class Ruling:
 class PolicyAccount:
     """All that a gate has to say about one kind of message on one key."""
 
-    #: None: nobody's access is limited.
+    #: None: access is not limited.
     access: Explanation | None
     limit: Limit | None
     timers: tuple[Timer, ...]
@@ -176,7 +176,7 @@ class PolicyGate:
     def is_free(self, kind: int, key: str) -> bool:
         """Whether all messages of a kind on a key pass as they are, whatever their size and time.
 
-        Then nobody needs to ask about them one by one.
+        Then they need not be checked one by one.
         """
         if not (self.kinds | self.rewrites) >> kind & 1:
             return True

@@ -136,7 +136,7 @@ def is_undeclaration(message: Message) -> bool:
 
 
 def refusal_of(message: Message) -> PolicyVerdict:
-    """How to drop a message so that nobody waits for ever."""
+    """How to drop a message so that no query waits for ever."""
     if isinstance(message, Request):
         return PolicyVerdict.RESPONSE_FINAL
     if isinstance(message, Interest):

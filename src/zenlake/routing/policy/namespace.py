@@ -26,7 +26,7 @@ class Namespace:
         self._chunks: list[str] = prefix.split("/")
 
     def outside(self, key: str) -> str:
-        """How everybody else calls a key of the session."""
+        """A key of the session as it is on the network: with the namespace."""
         return self._lead + key
 
     def inside(self, key: str) -> str | None:

@@ -30,7 +30,7 @@ class Subject:
         link_protocols: tuple[str, ...] | None,
         zids: tuple[ZenohId, ...] | None = None,
     ) -> bool:
-        """Whether it has one of the values of each list; no list takes everybody."""
+        """Whether it has one of the values of each list; no list means any."""
         if interfaces is not None and not any(name in interfaces for name in self.interfaces):
             return False
         if link_protocols is not None and self.link_protocol not in link_protocols:

@@ -407,8 +407,8 @@ class Walker:
         value = part.values[wanted.name]
         if not name or not isinstance(value, bytes):
             return
-        here, end, path = self.c.pos, self.c.end, list(self.path)
-        self.c.end, self.c.pos = here, here - len(value)
+        position, end, path = self.c.pos, self.c.end, list(self.path)
+        self.c.end, self.c.pos = position, position - len(value)
         try:
             node.fields = self.parts(DissectedPart(self.page.find(name), node))
             self.expect_end(name)
@@ -416,7 +416,7 @@ class Walker:
         except Broken as error:
             node.children.clear()
             node.meaning = f"not {meaning}: {error} (at {error.offset})"
-        self.c.pos, self.c.end, self.path = here, end, path
+        self.c.pos, self.c.end, self.path = position, end, path
 
     def expect_end(self, what: str) -> None:
         """Refuse bytes that are left over."""
