@@ -34,7 +34,7 @@ from zenlake.ros2.definitions import DISTRIBUTIONS, Definitions
 
 __all__ = ["LakeConfig", "Retention", "Ros2Config", "read_config", "seconds_of"]
 
-FIXED: Final = ("samples", "latest", "gaps", "quarantine")
+FIXED: Final = ("samples", "latest", "gaps", "quarantine", "rollups")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
@@ -45,7 +45,7 @@ _TABLE_KEYS: Final = (
 )  # fmt: skip
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "views",
-    "ros2", "history", "iceberg",
+    "ros2", "history", "iceberg", "rollups",
 )  # fmt: skip
 
 
@@ -107,6 +107,8 @@ class LakeConfig:
     """Seconds that old versions can be asked, at least."""
     iceberg: bool = False
     """Publish metadata of Iceberg beside that of Delta."""
+    rollups: float | None = None
+    """Seconds between two times that minutes and hours are counted; None: they are not."""
 
     @property
     def kept(self) -> float:
@@ -169,7 +171,15 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         ros2=_ros2(_object(root.get("ros2", {}), "ros2")),
         history=seconds_of(root.get("history", plain_default.history), "history"),
         iceberg=_yes_or_no(root.get("iceberg", False), "iceberg"),
+        rollups=_rollups(root.get("rollups", False)),
     )
+
+
+def _rollups(given: Any) -> float | None:
+    if isinstance(given, bool):
+        return 10.0 if given else None
+    _check(_object(given, "rollups"), ("every",), "rollups")
+    return seconds_of(given.get("every", 10.0), "rollups/every")
 
 
 def _ros2(given: Mapping[str, Any]) -> Ros2Config:

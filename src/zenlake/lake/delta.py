@@ -32,9 +32,11 @@ from zenlake.lake.files import DataFile
 from zenlake.lake.meanings import ABOUT, commented, meaning_of
 from zenlake.lake.place import Place
 
-__all__ = ["LOG", "Damaged", "Forgotten", "Overtaken", "Table", "Totals"]
+__all__ = ["LOG", "MADE", "Damaged", "Forgotten", "Overtaken", "Table", "Totals"]
 
 REWRITES: Final = "zenlake/rewrites"
+MADE: Final = "zenlake/made"
+"""Moves when a table was made again from `samples`."""
 NOTE: Final = "zenlake"
 """The key of our own word in the information of a commit."""
 
@@ -346,6 +348,8 @@ class Table:
         self._demand(moved)
         transactions = {app: end for app, (_, end) in moved.items()}
         transactions[REWRITES] = self.rewrites + 1
+        if "rebuilt" in note:
+            transactions[MADE] = self.version + 1
         had = {field.name: _comment_of(field) for field in self.schema}
         schema = commented(self.name, schema, had)
         self._write(self._added(files, True), transactions, note, "overwrite", schema)

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never, final
+from typing import TYPE_CHECKING, Any, Final, Never, final
 
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
@@ -30,7 +30,9 @@ from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
 from zenlake.lake.question import Question, Unanswerable, ask
 from zenlake.lake.rebuild import Rebuilt, rebuild
+from zenlake.lake.rollups import IDENTITY, ROLLUPS, added_up
 from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
+from zenlake.lake.rows import DAY
 from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.lake.status import LakeStatus, TableStatus, read_status
 from zenlake.lake.tail import fresh, marks_of, tail_of
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from zenlake.journal import Journal
 
 __all__ = ["Lake", "open"]
+
+MADE_OF_OTHERS: Final = (QUARANTINED, ROLLUPS)
+"""Tables that want nothing of a journal."""
 
 
 @final
@@ -107,7 +112,7 @@ class Lake:
                 base = table.actions()["path"].to_pylist()
                 with self._planning:
                     return self._framed(self._fresh(self.spark, table, samples, base))
-        return self._framed(frame_of(self.spark, table, table.actions()["path"].to_pylist()))
+        return self._framed(_frame(self.spark, table, table.actions()["path"].to_pylist()))
 
     def ask(self, query: str, asof: datetime | str | None = None) -> Question:
         """The tables that a question reads; raises `Unanswerable` without Spark if it can."""
@@ -215,7 +220,7 @@ class Lake:
                 if name == "latest" and samples is not None:
                     frame = self._fresh(self.session, table, samples, paths)
                 else:
-                    frame = frame_of(self.session, table, paths)
+                    frame = _frame(self.session, table, paths)
                 frame.createOrReplaceGlobalTempView(name)
 
     def _looked(self) -> tuple[dict[str, Table], dict[str, Damaged]]:
@@ -267,6 +272,9 @@ class Lake:
                 if name == "latest":
                     # Of a row that is left out, an older one of its key must not take the place.
                     conditions = [one for one in conditions if one[0] == "key"]
+                if name == ROLLUPS:
+                    # The parts of a row are in several files.
+                    conditions = [one for one in conditions if one[0] in (*IDENTITY, DAY)]
                 wanted.setdefault(name, set()).update(matching(actions, conditions))
         return {name: sorted(paths) for name, paths in wanted.items()}
 
@@ -309,7 +317,7 @@ class Lake:
             if other is not None:
                 frame = self._fresh(self.session, table, other, paths)
             else:
-                frame = frame_of(self.session, table, paths)
+                frame = _frame(self.session, table, paths)
             sight.through(frame).createOrReplaceTempView(name)
             self._shown[name] = state
 
@@ -444,7 +452,7 @@ class Lake:
         """Facts about a table; of a journal it lacks only rows that it wants."""
         totals = table.totals()
         behind, at = 0, {}
-        if journal is not None and table.name != QUARANTINED and not table.standing:
+        if journal is not None and table.name not in MADE_OF_OTHERS and not table.standing:
             # `latest` is answered from the tail of `samples`, so it is as far as that.
             fed = table
             if table.name == "latest":
@@ -473,6 +481,12 @@ def instant_of(asof: datetime | str) -> datetime:
     if found > datetime.now(UTC):
         raise LocalError(f"{found.isoformat()} is in the future; ask again then")
     return found
+
+
+def _frame(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
+    """These files of a table, as a question sees them."""
+    frame = frame_of(spark, table, paths)
+    return added_up(frame) if table.name == ROLLUPS else frame
 
 
 def _nowhere(name: str) -> bool:

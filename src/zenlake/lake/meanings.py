@@ -16,6 +16,7 @@ ABOUT: Final = {
     "latest": "The newest sample of each key; a deleted key has none.",
     "gaps": "The ledger: what each source must have said, and what of it came.",
     "quarantine": "Samples of typed tables that did not fit.",
+    "rollups": "Numbers of typed tables by minute and hour; parts of one row are added up.",
 }
 
 MEANINGS: Final = {
@@ -46,10 +47,24 @@ MEANINGS: Final = {
 }
 
 
+_ELSEWHERE: Final = {
+    ("gaps", "received"): "those that came, each once",
+    ("rollups", "table"): "the typed table",
+    ("rollups", "field"): "the column; inside of structs `a.b`",
+    ("rollups", "width"): "`minute` or `hour`",
+    ("rollups", "start"): "when it begins, by the samples' own time",
+    ("rollups", "count"): "how many numbers there were",
+    ("rollups", "sum"): "their sum",
+    ("rollups", "min"): "the least",
+    ("rollups", "max"): "the greatest",
+    ("rollups", "day"): "the day of `start`; the table is partitioned by it",
+}
+
+
 def meaning_of(table: str, column: str) -> str:
     """What a column of ours means; nothing of columns that payloads bring."""
-    if table == "gaps" and column == "received":
-        return "those that came, each once"
+    if (table, column) in _ELSEWHERE:
+        return _ELSEWHERE[table, column]
     known = COLUMNS.get(column)
     return MEANINGS.get(column) or ("" if known is None else known.text)
 

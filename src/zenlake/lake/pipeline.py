@@ -32,6 +32,7 @@ from zenlake.lake.kind_names import ARROW
 from zenlake.lake.place import Place, absolute
 from zenlake.lake.plan import Span, spans
 from zenlake.lake.quarantine import Quarantine
+from zenlake.lake.rollups import ROLLUPS, RollupsFold
 from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables, demand_own
 from zenlake.lake.rows import DAY, SAMPLES
 from zenlake.lake.status import TableStatus
@@ -103,6 +104,10 @@ class Pipeline:
                 self._open(spec)
         with self._alone(QUARANTINED, 0.0):
             self._quarantining()
+        self.rollups: RollupsFold | None = None
+        """Counts minutes and hours, if it is told to."""
+        if self.config.rollups is not None:
+            self.rollups = RollupsFold(self.place, tasks, self.config.rollups)
         self.iceberg: IcebergMirror | None = None
         """Publishes what is committed as tables of Iceberg too, if it is told to."""
         if self.config.iceberg:
@@ -155,6 +160,8 @@ class Pipeline:
         fixed = {table.name: table for table in (self.samples, self.latest.table, self.gaps.table)}
         if self.quarantine is not None:
             fixed[QUARANTINED] = self.quarantine.table
+        if self.rollups is not None:
+            fixed[ROLLUPS] = self.rollups.table
         return fixed | self.typed
 
     def app(self, partition: int) -> str:
@@ -229,9 +236,18 @@ class Pipeline:
                 self._open(spec)
 
     def fold(self, now: float, *, all: bool = False) -> dict[str, int]:
-        """Write `gaps` and `latest` anew where it is due, or with `all` in any case."""
+        """Bring `gaps`, `latest` and `rollups` up to date, where it is due or with `all`."""
         done: dict[str, int] = {}
-        for folded in (self.gaps, self.latest):
+        folds: list[GapsFold | LatestFold | RollupsFold] = [self.gaps, self.latest]
+        if self.rollups is not None:
+            specs = {
+                one.name: (one, self.typed[one.name])
+                for one in self.specs
+                if one.name in self.typed
+            }
+            self.rollups.of(specs, tuple(self.app(p) for p in range(len(self.ends()))))
+            folds.append(self.rollups)
+        for folded in folds:
             name = folded.table.name
             if not all and not self.stopped.due(name, now):
                 continue
@@ -286,7 +302,7 @@ class Pipeline:
         for name, table in self.tables.items():
             totals = table.totals()
             # `latest` is answered from the tail of `samples`, so it is as far as that.
-            fed = {"latest": self.samples, "quarantine": None}.get(name, table)
+            fed = {"latest": self.samples, QUARANTINED: None, ROLLUPS: None}.get(name, table)
             at = () if fed is None else tuple(self._at(fed, p) for p in range(len(ends)))
             found.append(
                 TableStatus(

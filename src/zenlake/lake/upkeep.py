@@ -29,6 +29,7 @@ from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile, read_table, write_file
 from zenlake.lake.iceberg import FOLDER
 from zenlake.lake.place import Place
+from zenlake.lake.rollups import ROLLUPS, MergeParts
 from zenlake.lake.rows import DAY, order_of
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.work import QUARANTINED
@@ -174,15 +175,16 @@ def compact(
     total = len(planned)
     while planned:
         some = planned[: max(1, tasks.parallel)]
+        merge = MergeParts if table.name == ROLLUPS else Compact
         merged = tasks.run(
             [
-                Compact(table.place.uri, group[0].partition, tuple(f.path for f in group))
+                merge(table.place.uri, group[0].partition, tuple(f.path for f in group))
                 for group in some
             ],
             f"compact {table.name}",
         )
         try:
-            table.rewrite(merged, [f for g in some for f in g], False)
+            table.rewrite(merged, [f for g in some for f in g], table.name == ROLLUPS)
         except Overtaken as error:
             tries += 1
             if tries >= MOST_TRIES:
@@ -207,7 +209,7 @@ def retain(
     progress: Progress | None = None,
 ) -> int:
     """Drop the rows that the rules no longer keep; gives how many."""
-    if table.name in REPLACED or table.standing or not rules:
+    if table.name in (*REPLACED, ROLLUPS) or table.standing or not rules:
         return 0
     when = time.time() if now is None else now
     newest = pa.scalar(int((when - min(rule.age for rule in rules)) * 1_000_000), pa.int64())
