@@ -8,7 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,9 @@ import pytest
 import typer
 import yaml
 
+from tests.cli.programs import command, endpoint
+from tests.cli.test_up import Up
+from tests.waiting import until
 from zenlake.admin.document import render as of_nodes
 from zenlake.cli.app import application
 from zenlake.supervise.openmetrics import render as of_services
@@ -34,20 +40,21 @@ def takes(words: list[str]) -> None:
         pass
 
 
-def analyze() -> str:
-    """Debian's `systemd-analyze`, installed where we may."""
+def of_debian(program: str, package: str) -> str:
+    """The path of a program of Debian's, which is installed where we may."""
     for _ in range(2):
-        found = shutil.which("systemd-analyze")
-        if found is not None:
-            return found
+        path = shutil.which(program)
+        if path is not None:
+            return path
         if os.getuid() != 0 or shutil.which("apt-get") is None:
             break
         subprocess.run(["apt-get", "update", "-qq"], timeout=120, check=False)
         subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "systemd"],
+            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package],
             timeout=300, check=False, stdout=subprocess.DEVNULL,
+            env=os.environ | {"RUNLEVEL": "1"},  # its service is not started
         )  # fmt: skip
-    pytest.fail("systemd-analyze is missing: apt-get install systemd")
+    pytest.fail(f"{program} is missing: apt-get install {package}")
 
 
 @pytest.mark.slow
@@ -62,7 +69,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "zenlake.service"
     unit.write_text(text.replace(program, sys.executable), "utf-8")
     done = subprocess.run(
-        [analyze(), "verify", "--recursive-errors=no", str(unit)],
+        [of_debian("systemd-analyze", "systemd"), "verify", "--recursive-errors=no", str(unit)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -137,11 +144,69 @@ def test_the_dashboard_is_whole() -> None:
     assert provider["providers"][0]["type"] == "file"
 
 
+def expressions() -> list[str]:
+    """What the dashboard and the conditions of alerts ask Prometheus."""
+    page = (ROOT / "docs/how-to/grafana.md").read_text("utf-8")
+    conditions = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+    return [target["expr"] for _, target in targets() if "expr" in target] + conditions
+
+
+def asked(port: int, expression: str) -> list[dict[str, Any]]:
+    """What Prometheus answers to an expression; raises for one that it does not understand."""
+    query = urllib.parse.urlencode({"query": expression})
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{query}", timeout=10) as one:
+        result: list[dict[str, Any]] = json.load(one)["data"]["result"]
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_prometheus_reads_the_metrics_and_answers_the_dashboard(tmp_path: Path) -> None:
+    prometheus = of_debian("prometheus", "prometheus")
+    http, port = (int(endpoint().rpartition(":")[2]) for _ in range(2))
+    up = Up(tmp_path / "data", where := endpoint(), "--no-lake", http=http)
+    fleet = ("demo", "fleet", "-m", "client", "-e", where, "--robots", "1", "--json")
+    with up.program:
+        up.ready()
+        text = (DEPLOY / "grafana/prometheus.yml").read_text()
+        assert "127.0.0.1:7780" in text
+        config = tmp_path / "prometheus.yml"
+        mine = f"127.0.0.1:{http}"
+        config.write_text(text.replace("127.0.0.1:7780", mine).replace("5s", "200ms"))
+        server = subprocess.Popen(
+            [
+                prometheus, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            with command(*fleet):
+                until(lambda: answers(port) and asked(port, "zenoh_rx_bytes_total > 1000") != [])
+                seen = float(asked(port, "count_over_time(up[1m])")[0]["value"][1])
+                until(lambda: asked(port, f"count_over_time(up[1m]) > {seen + 2}") != [])
+            assert asked(port, "up")[0]["value"][1] == "1"
+            assert asked(port, "zenlake_healthy")[0]["value"][1] == "1"
+            silent = {one for one in expressions() if not asked(port, one)}
+        finally:
+            server.terminate()
+            server.wait(20)
+    # Of a lake that does not run there is nothing, alerts are conditions that do not hold, and a
+    # disk that hardly fills has no day on which it will be full.
+    excused = re.compile(r"zenlake_lake_|[<>=] ?\d|^zenlake_disk_full_in_seconds$")
+    assert [one for one in silent if not excused.search(one)] == []
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError):
+        asked(port, "up")
+        return True
+    return False
+
+
 def test_every_series_of_the_dashboard_and_of_the_alerts_exists() -> None:
     series = set(re.findall(r"^\| `(\w+)` \|", of_nodes() + of_services(), re.M))
-    asked = [target["expr"] for _, target in targets() if "expr" in target]
-    page = (ROOT / "docs/how-to/grafana.md").read_text("utf-8")
-    asked += re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+    asked = expressions()
     named = {name for text in asked for name in re.findall(r"\b(?:zenlake|zenoh)_\w+", text)}
     assert len(named) > 15
     assert sorted(named - series) == []
