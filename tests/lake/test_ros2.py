@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.sql import SparkSession
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from tests.lake.journals import Here, rows_of, write
@@ -241,3 +242,37 @@ def test_a_table_has_a_format_or_a_topic() -> None:
         read_config('{tables: {a: {format: "a", topic: "/a"}}}')
     with pytest.raises(ConfigError, match="humble"):
         read_config('{ros2: {distribution: "hubmle"}}')
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_questions_go_into_structs_maps_and_transforms(tmp_path: Path, spark: SparkSession) -> None:
+    point = message("geometry_msgs/msg/Vector3", x=1.5, y=0.0, z=0.0)
+    twist = message("geometry_msgs/msg/Twist", linear=point, angular=point)
+    pair = message("diagnostic_msgs/msg/KeyValue", key="volts", value="12")
+    part = message(
+        "diagnostic_msgs/msg/DiagnosticStatus",
+        level=1,
+        name="motor",
+        message="warm",
+        hardware_id="m1",
+        values=[pair],
+    )
+    filled(
+        tmp_path,
+        [
+            said("/tf", "tf2_msgs/msg/TFMessage", transforms(1, 2), 1),
+            said("/camera", "sensor_msgs/msg/Image", image(3), 1),
+            said("/cmd_vel", "geometry_msgs/msg/Twist", twist, 1),
+            said("/motor", "diagnostic_msgs/msg/DiagnosticStatus", part, 1),
+        ],
+        read_config("{rollups: true}"),
+    )
+    lake = open(tmp_path / "lake", spark)
+    (row,) = lake.sql(
+        """SELECT (SELECT count(*) FROM tf WHERE child = 'base1') AS frames,
+            (SELECT width FROM camera) AS width, (SELECT linear.x FROM cmd_vel) AS x,
+            (SELECT values['volts'] FROM motor) AS volts,
+            (SELECT max FROM rollups WHERE field = 'linear.x' AND width = 'hour') AS fastest"""
+    ).collect()
+    assert (row.frames, row.width, row.x, row.volts, row.fastest) == (1, 3, 1.5, "12", 1.5)

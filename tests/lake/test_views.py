@@ -78,6 +78,8 @@ def test_a_literal_of_another_type_leaves_it_to_spark() -> None:
         (pa.list_(pa.list_(pa.int64())), "array<array<bigint>>"),
         (pa.decimal128(20, 0), "decimal(20,0)"),
         (pa.date32(), "date"),
+        (pa.map_(pa.string(), pa.int8()), "map<string,tinyint>"),
+        (pa.struct([("x y", pa.list_(pa.float64()))]), "struct<`x y`:array<double>>"),
     ],
 )
 def test_types_have_the_names_that_spark_gives_them(kind: pa.DataType, name: str) -> None:

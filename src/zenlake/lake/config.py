@@ -34,7 +34,9 @@ from zenlake.ros2.definitions import DISTRIBUTIONS, Definitions
 
 __all__ = ["LakeConfig", "Retention", "Ros2Config", "read_config", "seconds_of"]
 
-FIXED: Final = ("samples", "latest", "gaps", "quarantine", "rollups")
+FIXED: Final = (
+    "samples", "latest", "gaps", "quarantine", "rollups", "network", "metrics",
+)  # fmt: skip
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
@@ -45,7 +47,7 @@ _TABLE_KEYS: Final = (
 )  # fmt: skip
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "views",
-    "ros2", "history", "iceberg", "rollups",
+    "ros2", "history", "iceberg", "rollups", "network",
 )  # fmt: skip
 
 
@@ -109,6 +111,10 @@ class LakeConfig:
     """Publish metadata of Iceberg beside that of Delta."""
     rollups: float | None = None
     """Seconds between two times that minutes and hours are counted; None: they are not."""
+    network: float | None = None
+    """Seconds between two looks at the network; None: it is not looked at."""
+    network_keep: float = 30 * 86400.0
+    """Seconds that what was seen there is kept."""
 
     @property
     def kept(self) -> float:
@@ -171,15 +177,26 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         ros2=_ros2(_object(root.get("ros2", {}), "ros2")),
         history=seconds_of(root.get("history", plain_default.history), "history"),
         iceberg=_yes_or_no(root.get("iceberg", False), "iceberg"),
-        rollups=_rollups(root.get("rollups", False)),
+        rollups=_every(root.get("rollups", False), "rollups"),
+        network=_every(root.get("network", False), "network", "keep"),
+        network_keep=_kept(root.get("network"), plain_default.network_keep),
     )
 
 
-def _rollups(given: Any) -> float | None:
+def _every(given: Any, where: str, *more: str) -> float | None:
+    """The interval of something that is on or off, or has one: `{every: "10s"}`."""
     if isinstance(given, bool):
         return 10.0 if given else None
-    _check(_object(given, "rollups"), ("every",), "rollups")
-    return seconds_of(given.get("every", 10.0), "rollups/every")
+    _check(_object(given, where), ("every", *more), where)
+    return seconds_of(given.get("every", 10.0), f"{where}/every")
+
+
+def _kept(given: Any, default: float) -> float:
+    return (
+        seconds_of(given.get("keep", default), "network/keep")
+        if isinstance(given, dict)
+        else default
+    )
 
 
 def _ros2(given: Mapping[str, Any]) -> Ros2Config:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from zenlake.lake.functions import ALLOWED, TABLE_FUNCTIONS
 from zenlake.lake.meanings import ABOUT, meaning_of
+from zenlake.lake.network_service import METRICS, NETWORK
 from zenlake.lake.rollups import COLUMNS as ROLLED_UP
 from zenlake.lake.rows import GAPS, LATEST, QUARANTINE, SAMPLES
 from zenlake.lake.typed import TypedTable, typed_schema
@@ -40,6 +41,8 @@ def reference() -> str:
         ("latest", LATEST, ABOUT["latest"]),
         ("gaps", GAPS, ABOUT["gaps"]),
         ("quarantine", QUARANTINE, ABOUT["quarantine"]),
+        ("network", NETWORK, f"With `network: true`. {ABOUT['network']}"),
+        ("metrics", METRICS, f"With `network: true`. {ABOUT['metrics']}"),
         ("rollups", ROLLED_UP, f"With `rollups: true`. {ABOUT['rollups']}"),
         (
             "temperature",

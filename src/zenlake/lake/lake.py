@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Never, final
+from typing import TYPE_CHECKING, Any, Never, final
 
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
@@ -26,6 +26,7 @@ from zenlake.lake.folds import missing_in
 from zenlake.lake.forget import forget_in
 from zenlake.lake.iceberg import mirror_where_it_is
 from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
+from zenlake.lake.pipeline import MADE_OTHERWISE
 from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
 from zenlake.lake.question import Question, Unanswerable, ask
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
     from zenlake.journal import Journal
 
 __all__ = ["Lake", "open"]
-
-MADE_OF_OTHERS: Final = (QUARANTINED, ROLLUPS)
-"""Tables that want nothing of a journal."""
 
 
 @final
@@ -452,7 +450,7 @@ class Lake:
         """Facts about a table; of a journal it lacks only rows that it wants."""
         totals = table.totals()
         behind, at = 0, {}
-        if journal is not None and table.name not in MADE_OF_OTHERS and not table.standing:
+        if journal is not None and table.name not in MADE_OTHERWISE and not table.standing:
             # `latest` is answered from the tail of `samples`, so it is as far as that.
             fed = table
             if table.name == "latest":

@@ -17,6 +17,8 @@ ABOUT: Final = {
     "gaps": "The ledger: what each source must have said, and what of it came.",
     "quarantine": "Samples of typed tables that did not fit.",
     "rollups": "Numbers of typed tables by minute and hour; parts of one row are added up.",
+    "network": "What changed in the network, as its nodes tell: sessions, links, declarations.",
+    "metrics": "The metrics of the nodes, once a minute.",
 }
 
 MEANINGS: Final = {
@@ -57,6 +59,29 @@ _ELSEWHERE: Final = {
     ("rollups", "sum"): "their sum",
     ("rollups", "min"): "the least",
     ("rollups", "max"): "the greatest",
+    ("network", "time"): "when it was seen",
+    ("network", "node"): "the id of the node that says so",
+    ("network", "whatami"): "`router`, `peer` or `client`",
+    (
+        "network",
+        "what",
+    ): "`node`, `session`, `link`, `subscriber`, `publisher`, `queryable`, `querier`, "
+    "`token`, `matching` (a publisher has subscribers) or `liveliness` (heard at once)",
+    ("network", "key"): "the key expression that was declared",
+    ("network", "peer"): "the id at the other end, or of who declared it",
+    ("network", "state"): "`there` when watching began, `came` or `went`",
+    (
+        "network",
+        "detail",
+    ): "of a node its version, of a session its region, of a link both addresses",
+    ("network", "day"): "the day of `time`; the table is partitioned by it",
+    ("metrics", "time"): "when it was asked for",
+    ("metrics", "node"): "the id of the node",
+    ("metrics", "whatami"): "`router`, `peer` or `client`",
+    ("metrics", "name"): "the name of the metric",
+    ("metrics", "labels"): "its labels",
+    ("metrics", "value"): "its value",
+    ("metrics", "day"): "the day of `time`; the table is partitioned by it",
     ("rollups", "day"): "the day of `start`; the table is partitioned by it",
 }
 

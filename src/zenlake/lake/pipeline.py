@@ -29,6 +29,7 @@ from zenlake.lake.files import DataFile
 from zenlake.lake.folds import GapsFold, LatestFold
 from zenlake.lake.iceberg import IcebergMirror, demand_pyiceberg, unpublish
 from zenlake.lake.kind_names import ARROW
+from zenlake.lake.network_service import OBSERVED, observed_tables
 from zenlake.lake.place import Place, absolute
 from zenlake.lake.plan import Span, spans
 from zenlake.lake.quarantine import Quarantine
@@ -42,9 +43,12 @@ from zenlake.lake.typed import Columns, TypedTable, settled, typed_schema
 from zenlake.lake.widen import columns_of, widen
 from zenlake.lake.work import QUARANTINED, Ingest, Ingested, Stretch, TypedFiles
 
-__all__ = ["Pipeline", "Step", "agreed"]
+__all__ = ["MADE_OTHERWISE", "Pipeline", "Step", "agreed"]
 
 log = logging.getLogger("zenlake.lake")
+
+MADE_OTHERWISE: Final = (QUARANTINED, ROLLUPS, *OBSERVED)
+"""Tables that want no offsets of a journal."""
 
 MOST_ROUNDS: Final = 8
 """How often tasks may decode again before one of them decides alone."""
@@ -108,6 +112,8 @@ class Pipeline:
         """Counts minutes and hours, if it is told to."""
         if self.config.rollups is not None:
             self.rollups = RollupsFold(self.place, tasks, self.config.rollups)
+        self.observed = {} if self.config.network is None else observed_tables(self.place)
+        """What `lake/network_service` fills."""
         self.iceberg: IcebergMirror | None = None
         """Publishes what is committed as tables of Iceberg too, if it is told to."""
         if self.config.iceberg:
@@ -162,7 +168,7 @@ class Pipeline:
             fixed[QUARANTINED] = self.quarantine.table
         if self.rollups is not None:
             fixed[ROLLUPS] = self.rollups.table
-        return fixed | self.typed
+        return fixed | self.observed | self.typed
 
     def app(self, partition: int) -> str:
         """The name under which the log of each table knows a partition of the journal."""
@@ -238,6 +244,8 @@ class Pipeline:
     def fold(self, now: float, *, all: bool = False) -> dict[str, int]:
         """Bring `gaps`, `latest` and `rollups` up to date, where it is due or with `all`."""
         done: dict[str, int] = {}
+        for table in self.observed.values():
+            table.refresh()
         folds: list[GapsFold | LatestFold | RollupsFold] = [self.gaps, self.latest]
         if self.rollups is not None:
             specs = {
@@ -302,7 +310,7 @@ class Pipeline:
         for name, table in self.tables.items():
             totals = table.totals()
             # `latest` is answered from the tail of `samples`, so it is as far as that.
-            fed = {"latest": self.samples, QUARANTINED: None, ROLLUPS: None}.get(name, table)
+            fed = None if name in MADE_OTHERWISE else self.samples if name == "latest" else table
             at = () if fed is None else tuple(self._at(fed, p) for p in range(len(ends)))
             found.append(
                 TableStatus(

@@ -72,6 +72,13 @@ def awake(
                 again = DecodedAgain(lake, complain)
                 service.add(again)
                 service.add(Ros2Service(session, pipeline.types, again.learnt))
+            if pipeline.config.network is not None:
+                from zenlake.lake.network_service import NetworkService
+
+                keep = pipeline.config.network_keep
+                seen = NetworkService(session, pipeline.place, pipeline.config.network, keep)
+                service.on_status(seen.problems)
+                service.add(seen)
         if connect:
             shared = SharedTables(lake)
             service.on_commit(shared.look)

@@ -66,7 +66,10 @@ class Compact:
         place = Place(self.table)
         parts = [read_table(place, path) for path in self.paths]
         rows = pa.concat_tables(parts, promote_options="default").combine_chunks()
-        rows = rows.take(pa.array(order_of(rows)))
+        if "hlc" in rows.column_names:
+            rows = rows.take(pa.array(order_of(rows)))
+        else:
+            rows = rows.sort_by("time")
         return write_file(place, rows, self.partition, uuid.uuid4().hex)
 
 
@@ -209,7 +212,9 @@ def retain(
     progress: Progress | None = None,
 ) -> int:
     """Drop the rows that the rules no longer keep; gives how many."""
-    if table.name in (*REPLACED, ROLLUPS) or table.standing or not rules:
+    if table.name in REPLACED or table.standing or not rules:
+        return 0
+    if not {"key", "received"} <= set(table.schema.names):
         return 0
     when = time.time() if now is None else now
     newest = pa.scalar(int((when - min(rule.age for rule in rules)) * 1_000_000), pa.int64())

@@ -60,6 +60,10 @@ def spark_type(kind: pa.DataType) -> str:
         return "timestamp" if kind.tz else "timestamp_ntz"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'`{one.name}`:{spark_type(one.type)}' for one in kind)}>"
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or kind == pa.binary_view():
