@@ -37,6 +37,7 @@ from zenlake.lake.service import Service
 from zenlake.lake.tasks import Work
 
 R = TypeVar("R")
+REPLIES = 10_000
 QUESTIONS = {
     "count": "SELECT count(*) FROM samples",
     "one key": "SELECT count(*) FROM samples WHERE key = 'robot/7/pose'",
@@ -166,7 +167,11 @@ class Bus:
             "_filter of the newest values, 1000 keys": timed(ask("robot/**?_filter=battery<50"), 3),
             "_asof on 1000 keys": timed(ask(f"robot/**?_asof={middle}", 1000), 3),
         }
-        values = [json.dumps({"n": n}).encode() for n in range(1000)]
+        for n in range(REPLIES):
+            self.client.put(f"live/many/{n % 10}", json.dumps({"n": n}))
+        while sum(self.recorder.watermark().offsets) < before + 1000 + REPLIES:
+            time.sleep(0.01)
+        values = [json.dumps({"n": n}).encode() for n in range(REPLIES)]
 
         def answer(query: zenlake.Query) -> None:
             for value in values:
@@ -177,7 +182,7 @@ class Bus:
             session(self.endpoint, "client") as other,
         ):
             plain = replies_a_second(other, "plain/a?_time=[..]")
-            lake = replies_a_second(other, "live/**?_time=[now(-1h)..]")
+            lake = replies_a_second(other, "live/many/*?_time=[now(-1h)..]")
         told["replies"] = {
             "plain_s": round(plain),
             "lake_s": round(lake),

@@ -7,12 +7,14 @@ the tables are.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
 from zenlake.expr.closure import Microseconds, Predicate, SampleFields, Value, compiled, computed
@@ -20,14 +22,15 @@ from zenlake.expr.record import json_value
 from zenlake.expr.tree import reads_payload
 from zenlake.journal.serving.parts import ARROW
 from zenlake.keys import is_wild
+from zenlake.lake.reading import COLUMNS
 from zenlake.lake.selection import AggregateCall, Selection
 
 __all__ = [
     "ARROW",
     "SHOWN",
+    "Answered",
     "Caps",
     "Groups",
-    "Row",
     "Rows",
     "aggregated",
     "arrow_bytes",
@@ -36,14 +39,12 @@ __all__ = [
     "projected",
 ]
 
-Row = dict[str, Any]
 SHOWN: Final = [
     *("key", "value", "encoding", "kind", "time", "hlc", "stamp_id", "attachment"),
     *("source_zid", "source_eid", "source_sn", "offset"),
 ]
 """The columns that answers are made of."""
 
-NOTHING: Final = SampleFields()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -54,6 +55,20 @@ class Caps:
     rows: int = 1_000_000
     bytes: int = 256 << 20
     groups: int = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Rows of an answer, and what expressions see of each, if some want to."""
+
+    rows: pa.Table
+    subjects: list[SampleFields] | None = None
+
+    def take(self, places: Sequence[int]) -> Answered:
+        """Some of the rows, in this order."""
+        chosen = self.rows.take(pa.array(places, pa.int64()))
+        seen = self.subjects
+        return Answered(chosen, None if seen is None else [seen[place] for place in places])
 
 
 @final
@@ -69,75 +84,105 @@ class Rows:
         terms: list[Any] = [one.term for one in selection.project]
         terms += [one.term for one in selection.order]
         terms += [one.term for one in selection.aggregates if one.term is not None]
+        #: Whether anything looks at a row that has passed.
+        self._looked_at = bool(terms) or bool(selection.aggregates)
         if selection.filter is not None:
             self._passes = compiled(selection.filter)
             terms.append(selection.filter)
-        self._looks = bool(terms) or bool(selection.aggregates)
         self._payloads = any(reads_payload(term) for term in terms)
 
-    def passing(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, SampleFields]]:
-        """Each row that passes, with what expressions see of it."""
+    def passing(self, tables: Iterable[pa.Table]) -> Iterator[Answered]:
+        """The rows that pass, table by table."""
         passes = self._passes
         for table in tables:
-            slim = table.select(SHOWN)
-            # Numbers: making dates of them takes longer than all the rest.
-            place = slim.schema.get_field_index("time")
-            slim = slim.set_column(place, "time", slim["time"].cast(pa.int64()))
-            for row in slim.to_pylist():
-                if "*" in row["key"] and is_wild(row["key"]):
-                    continue  # an expression is no key; deletions of many are asked for as such
-                subject = self.subject(row) if self._looks else NOTHING
-                if passes is None or passes(subject) is True:
-                    yield row, subject
+            rows = _without_expressions(table.select(SHOWN))
+            if passes is None and not self._looked_at:
+                yield Answered(rows)
+                continue
+            subjects = list(self._subjects(rows))
+            if passes is not None:
+                chosen = [n for n, subject in enumerate(subjects) if passes(subject) is True]
+                if len(chosen) < len(subjects):
+                    rows = rows.take(pa.array(chosen, pa.int64()))
+                    subjects = [subjects[n] for n in chosen]
+            yield Answered(rows, subjects if self._looked_at else None)
 
-    def subject(self, row: Row) -> SampleFields:
-        """What expressions see of a row."""
-        found = json_value(row["value"] or b"") if self._payloads else None
-        record = found if isinstance(found, dict) else None
-        return SampleFields(
-            record,
-            row["key"],
-            row["time"],
-            row["kind"],
-            row["encoding"],
-            None if isinstance(found, dict | list) else found,
-            self._now,
-        )
+    def _subjects(self, rows: pa.Table) -> Iterator[SampleFields]:
+        """What expressions see of each row."""
+        # Numbers: making dates of them takes longer than all the rest.
+        times = rows["time"].cast(pa.int64()).to_pylist()
+        columns = [rows[name].to_pylist() for name in ("key", "kind", "encoding")]
+        values = rows["value"].to_pylist() if self._payloads else [None] * rows.num_rows
+        for key, kind, encoding, at, value in zip(*columns, times, values, strict=True):
+            found = json_value(value or b"") if self._payloads else None
+            record = found if isinstance(found, dict) else None
+            plain = None if isinstance(found, dict | list) else found
+            yield SampleFields(record, key, at, kind, encoding, plain, self._now)
 
-    def chosen(self, tables: Iterable[pa.Table]) -> Iterator[tuple[Row, SampleFields]]:
+    def chosen(self, tables: Iterable[pa.Table]) -> Answered:
         """The rows of the answer. Raises `LocalError` when they are more than is allowed."""
         limit = self._selection.limit
         if limit == 0:
-            return
+            return Answered(_NONE)
+        held: list[Answered] = []
         rows = size = 0
-        held: list[tuple[Row, SampleFields]] = []
-        for pair in self.passing(tables):
-            rows += 1
-            size += len(pair[0]["value"] or b"") + 200
+        for part in self.passing(tables):
+            held.append(part)
+            rows += part.rows.num_rows
+            size += part.rows["value"].nbytes + 200 * part.rows.num_rows
+            if limit is not None and rows > 4 * limit + 10_000:
+                # Only the first ones count; the others need not be held.
+                held = [self._ordered(held, limit)]
+                rows = held[0].rows.num_rows
+                size = held[0].rows["value"].nbytes + 200 * rows
             if rows > self._caps.rows or size > self._caps.bytes:
                 raise LocalError(
                     f"the answer has more than {self._caps.rows:,} rows or "
                     f"{self._caps.bytes >> 20:,} MB; add _limit, or ask for fewer keys or less time"
                 )
-            held.append(pair)
-            if limit is not None and rows > 4 * limit + 10_000:
-                # Only the first ones count; the others need not be held.
-                held = self._ordered(held)[:limit]
-                rows, size = len(held), sum(len(row["value"] or b"") + 200 for row, _ in held)
-        held = self._ordered(held)
-        yield from held if limit is None else held[:limit]
+        return self._ordered(held, limit)
 
-    def _ordered(self, held: list[tuple[Row, SampleFields]]) -> list[tuple[Row, SampleFields]]:
-        held.sort(key=_in_time)
-        for one in reversed(self._selection.order):
-            of = computed(one.term)
-            held.sort(key=lambda pair: rank(of(pair[1])), reverse=one.descending)
-        return held
+    def _ordered(self, held: list[Answered], limit: int | None) -> Answered:
+        """One table of all: in the order of time, unless another is wanted."""
+        if not held:
+            return Answered(_NONE)
+        seen = [subject for part in held for subject in part.subjects or ()]
+        whole = Answered(
+            pa.concat_tables([part.rows for part in held]), seen if self._looked_at else None
+        )
+        places: Any = _in_time(whole.rows)
+        if self._selection.order:
+            places = places.tolist()
+            for one in reversed(self._selection.order):
+                ranks = [rank(value) for value in map(computed(one.term), seen)]
+                places.sort(key=ranks.__getitem__, reverse=one.descending)
+        return whole.take(places if limit is None else places[:limit])
 
 
-def _in_time(pair: tuple[Row, SampleFields]) -> tuple[int, str, int]:
-    row = pair[0]
-    return row["hlc"], row["key"], row["offset"] or 0
+_NONE: Final = pa.schema([COLUMNS.field(name) for name in SHOWN]).empty_table()
+
+
+def _without_expressions(rows: pa.Table) -> pa.Table:
+    """The rows of keys: an expression is none, and deletions of many are asked for as such."""
+    starred = pc.match_substring(rows["key"], "*")
+    if not pc.any(starred).as_py():
+        return rows
+    return rows.filter(pa.array([not is_wild(key) for key in rows["key"].to_pylist()], pa.bool_()))
+
+
+def _in_time(rows: pa.Table) -> Any:
+    """The places of the rows in the order of time, then key, then offset."""
+    hlc = rows["hlc"].to_numpy()
+    if len(hlc) < 2 or (hlc[1:] > hlc[:-1]).all():
+        return np.arange(len(hlc))
+    keys = rows["key"].combine_chunks().dictionary_encode()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.unify_dictionaries().combine_chunks()
+    order = np.empty(len(keys.dictionary), np.int64)
+    order[pc.sort_indices(keys.dictionary).to_numpy()] = np.arange(len(keys.dictionary))
+    codes = order[keys.indices.to_numpy(zero_copy_only=False)]
+    offsets = pc.fill_null(rows["offset"], 0).to_numpy()
+    return np.lexsort((offsets, codes, hlc))
 
 
 def rank(value: Value) -> tuple[int, Any]:
@@ -255,8 +300,9 @@ def _value_of(one: AggregateCall) -> Callable[[SampleFields], Value]:
 def aggregated(selection: Selection, rows: Rows, tables: Iterable[pa.Table], caps: Caps) -> Any:
     """The rows of an `_agg` question."""
     groups = Groups(selection, caps)
-    for _, subject in rows.passing(tables):
-        groups.take(subject)
+    for part in rows.passing(tables):
+        for subject in part.subjects or ():
+            groups.take(subject)
     found = groups.rows()
     return found if selection.limit is None else found[: selection.limit]
 

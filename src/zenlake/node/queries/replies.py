@@ -1,8 +1,8 @@
 """Replies on the fast path: written and read without a message object.
 
-Most replies are a value on a key and nothing else. To one query they differ only in the two,
-so everything around them is written once (`ReplyHead`); and the node that asked has heard most keys
-before, so that a key is made once from its bytes (`ReplyKey`) and a `Sample` from the rest.
+Most replies are a value on a key, with a timestamp or without. To one query they differ only in
+these, so everything around them is written once (`ReplyHead`); and the node that asked has heard
+most keys before, so that a key is made once from its bytes (`ReplyKey`), a `Sample` from the rest.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ REPLY_KEYS: Final = 1 << 14
 
 
 NO_SHORTCUT: Final = ReplyHead(None, b"", b"", 0, False)
+#: The head of a put that brings a payload and nothing else.
+ONLY_PAYLOAD: Final = put_head()
 
 
 def reply_head(incoming: IncomingQuery) -> ReplyHead:
@@ -59,27 +61,36 @@ def reply_head(incoming: IncomingQuery) -> ReplyHead:
         responder=Responder(zid=incoming.replying.zid, eid=incoming.eid),
     )
     border = 2 + len(vle(query.id))  # header, id, scope; then the key, behind its length
-    behind = head[border + 2 :] + bytes((REPLY,)) + put_head()
+    behind = head[border + 2 :] + bytes((REPLY,))
     priority = query.qos & QOS_PRIORITY
     return ReplyHead(outbox, head[:border], behind, priority, bool(query.qos & QOS_BLOCK))
 
 
-def reply_value(incoming: IncomingQuery, name: bytes, value: bytes) -> bool:
+def reply_value(
+    incoming: IncomingQuery, name: bytes, value: bytes, put: bytes = ONLY_PAYLOAD
+) -> bool:
     """Reply with a value, `name` being its key behind a length; False: send a Response message.
 
-    Needs no lock of the node: everything is settled when the first reply is written.
+    `put`: the head of the put (`put_head`) that brings the value. Needs no lock of the node:
+    everything is settled when the first reply is written. Waits for a querier that does not read.
     """
-    head = incoming.head
-    if head is None:
-        head = reply_head(incoming)
-        incoming.head = head
+    head = _head(incoming)
     outbox = head.outbox
     if outbox is None:
         return False
     branch = incoming.branch
     if branch in branch.query.branches:
-        outbox.reply(b"".join((head.before, name, head.behind)), value, head.priority, head.hold)
+        start = b"".join((head.before, name, head.behind, put))
+        outbox.reply(start, value, head.priority, head.hold)
     return True
+
+
+def _head(incoming: IncomingQuery) -> ReplyHead:
+    head = incoming.head
+    if head is None:
+        head = reply_head(incoming)
+        incoming.head = head
+    return head
 
 
 class ReplyReader:
