@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.lake.question import Unanswerable, ask
+from zenlake.lake.question import Unanswerable, ask, only_counts
 
 COLUMNS = {
     "samples": ["key", "value", "time", "hlc", "offset", "day"],
@@ -75,3 +75,33 @@ def test_text_that_only_spark_may_understand_is_left_to_it() -> None:
 def test_whatever_is_asked_nothing_else_is_raised(query: str) -> None:
     with suppress(Unanswerable):
         assert ask(query, COLUMNS).tables <= COLUMNS.keys()
+
+
+@pytest.mark.parametrize(
+    ("query", "counts"),
+    [
+        ("SELECT count(*) FROM samples", ("samples", "count(1)")),
+        ("select COUNT(*) AS n from Samples;", ("Samples", "n")),
+        *(
+            (f"SELECT {text}", None)
+            for text in (
+                "count(*) FROM samples WHERE key = 'a'",
+                "count(*) FROM samples GROUP BY key",
+                "count(*) FROM samples LIMIT 0",
+                "count(DISTINCT key) FROM samples",
+                "count(key) FROM samples",
+                "count(*) FILTER (WHERE key = 'a') FROM samples",
+                "count(*) OVER () FROM samples",
+                "count(*) FROM samples TABLESAMPLE (10 PERCENT)",
+                "count(*) FROM samples VERSION AS OF 3",
+                "count(*) FROM a JOIN b",
+                "count(*) FROM range(3)",
+                "count(*) FROM samples UNION SELECT 1",
+            )
+        ),
+    ],
+)
+def test_what_only_counts_the_rows_of_a_table_is_known(
+    query: str, counts: tuple[str, str] | None
+) -> None:
+    assert only_counts(query) == counts

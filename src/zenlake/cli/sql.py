@@ -177,7 +177,12 @@ def asker(where: str, way: Way) -> Iterator[Callable[[str, int | None], pa.Table
             from zenlake.lake.questions import one_line
 
             if not opened:
-                zenlake.lake.open(where).ask(query, way.asof)  # before Spark is started for nothing
+                # Before Spark is started for nothing.
+                lake = zenlake.lake.open(where)
+                lake.ask(query, way.asof)
+                counted = lake.counted(query) if way.asof is None else None
+                if counted is not None:
+                    return counted
                 if not way.own:
                     note(f"no lake runs in {where}; a Spark is started for this question")
                 spark = held.enter_context(sparking(way.master, list(way.conf)))

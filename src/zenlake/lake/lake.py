@@ -15,6 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 from zenlake.journal.writing.forget import forget
@@ -29,7 +32,7 @@ from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
 from zenlake.lake.pipeline import MADE_OTHERWISE
 from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
-from zenlake.lake.question import Question, Unanswerable, ask
+from zenlake.lake.question import Question, Unanswerable, ask, only_counts
 from zenlake.lake.rebuild import Rebuilt, rebuild
 from zenlake.lake.rollups import IDENTITY, ROLLUPS, added_up
 from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
@@ -198,6 +201,23 @@ class Lake:
                     limits,
                 )
             return self._framed(frame)
+
+    def counted(self, query: str) -> pa.Table | None:
+        """The answer to a question that only counts the rows of a table; None if it is another."""
+        found = only_counts(query)
+        if found is None:
+            return None
+        asked, column = found
+        with self._planning:
+            every, _ = self._looked()
+            names = {name.lower(): name for name in every}
+            table = every.get(names.get(asked.lower(), ""))
+            # `latest` has what was heard since it was written, too.
+            if table is None or table.name == "latest":
+                return None
+            rows = self._actions(table)["num_records"]
+        count = pc.sum(rows).as_py() or 0
+        return None if rows.null_count else pa.table({column: pa.array([count], pa.int64())})
 
     @property
     def session(self) -> SparkSession:

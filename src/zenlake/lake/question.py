@@ -13,7 +13,7 @@ from typing import Any
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 
-__all__ = ["Question", "Unanswerable", "ask"]
+__all__ = ["Question", "Unanswerable", "ask", "only_counts"]
 
 MOST_NAMES = 30
 
@@ -64,6 +64,33 @@ def ask(
         if not foreign and all(name.lower() in own for name in sources):
             _demand_columns(tree, [(n, columns[n]) for n in found])
     return Question(frozenset(found), tuple(trees), frozenset(others))
+
+
+def only_counts(query: str) -> tuple[str, str] | None:
+    """The table that a question only counts the rows of, and what it calls the number.
+
+    That stands in the log of the table, and no job is needed for it.
+    """
+    from sqlglot import exp
+
+    trees = _parsed(query)
+    if trees is None or len(trees) != 1 or not isinstance(trees[0], exp.Select):
+        return None
+    said = {name: value for name, value in trees[0].args.items() if value}
+    source = said.pop("from_", None) or said.pop("from", None)
+    if set(said) != {"expressions"} or len(said["expressions"]) != 1 or source is None:
+        return None
+    [count] = said["expressions"]
+    name = "count(1)"
+    if isinstance(count, exp.Alias):
+        name, count = count.alias, count.this
+    if not isinstance(count, exp.Count) or not isinstance(count.this, exp.Star):
+        return None
+    table = source.this
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        return None
+    plain = {key for key, value in table.args.items() if value} == {"this"}
+    return (table.name, name) if plain and not count.expressions else None
 
 
 def _parsed(query: str) -> list[Any] | None:
