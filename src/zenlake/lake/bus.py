@@ -16,24 +16,25 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zenlake.errors import EncodingError, LocalError, SelectorError, ZError
-from zenlake.journal.ingest.rows import timestamp_of
+from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import intersects, is_wild
 from zenlake.lake.answering import (
     ARROW,
     SHOWN,
+    Answered,
     Caps,
-    Row,
     Rows,
     aggregated,
     arrow_bytes,
@@ -41,16 +42,16 @@ from zenlake.lake.answering import (
     projected,
 )
 from zenlake.lake.history import History, Looked
+from zenlake.lake.lanes import Lanes
 from zenlake.lake.question import ask as tables_of
 from zenlake.lake.questions import Bounds
+from zenlake.lake.recorded_replies import RecordedReplies
 from zenlake.lake.rows import id_bytes
 from zenlake.lake.selection import Selection, form_of, selection_of
 from zenlake.lake.service import described
 from zenlake.lake.sight import EVERYTHING, Sight
-from zenlake.node.sample import wire_timestamp
 from zenlake.values import Encoding
-from zenlake.wire.codec_zenoh import Del, Put, SourceInfo
-from zenlake.wire.codec_zenoh import Reply as WireReply
+from zenlake.wire.codec_zenoh import SourceInfo
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
@@ -60,12 +61,14 @@ if TYPE_CHECKING:
 __all__ = ["Answers"]
 
 log = logging.getLogger("zenlake.lake")
+R = TypeVar("R")
 
 JSON: Final = "application/json"
 SQL: Final = "@lake/sql"
 TABLES: Final = "@lake/tables"
 WORKERS: Final = 4
-MOST_WAITING: Final = 128
+STRETCH: Final = 2048
+"""Replies between two looks whether the asker is still there."""
 SETTLE: Final = 1.0
 """Seconds that the recorder may take to make durable what it heard before a question."""
 
@@ -92,9 +95,8 @@ class Answers:
         self.answered = 0
         self.refused = 0
         self._root = f"@journal/{service.journal.name}"
-        self._pool = ThreadPoolExecutor(WORKERS, "zenlake answers")
-        self._spark = ThreadPoolExecutor(WORKERS, "zenlake sql")
-        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
+        self._pool = Lanes("zenlake answers", WORKERS)
+        self._spark = Lanes("zenlake sql", WORKERS)
         self._closed = False
         self._exprs = list(exprs) if exprs is not None else self._recorded()
         views = {f"{SQL}/{name}": sight for name, sight in service.lake.config.views.items()}
@@ -142,7 +144,7 @@ class Answers:
             for queryable in self._declared:
                 queryable.undeclare()
         for pool in (self._pool, self._spark):
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.close()
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -158,18 +160,16 @@ class Answers:
     def _asked_tables(self, query: Query) -> None:
         self._later(self._pool, query, lambda: self._tables(query))
 
-    def _later(self, pool: ThreadPoolExecutor, query: Query, answer: Callable[[], None]) -> None:
-        """Answer on another thread: disks are slow, and others wait."""
-        if not self._waiting.acquire(blocking=False):
-            self._refuse(query, LocalError(f"{MOST_WAITING} questions wait already; ask again"))
-            return
+    def _later(self, pool: Lanes, query: Query, answer: Callable[[], None]) -> None:
+        """Answer on another thread, in the asker's turn: disks are slow, and others wait."""
 
         def run() -> None:
             try:
                 with query:
                     try:
-                        answer()
-                        self.answered += 1
+                        if not self._gone(query):
+                            answer()
+                            self.answered += 1
                     except (ZError, OSError, pa.ArrowException) as error:
                         self._refuse(query, error)
                     except Exception as error:
@@ -177,13 +177,9 @@ class Answers:
                         self._refuse(query, error)
             except ZError as error:
                 log.debug("an answer to %s was lost: %s", query, error)
-            finally:
-                self._waiting.release()
 
-        try:
-            pool.submit(run)
-        except RuntimeError:  # closing
-            self._waiting.release()
+        if not pool.submit(_asker(query), run) and not self._closed:
+            self._refuse(query, LocalError("too many questions wait already; ask again"))
 
     def _gone(self, query: Query) -> bool:
         """Whether nobody waits for the answer any more: a query says how long it may take."""
@@ -225,14 +221,7 @@ class Answers:
             payload, encoding = encoded(found, selection.form)
             query.reply(expr, payload, encoding=encoding)
         else:
-            for row, subject in rows.chosen(mine):
-                if self._gone(query):
-                    return
-                if selection.project:
-                    told = json.dumps(projected(selection, subject), ensure_ascii=False)
-                    self._reply(query, row, told.encode(), JSON)
-                else:
-                    self._reply(query, row, row["value"] or b"", None)
+            self._reply(query, selection, rows.chosen(mine))
         if selection.proof:
             query.reply(expr, json.dumps(self._proof(looked, expr)), encoding=JSON)
 
@@ -250,35 +239,27 @@ class Answers:
         if not number and len(self._exprs) == 1 and self._exprs[0] == "**":
             return table
         expr = self._exprs[number]
-        keep = [
-            intersects(expr, key) and self._mine(key, number) for key in table["key"].to_pylist()
-        ]
-        return table if all(keep) else table.filter(pa.array(keep, pa.bool_()))
+        distinct = pc.unique(table["key"]).to_pylist()
+        mine = [key for key in distinct if intersects(expr, key) and self._mine(key, number)]
+        if len(mine) == len(distinct):
+            return table
+        return table.filter(pc.is_in(table["key"], pa.array(mine, pa.string())))
 
-    def _reply(self, query: Query, row: Row, payload: bytes, encoding: str | None) -> None:
-        """A row as it was published: key, time, encoding, attachment and source are its own."""
-        stamp = wire_timestamp(timestamp_of(row["hlc"], _id(row["stamp_id"])))
-        source = None
-        if row["source_zid"] is not None and row["source_sn"] is not None:
-            source = SourceInfo(
-                zid=_id(row["source_zid"]),
-                eid=row["source_eid"] or 0,
-                sn=row["source_sn"],
-            )
-        body: Put | Del
-        if row["kind"] == "delete":
-            body = Del(timestamp=stamp, source_info=source, attachment=row["attachment"])
-        else:
-            number, schema = _encoding(encoding or row["encoding"])
-            body = Put(
-                timestamp=stamp,
-                encoding=number,
-                schema=schema,
-                source_info=source,
-                attachment=row["attachment"],
-                payload=payload,
-            )
-        query._send_reply(query._matching(row["key"]), WireReply(body=body), None)
+    def _reply(self, query: Query, selection: Selection, answered: Answered) -> None:
+        """Rows as they were published: key, time, encoding, attachment and source are their own."""
+        subjects = answered.subjects
+        for start in range(0, answered.rows.num_rows, STRETCH):
+            if self._gone(query):
+                return
+            rows = answered.rows.slice(start, STRETCH)
+            if selection.project and subjects is not None:
+                told = [
+                    json.dumps(projected(selection, one), ensure_ascii=False).encode()
+                    for one in subjects[start : start + STRETCH]
+                ]
+                recorded(rows, told, JSON).send(query)
+            else:
+                recorded(rows).send(query)
 
     def _proof(self, looked: Looked, expr: str) -> dict[str, Any]:
         """What was read, and of each source what is missing of it."""
@@ -347,6 +328,18 @@ class Answers:
                 query.reply(key, json.dumps(facts), encoding=JSON)
 
 
+def _asker(query: Query) -> tuple[object, ...]:
+    """Who asked, as far as a query tells: routers pass queries on without the name of the asker.
+
+    Where that is not told, what is asked for stands for it: many questions about the same keys
+    wait behind one another.
+    """
+    told = query._incoming.body.source_info
+    if told is not None:
+        return (told.zid, told.eid)
+    return (id(query._incoming.branch.query.source), str(query.key_expr))
+
+
 def json_rows(table: pa.Table) -> bytes:
     """Rows as a JSON array of objects; bytes as text, or in hexadecimal if they are none."""
     from zenlake.lake.plain import plain
@@ -354,6 +347,61 @@ def json_rows(table: pa.Table) -> bytes:
     columns = [[plain(value) for value in column.to_pylist()] for column in table.columns]
     rows = [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
     return json.dumps(rows, ensure_ascii=False).encode()
+
+
+def recorded(
+    rows: pa.Table, values: list[bytes] | None = None, encoding: str | None = None
+) -> RecordedReplies:
+    """Rows as replies; with other values and another encoding, if they are given."""
+    raw = rows["hlc"].to_numpy().view(np.uint64) ^ np.uint64(HLC_BIAS)
+    count = rows.num_rows
+    sources: list[SourceInfo | None] = [None] * count
+    if rows["source_zid"].null_count < count:
+        columns = (rows[name].to_pylist() for name in ("source_zid", "source_eid", "source_sn"))
+        sources = [
+            None if zid is None or sn is None else SourceInfo(zid=_id(zid), eid=eid or 0, sn=sn)
+            for zid, eid, sn in zip(*columns, strict=True)
+        ]
+    attached = rows["attachment"]
+    kinds = [_encoding(encoding)] * count if encoding else _of_each(rows["encoding"], _encoding)
+    return RecordedReplies(
+        keys=_of_each(rows["key"], str),
+        seconds=(raw >> np.uint64(32)).tolist(),
+        fractions=(raw & np.uint64(0xFFFFFFFF)).tolist(),
+        stamps=_of_each(rows["stamp_id"], _id),
+        deleted=_of_each(rows["kind"], lambda kind: kind == "delete"),
+        encodings=[number for number, _ in kinds],
+        schemas=[schema for _, schema in kinds],
+        values=_payloads(rows["value"]) if values is None else values,
+        attachments=[None] * count if attached.null_count == count else attached.to_pylist(),
+        sources=sources,
+    )
+
+
+def _of_each(column: pa.ChunkedArray, function: Callable[[Any], R]) -> list[R]:
+    """A function of each value of a column with few different ones, each asked for once."""
+    coded = column.combine_chunks().dictionary_encode()
+    known = [function(value) for value in coded.dictionary.to_pylist()]
+    if len(known) == 1 and not coded.null_count:
+        return known * len(coded)
+    known.append(function(None))
+    places: list[int] = pc.fill_null(coded.indices, len(known) - 1).to_numpy().tolist()
+    return [known[place] for place in places]
+
+
+def _payloads(column: pa.ChunkedArray) -> list[bytes]:
+    """The values of a column of bytes, cut out of its buffer; what is null is empty."""
+    found: list[bytes] = []
+    for chunk in column.chunks:
+        if not len(chunk) or chunk.null_count == len(chunk):
+            found += [b""] * len(chunk)
+            continue
+        _, places, data = chunk.buffers()
+        ends = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        held = data.slice(int(ends[0]), int(ends[-1] - ends[0])).to_pybytes()
+        cuts = (ends - ends[0]).tolist()
+        found += [held[start:end] for start, end in pairwise(cuts)]
+    return found
 
 
 @lru_cache(maxsize=4096)
