@@ -292,10 +292,24 @@ def test_views_and_alerts_are_listed_with_how_they_are(
         told = {"name": "busy", "sql": "SELECT key FROM samples", "state": "running"}
         query.reply("@lake/views/busy", json.dumps(told), encoding="application/json")
 
-    with bus.declare_queryable("@lake/views/**", answer):
+    def alerts(query: zenlake.Query) -> None:
+        facts: dict[str, object] = {"name": "low", "sql": "SELECT id", "state": "running"}
+        if "_time" in str(query.parameters):
+            change = {"time": "2026-01-31T12:00:00+00:00", "state": "raised", "key": "a"}
+            facts = {"name": "low", "changes": [change, {**change, "state": "cleared"}]}
+        query.reply("@lake/alerts/low", json.dumps(facts), encoding="application/json")
+
+    with (
+        bus.declare_queryable("@lake/views/**", answer),
+        bus.declare_queryable("@lake/alerts/**", alerts),
+    ):
         driver.open(f"{url_of(bus)}/#/ask")
         driver.shows("busy")
         driver.shows("SELECT key FROM samples")
+        driver.click("Back-test a day")
+        driver.shows("would have been raised once")
+        driver.click("2026-01-31T12:00:00+00:00")
+        driver.shows("The instant: 2026-01-31T12:00:00.000Z")
 
 
 def tall(driver: Browser, what: str) -> bool:

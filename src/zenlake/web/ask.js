@@ -89,6 +89,24 @@ function Box({ text, tables }) {
 
 const proved = (proof) => (proof.complete ? html`<span class="good">complete</span>` : (proof.sources ?? []).some((one) => one.missing) ? html`<span class="bad">incomplete: ${proof.sources.reduce((sum, one) => sum + (one.missing || 0), 0)} samples are missing</span>` : html`<span class="hot">whether it is complete cannot be proved</span>`);
 
+const TIMES = ["never", "once", "twice"];
+
+/** When an alert would have been raised in the last day, asked for by a button. */
+function Backtest({ name }) {
+  const [told, setTold] = useState(null), [busy, setBusy] = useState(false);
+  const ask = () => {
+    setBusy(true);
+    bus.get(`@lake/alerts/${name}`, "_time=[now(-1d)..]").then(({ rows }) => {
+      const value = rows.length ? decode(rows[0]).value : null;
+      if (!value?.changes) throw new Error(value?.error ?? "no lake answered");
+      setTold({ raised: value.changes.filter((one) => one.state === "raised") });
+    }).catch((error) => setTold({ why: error.message })).finally(() => setBusy(false));
+  };
+  const from = (at) => "#/time?" + new URLSearchParams({ at: String(Date.parse(at)), span: "600" });
+  return html`<button type="button" disabled=${busy} onClick=${ask}>${busy ? "trying…" : "Back-test a day"}</button>
+    ${told?.why ? html` <span class="bad" role="alert">${told.why}</span>` : told && html` <span role="status">would have been raised ${TIMES[told.raised.length] ?? `${told.raised.length} times`}</span>${told.raised.slice(0, 20).map((one) => html` <a href=${from(one.time)}>${one.time}</a>`)}`}`;
+}
+
 /** Views and alerts that the lake keeps up to date, with how they are. */
 function Standing() {
   const [rows, setRows] = useState([]);
@@ -99,7 +117,7 @@ function Standing() {
     return () => clearInterval(timer);
   }, []);
   if (!rows.length) return html`<p class="dim">No views or alerts here. <code>zenlake lake view create NAME "SELECT …"</code> makes one; its rows are keys on the bus.</p>`;
-  return html`<table id="standing"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th></tr></thead><tbody>${rows.map((one) => html`<tr><td>${one.kind === "views" ? "view" : "alert"}</td><td>${one.name ?? one.key.split("/").pop()}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 120)}</a></td><td class=${one.why ? "bad" : one.raised ? "hot" : "good"}>${one.why || `${one.state}${one.raised ? `, ${one.raised} raised` : ""}`}</td></tr>`)}</tbody></table>`;
+  return html`<table id="standing"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th></tr></thead><tbody>${rows.map((one) => html`<tr><td>${one.kind === "views" ? "view" : "alert"}</td><td>${one.name ?? one.key.split("/").pop()}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 120)}</a></td><td class=${one.why ? "bad" : one.raised ? "hot" : "good"}>${one.why || `${one.state}${one.raised ? `, ${one.raised} raised` : ""}`} ${one.kind === "alerts" && html`<${Backtest} name=${one.name ?? one.key.split("/").pop()} />`}</td></tr>`)}</tbody></table>`;
 }
 
 /** A table, and its columns when it is opened; a click writes a name into the question. */

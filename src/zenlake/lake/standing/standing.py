@@ -5,7 +5,8 @@
 
 Programs on this machine ask through the lake's socket (`do: standing`), all others with a query:
 
-    @lake/views/**      the views and how they are, as JSON; @lake/alerts/** likewise
+    @lake/views/**                       the views and how they are, as JSON; alerts likewise
+    @lake/alerts/low?_time=[now(-1d)..]  when the alert would have been raised and cleared then
 
 One that fails stops, and says why; the others and the lake go on.
 """
@@ -18,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, final
 
 from zenlake.errors import LocalError, ZError
@@ -27,7 +29,7 @@ from zenlake.lake.delta import Damaged, Table
 from zenlake.lake.standing.definition import Definition, Kind, StandingDefinitions, demand_name
 from zenlake.lake.standing.results import described_as
 from zenlake.lake.standing.running import Running, judged, told_of
-from zenlake.lake.standing.trial import instant_of, trial
+from zenlake.lake.standing.trial import instant_of, span_of, trial
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
@@ -44,6 +46,9 @@ ROOTS: Final[Mapping[Kind, str]] = {"view": "@lake/views", "alert": "@lake/alert
 LOOK: Final = 1.0
 SETTLE: Final = 1.0
 """Seconds that may lie between a sample's time and the moment that the journal has it for good."""
+
+MOST_TRIALS: Final = 8
+"""The alerts that are tried or wait to be, for programs on the bus; more are refused."""
 
 JSON: Final = "application/json"
 
@@ -126,6 +131,8 @@ class Standing:
         self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
         self._batches = 0
         self._queryables: list[Any] = []
+        self._trials = ThreadPoolExecutor(1, "zenlake trial")
+        self._trials_waiting = threading.BoundedSemaphore(MOST_TRIALS)
         service.handle("standing", self._visited)
         session = service.session
         if session is not None:
@@ -143,6 +150,7 @@ class Standing:
         """End them all; they go on when the lake runs again."""
         self._over.set()
         self._thread.join(60.0)
+        self._trials.shutdown(wait=True, cancel_futures=True)
         session = self._service.session
         if session is not None and not session.is_closed():
             for queryable in self._queryables:
@@ -224,10 +232,42 @@ class Standing:
 
     def _queried(self, query: Query, kind: Kind) -> None:
         asking = str(query.key_expr)
+        if kind == "alert" and query.parameters.interpreted("_time") is not None:
+            self._try_later(query, asking)
+            return
         for facts in self.listed(kind):
             key = f"{ROOTS[kind]}/{facts['name']}"
             if intersects(asking, key):
                 query.reply(key, json.dumps(facts), encoding=JSON)
+
+    def _try_later(self, query: Query, asking: str) -> None:
+        """Try alerts over history on a thread of its own: it takes Spark seconds."""
+        if not self._trials_waiting.acquire(blocking=False):
+            refuse(query, LocalError(f"{MOST_TRIALS} trials wait already; ask again in a moment"))
+            return
+
+        def run() -> None:
+            try:
+                with query:
+                    self._try(query, asking)
+            except ZError as error:
+                log.debug("nobody hears of the trial of %s: %s", asking, error)
+            finally:
+                self._trials_waiting.release()
+
+        self._trials.submit(run)
+
+    def _try(self, query: Query, asking: str) -> None:
+        try:
+            since, until = span_of(query.parameters.interpreted("_time") or "", time.time_ns())
+            for one in self._definitions.all().values():
+                key = f"{ROOTS['alert']}/{one.name}"
+                if one.kind == "alert" and intersects(asking, key):
+                    changes = trial(self._lake, one.name, one.sql, one.hold, since, until)
+                    answer = {"name": one.name, "changes": changes}
+                    query.reply(key, json.dumps(answer), encoding=JSON)
+        except (ZError, OSError) as error:
+            refuse(query, error)
 
     # --- at work --------------------------------------------------------------------------------
 
@@ -301,6 +341,11 @@ class Standing:
         line = f"the {definition.kind} '{definition.name}' has stopped: {why}"
         self._why[definition.name] = line
         self._complain(line)
+
+
+def refuse(query: Query, error: Exception) -> None:
+    """Answer a query with what is wrong."""
+    query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
 
 
 def tried(lake: Lake, definition: Definition, request: Mapping[str, Any]) -> list[dict[str, Any]]:

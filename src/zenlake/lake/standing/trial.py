@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from zenlake.errors import LocalError, SelectorError
-from zenlake.keys.time_range import moment_of
+from zenlake.keys.time_range import TimeRange, moment_of
 from zenlake.lake.judge import Limits
 from zenlake.lake.questions import Bounds, collected, one_line
 from zenlake.lake.sight import EVERYTHING
@@ -18,7 +18,7 @@ from zenlake.lake.standing.shape import conditional, shape_of
 if TYPE_CHECKING:
     from zenlake.lake.lake import Lake
 
-__all__ = ["instant_of", "trial"]
+__all__ = ["instant_of", "span_of", "trial"]
 
 
 def instant_of(text: str, now: float, what: str) -> datetime:
@@ -28,6 +28,18 @@ def instant_of(text: str, now: float, what: str) -> datetime:
     except SelectorError as error:
         raise LocalError(f"{what} {text}: {error}") from error
     return datetime.fromtimestamp(nanos / 1e9, UTC)
+
+
+def span_of(text: str, now_ns: int) -> tuple[datetime, datetime]:
+    """The ends of a `_time`: its start must be said, its end is now if it is not."""
+    span = TimeRange.parse(text).resolve(now_ns)
+    if span.start_ns is None:
+        raise SelectorError(f"_time={text} has no start; write [now(-1h)..]")
+    end = now_ns if span.end_ns is None else span.end_ns
+    return (
+        datetime.fromtimestamp(span.start_ns / 1e9, UTC),
+        datetime.fromtimestamp(end / 1e9, UTC),
+    )
 
 
 def trial(
