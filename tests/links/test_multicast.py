@@ -180,7 +180,7 @@ def test_a_failed_join_is_a_warning(run: Run, caplog: pytest.LogCaptureFixture) 
     run(scene())
 
 
-def test_auto_takes_what_is_up_and_can_do_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_what_is_up_and_can_do_it(run: Run) -> None:
     def at(text: str) -> tuple[ipaddress.IPv4Address, ...]:
         return (ipaddress.IPv4Address(text),)
 
@@ -193,10 +193,9 @@ def test_auto_takes_what_is_up_and_can_do_it(run: Run, monkeypatch: pytest.Monke
         Interface("wlan0", 6, True, False, True, at("10.1.0.3")),
     )
     present = list(machine)
-    monkeypatch.setattr("zenlake.links.multicast.interfaces", lambda: tuple(present))
 
     async def scene() -> None:
-        sockets = MulticastSockets(asyncio.get_running_loop())
+        sockets = MulticastSockets(asyncio.get_running_loop(), look=lambda: tuple(present))
         wired = [("eth0", 4, "10.0.0.3"), ("wlan0", 6, "10.1.0.3")]
         assert sockets._chosen() == [("lo", 1, "127.0.0.1"), *wired]
         present[0] = present[0]._replace(multicast=False)
@@ -227,13 +226,12 @@ def test_who_asks_from_this_machine_is_known_by_any_of_its_addresses(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = [Interface("eth0", 4, True, False, True, (ipaddress.IPv4Address("10.0.0.3"),))]
-    monkeypatch.setattr("zenlake.links.multicast.interfaces", lambda: tuple(own))
 
     async def scene() -> None:
         loop = asyncio.get_running_loop()
         now = 100.0
         monkeypatch.setattr(loop, "time", lambda: now)
-        sockets = MulticastSockets(loop)
+        sockets = MulticastSockets(loop, look=lambda: tuple(own))
         for host in ("127.0.0.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "10.0.0.3"):
             assert sockets.is_local((host, 1)), host
         for host in ("10.0.0.4", "192.168.0.1", "name"):

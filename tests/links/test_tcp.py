@@ -8,7 +8,9 @@ import pytest
 from tests.links.conftest import Run
 from tests.links.watching import Visitors, connected
 from zenlake.errors import LinkError
+from zenlake.links.inet import bound, listening_locators
 from zenlake.links.stream import StreamLink
+from zenlake.values.locator import EndPoint
 
 
 def sock_of(link: object) -> socket.socket:
@@ -59,19 +61,14 @@ def test_every_address_of_the_old_kind_is_expanded(run: Run) -> None:
     run(scene())
 
 
-def test_without_ipv6_every_address_means_those_there_are(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zenlake.links.inet._has_ipv6", lambda: False)
-
+def test_without_ipv6_every_address_means_those_there_are(run: Run) -> None:
     async def scene() -> None:
-        visitors = Visitors()
-        listening = await visitors.listen("tcp/[::]:0")
-        assert not [place for place in listening.locators() if "[" in place]
-        here = await connected(listening.locators()[-1])
-        await visitors.until(1)
-        here.link.close()
-        visitors.close()
+        loop = asyncio.get_running_loop()
+        endpoint = EndPoint.parse("tcp/[::]:0")
+        [sock] = await bound(endpoint, socket.SOCK_STREAM, loop, has_ipv6=False)
+        with sock:
+            assert sock.family == socket.AF_INET
+            assert not [place for place in listening_locators("tcp", sock) if "[" in place]
 
     run(scene())
 

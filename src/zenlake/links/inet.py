@@ -97,15 +97,18 @@ def apply_options(sock: socket.socket, endpoint: EndPoint) -> None:
 
 
 async def bound(
-    endpoint: EndPoint, kind: socket.SocketKind, loop: asyncio.AbstractEventLoop
+    endpoint: EndPoint,
+    kind: socket.SocketKind,
+    loop: asyncio.AbstractEventLoop,
+    has_ipv6: bool | None = None,
 ) -> list[socket.socket]:
     """Sockets bound to every address of an endpoint; `[::]` takes IPv4 as well.
 
     A machine without IPv6 that shall listen at `[::]` listens at `0.0.0.0`, since `[::]` stands for
-    every address there is.
+    every address there is; `has_ipv6` None: find out.
     """
     places = await resolve(endpoint.host, endpoint.port, kind, loop)
-    if endpoint.host == "::" and not _has_ipv6():
+    if endpoint.host == "::" and not (_binds_ipv6() if has_ipv6 is None else has_ipv6):
         places = [(socket.AF_INET, ("0.0.0.0", endpoint.port))]
     made: list[socket.socket] = []
     try:
@@ -137,7 +140,7 @@ def _bound_one(endpoint: EndPoint, kind: socket.SocketKind, place: InetAddress) 
     return sock
 
 
-def _has_ipv6() -> bool:
+def _binds_ipv6() -> bool:
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::", 0))

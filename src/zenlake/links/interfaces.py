@@ -10,9 +10,10 @@ import ctypes.util
 import ipaddress
 import socket
 import sys
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-__all__ = ["Interface", "Interfaces", "interfaces", "interfaces_at", "local_addresses"]
+__all__ = ["Interface", "Interfaces", "Look", "interfaces", "interfaces_at", "local_addresses"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -33,6 +34,8 @@ class Interface(NamedTuple):
 
 
 Interfaces = tuple[Interface, ...]
+Look = Callable[[], Interfaces]
+"""Lists the interfaces that there are at a moment."""
 
 
 class _SocketAddress(ctypes.Structure):
@@ -54,24 +57,30 @@ _IfAddrs._fields_ = [
 ]
 
 
-def interfaces() -> Interfaces:
-    """All interfaces, with the addresses they have at this moment."""
+def interfaces(look: Look | None = None) -> Interfaces:
+    """All interfaces, with the addresses they have at this moment; guessed where
+    `look`, by default the C library, fails.
+    """
     try:
-        return _from_c_library()
+        return (look or _from_c_library)()
     except (OSError, AttributeError):
         return _from_host_name()
 
 
-def local_addresses(version: int | None = None) -> list[Address]:
+def local_addresses(version: int | None = None, present: Interfaces | None = None) -> list[Address]:
     """The addresses under which others may reach this machine; loopback if there are no others.
 
     Told to another machine, a loopback address names that machine itself. Link-local addresses
     of IPv6 are left out for the same reason: they mean nothing without the name that *this*
     machine gives to an interface.
+
+    Args:
+        version: of the addresses, 4 or 6; None for both.
+        present: the interfaces; None for those of this machine.
     """
     far: list[Address] = []
     near: list[Address] = []
-    for interface in interfaces():
+    for interface in interfaces() if present is None else present:
         if not interface.up:
             continue
         for address in interface.addresses:

@@ -20,7 +20,7 @@ from typing import Final, final
 
 from zenlake.errors import LinkError
 from zenlake.links.inet import host_of
-from zenlake.links.interfaces import Interface, interfaces
+from zenlake.links.interfaces import Interface, Look, interfaces
 from zenlake.links.link import reason
 from zenlake.values.locator import split_host_port
 
@@ -61,6 +61,7 @@ class MulticastSockets:
             none can; or names and addresses, separated by commas.
         ttl: how many routers of the network a datagram may cross.
         listen: whether datagrams to the group are received.
+        look: lists the interfaces of this machine.
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class MulticastSockets:
         interface: str = "auto",
         ttl: int = 1,
         listen: bool = True,
+        look: Look = interfaces,
     ) -> None:
         self._loop = loop
+        self._look = look
         host, self._port = split_host_port(group)
         try:
             self._group = ipaddress.ip_address(host)
@@ -100,7 +103,7 @@ class MulticastSockets:
         chosen = self._chosen()
         self._on_group_datagram = on_group_datagram
         self._on_unicast_datagram = on_unicast_datagram
-        self._own = _local_addresses()
+        self._own = self._local_addresses()
         self._looked = self._loop.time()
         try:
             for interface in chosen:
@@ -159,8 +162,12 @@ class MulticastSockets:
         if now - self._looked < LOOK_AGAIN:
             return False
         self._looked = now
-        self._own = _local_addresses()
+        self._own = self._local_addresses()
         return host in self._own
+
+    def _local_addresses(self) -> frozenset[str]:
+        """The addresses of all interfaces of this machine."""
+        return frozenset(str(address) for each in self._look() for address in each.addresses)
 
     def close(self) -> None:
         """End it; a second time does nothing."""
@@ -177,7 +184,7 @@ class MulticastSockets:
 
     def _chosen(self) -> list[tuple[str, int, str]]:
         """Name, number and address of each interface to use."""
-        present = interfaces()
+        present = self._look()
         if self._wanted.strip() == "auto":
             # Where no interface claims multicast, loopback carries it without the claim.
             return (
@@ -321,11 +328,6 @@ class MulticastSockets:
                 if 128 - apart > most:
                     best, most = sender, 128 - apart
         return best
-
-
-def _local_addresses() -> frozenset[str]:
-    """The addresses of all interfaces of this machine."""
-    return frozenset(str(address) for each in interfaces() for address in each.addresses)
 
 
 def _unspecified(version: int) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

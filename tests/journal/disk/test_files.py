@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zenlake.journal.disk import files
 from zenlake.journal.disk.files import File, LocalFiles
 
 PAGE = 4096
@@ -25,32 +24,28 @@ STEPS = st.lists(
 )
 
 
-@pytest.fixture(params=["as the system likes", "without direct writing"])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param != "as the system likes":
-        monkeypatch.setattr(files, "_grown", files._LocalFile)
-    kind: str = request.param
-    return kind
-
-
 @given(steps=STEPS)
 @settings(max_examples=40, deadline=None)
 def test_what_was_written_is_there_at_once_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]
 ) -> None:
     folder = tmp_path_factory.mktemp("files")
-    check(folder, steps)
+    check(LocalFiles(folder), folder, steps)
 
 
-def test_the_same_holds_for_ordinary_files(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("direct", [True, False])
+def test_the_same_holds_for_ordinary_files(tmp_path: Path, direct: bool) -> None:
     sizes = [[1], [PAGE, 5], [3], [(1 << 20) + 1]]
     steps: list[tuple[str, object]] = [("write", size) for size in sizes]
-    check(tmp_path, [*steps, ("truncate", 0.5), ("reopen", None), *steps])
+    check(
+        LocalFiles(tmp_path, direct=direct),
+        tmp_path,
+        [*steps, ("truncate", 0.5), ("reopen", None), *steps],
+    )
 
 
-def check(folder: Path, steps: list[tuple[str, object]]) -> None:
+def check(shelf: LocalFiles, folder: Path, steps: list[tuple[str, object]]) -> None:
     """Do it, and look at the file after every step."""
-    shelf = LocalFiles(folder)
     file: File = shelf.create("f")
     wanted = b""
     for number, (step, value) in enumerate(steps):

@@ -116,9 +116,9 @@ class _LocalFile:
         os.close(self._fd)
 
 
-def _grown(path: str, flags: int) -> File:
-    """A file to append to, written directly where that is possible."""
-    if hasattr(os, "O_DIRECT"):
+def _appended(path: str, flags: int, direct: bool) -> File:
+    """A file to append to, written past the page cache if `direct` and that is possible."""
+    if direct and hasattr(os, "O_DIRECT"):
         with contextlib.suppress(OSError):  # not every filesystem can
             return DirectFile(open_pages(path, flags))
     return _LocalFile(path, flags)
@@ -131,9 +131,13 @@ MOST_FOLDERS = 64
 
 
 class LocalFiles:
-    """A folder of this machine, in which only its owner may look."""
+    """A folder of this machine, in which only its owner may look.
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    `direct`: files to append to are written past the page cache, where the system can.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, direct: bool = True) -> None:
+        self._direct = direct
         self.root = os.path.abspath(root)
         self._spare: list[int] = []
         self._folders: dict[str, int] = {}
@@ -189,14 +193,14 @@ class LocalFiles:
     def _opened(self, path: str, flags: int) -> File:
         """A file to append to; a process without descriptors takes one that was kept."""
         if not self._spare:
-            return _grown(self._at(path), flags)
+            return _appended(self._at(path), flags, self._direct)
         try:
-            file = _grown(self._at(path), flags)
+            file = _appended(self._at(path), flags, self._direct)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
             os.close(self._spare.pop())
-            return _grown(self._at(path), flags)
+            return _appended(self._at(path), flags, self._direct)
         if len(self._spare) < SPARE:
             self._reserve()
         return file
