@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -15,16 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zenlake.cli.connection import note
+from zenlake.cli.lake_run import Serving, progress_bar, run_lake
+from zenlake.cli.own_spark import sparking
 from zenlake.cli.pages import examples
-from zenlake.cli.patience import WaitNotice
-from zenlake.cli.stop_signal import StopSignal, stopping
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from zenlake.lake import LakeConfig
-    from zenlake.lake.upkeep import Progress
 
 LAKE = "zenlake-data/lake"
 JOURNAL = "zenlake-data/journal"
@@ -37,14 +31,6 @@ Conf = Annotated[
     list[str] | None,
     typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given often."),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """How a running lake is reached beside its socket."""
-
-    endpoints: tuple[str, ...] = ()
-    spark_connect: str | None = None
 
 
 class LakeAction(StrEnum):
@@ -173,7 +159,7 @@ def lake(
         journal = settings.journal
     if action is LakeAction.RUN:
         serving = None if once else Serving(tuple(endpoints or ()), spark_connect)
-        _run(where, journal, settings, serving, every, as_json, master, conf)
+        run_lake(where, journal, settings, serving, every, as_json, master, conf)
     elif action is LakeAction.STATUS:
         _status(where, journal, as_json)
     elif action is LakeAction.TABLES:
@@ -222,211 +208,6 @@ def configuration(path: Path | None, where: str) -> LakeConfig:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from error
 
 
-@contextmanager
-def sparking(master: str, conf: list[str] | None) -> Iterator[SparkSession]:
-    """Spark for as long as the block runs."""
-    from zenlake.errors import ConfigError
-    from zenlake.spark.session import spark_session, stop_spark
-
-    settings: dict[str, str] = {}
-    for pair in conf or []:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"--conf {pair}: write KEY=VALUE")
-        settings[name] = value
-    with _Starting() as tell:
-        spark = spark_session(master=master, conf=settings, progress=tell)
-    try:
-        yield spark
-    finally:
-        stop_spark(spark)
-
-
-class _Starting:
-    """Says what takes time: in one line that is replaced on a terminal, else in plain lines."""
-
-    def __init__(self) -> None:
-        self._waiting: WaitNotice | None = None
-
-    def __enter__(self) -> Callable[[str], None]:
-        return self._tell
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _tell(self, words: str) -> None:
-        self._end()
-        if sys.stderr.isatty():
-            self._waiting = WaitNotice(words)
-            self._waiting.__enter__()
-        else:
-            note(words)
-
-    def _end(self) -> None:
-        if self._waiting is not None:
-            self._waiting.__exit__()
-            self._waiting = None
-
-
-def connect_conf(place: str | None) -> list[str]:
-    """The settings with which Spark lets its clients in, at a port of this machine."""
-    from zenlake.errors import ConfigError
-
-    if place is None:
-        return []
-    host, _, port = place.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
-        raise ConfigError(f"--spark-connect {place}: write a port such as 15002")
-    return [
-        "spark.plugins=org.apache.spark.sql.connect.SparkConnectPlugin",
-        f"spark.connect.grpc.binding.address={host or '127.0.0.1'}",
-        f"spark.connect.grpc.binding.port={port}",
-        # Views of this database are seen by every session.
-        "spark.sql.globalTempDatabase=lake",
-    ]
-
-
-def _complain(line: str) -> None:
-    """A line for people, with the time at which it was true."""
-    note(f"{datetime.now():%Y-%m-%d %H:%M:%S} {line}")
-
-
-def _run(
-    where: str,
-    journal: str,
-    settings: LakeConfig,
-    serving: Serving | None,
-    every: str | None,
-    as_json: bool,
-    master: str,
-    conf: list[str] | None,
-) -> None:
-    """Fill the tables, and answer meanwhile; without `serving`, once and without answers."""
-    from zenlake.errors import LocalError, ZError
-    from zenlake.journal import Journal
-    from zenlake.lake import Pipeline
-    from zenlake.lake.complaints import reason_of
-    from zenlake.lake.config import seconds_of
-    from zenlake.lake.pipeline import Step
-    from zenlake.lake.place import Place, absolute
-    from zenlake.lake.probe import probe
-    from zenlake.lake.run import Ran, opened, run
-    from zenlake.lake.serving import SPARK, awake
-    from zenlake.lake.tasks import tasks_on
-
-    once = serving is None
-    if master.startswith("sc://"):
-        if serving is not None:
-            note("a Spark behind Spark Connect fills the lake and answers no questions of others")
-        serving = None
-    if serving is not None:
-        conf = [*SPARK, *connect_conf(serving.spark_connect), *(conf or ())]
-    pause = None if every is None else seconds_of(every, "--every")
-    where, journal = absolute(where), absolute(journal)
-    if once:
-        Journal.open(journal)  # before Spark is started for nothing
-    stop = StopSignal()
-    with sparking(master, conf) as spark, stopping(stop):
-        if not _there(journal, stop):
-            return
-        tasks = tasks_on(spark)
-        if not master.startswith("local"):
-            probe(tasks, Place(where), Journal.open(journal))
-        tasks.warm()
-
-        def made() -> Pipeline:
-            return Pipeline(where, journal, tasks, settings)
-
-        try:
-            pipeline = made() if once else opened(made, stop, _complain)
-            if pipeline is None:
-                return
-            if as_json:
-                typer.echo(json.dumps({"ready": True}))
-            else:
-                note(f"the journal {journal} flows into the lake {where}; Ctrl-C ends it")
-            with _bar(as_json) as bar, ExitStack() as held:
-                service = None
-                if serving is not None:
-                    service = held.enter_context(
-                        awake(
-                            spark, pipeline, serving.endpoints, _complain,
-                            connect=serving.spark_connect is not None,
-                        )
-                    )  # fmt: skip
-
-                def tell(done: Ran, step: Step) -> None:
-                    if service is not None:
-                        service.committed()
-                    if as_json:
-                        facts = {"rows": step.rows, "behind": step.behind, "lost": step.lost}
-                        facts |= {"quarantined": step.quarantined}
-                        typer.echo(json.dumps(facts | {"seconds": round(step.seconds, 3)}))
-                    elif bar is not None:
-                        bar(f"{done.rows:,} rows", done.rows, done.rows + step.behind)
-
-                done = run(
-                    pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
-                    complain=_complain,
-                    problems=tuple if service is None else service.problems,
-                )  # fmt: skip
-        except (ZError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            raise LocalError(f"the lake {where} cannot be filled: {reason_of(error)}") from error
-    if not as_json:
-        summary = f"{done.rows:,} rows in {done.steps} steps"
-        if done.quarantined:
-            summary += f", {done.quarantined:,} in quarantine"
-        if done.lost:
-            summary += f"; {done.lost:,} rows had left the journal before they were read"
-        note(summary)
-
-
-def _there(journal: str, stop: StopSignal) -> bool:
-    """Wait until there is a journal; False if `stop` came first."""
-    from zenlake.errors import JournalError
-    from zenlake.journal import Journal
-
-    noted = False
-    while not stop.is_set():
-        try:
-            Journal.open(journal)
-        except JournalError:
-            if not noted:
-                noted = True
-                note(f"waiting for a journal in {journal}; start `zenlake record --to {journal}`")
-            stop.wait(0.2)
-        else:
-            return True
-    return False
-
-
-@contextmanager
-def _bar(quiet: bool) -> Iterator[Progress | None]:
-    """A progress bar on a terminal; elsewhere nothing."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as shown:
-        task = shown.add_task("", total=1)
-
-        def tell(what: str, done: int, total: int) -> None:
-            shown.update(task, description=what, completed=done, total=max(1, total))
-
-        yield tell
-
-
 def _keep(
     action: LakeAction,
     where: str,
@@ -450,7 +231,7 @@ def _keep(
         if not rules:
             raise ConfigError("nothing says how long to retain; give --older 7d, or a rule")
     zenlake.lake.open(where)  # before Spark is started for nothing
-    with sparking(master, conf) as spark, _bar(as_json) as bar:
+    with sparking(master, conf) as spark, progress_bar(as_json) as bar:
         lake = zenlake.lake.open(where, spark, settings)
         if action is LakeAction.COMPACT:
             _report(lake.compact(progress=bar), "files fewer", as_json)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zenlake.cli.connection import note
-from zenlake.cli.lake import LAKE, Conf, Master, Where, sparking
+from zenlake.cli.lake import LAKE, Conf, Master, Where
+from zenlake.cli.own_spark import sparking
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:

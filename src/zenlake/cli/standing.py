@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from zenlake.cli.connection import note
-from zenlake.cli.lake import LAKE, Where, configuration, sparking
+from zenlake.cli.lake import LAKE, Where, configuration
+from zenlake.cli.own_spark import sparking
 from zenlake.cli.pages import group, page
 
 lake = group("Views and alerts: questions that a running lake keeps answering.")

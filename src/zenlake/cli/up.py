@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
-import shlex
 import shutil
 import signal
 import sys
@@ -21,13 +19,13 @@ import typer
 from zenlake.cli import quantities
 from zenlake.cli.ending import FAILED, INTERRUPTED, REFUSED, ended_well, note
 from zenlake.cli.pages import examples
+from zenlake.cli.up_http import http_place, serve_status
+from zenlake.cli.up_ready import DATA, tell_router
 
 if TYPE_CHECKING:
-    from zenlake.supervise.household import Household, Plan
-    from zenlake.supervise.listening import Server
+    from zenlake.supervise.household import Plan
     from zenlake.supervise.voice import Voice
 
-DATA = Path("zenlake-data")
 JOURNAL = "here"
 HTTP = "127.0.0.1:7780"
 PAGE_PORT = 8000
@@ -196,7 +194,7 @@ def up(
     with ended_well():
         age = quantities.duration(retain_age, "--retain-age")
         budget = quantities.size(retain_size, "--retain-size")
-        place = _http_place(http)
+        place = http_place(http)
         with _folder(data) as presence:
             journal = _journal(data, keys or ["**"], budget, age, fsync)
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
@@ -384,7 +382,7 @@ def _run(plan: Plan, presence: Any, voice: Voice, place: tuple[str, int] | None)
     def ready(part: str) -> None:
         if part == "router" and not announced:
             announced.append(part)
-            _tell_router(plan, household, voice, time.monotonic() - began)
+            tell_router(plan, household, voice, time.monotonic() - began)
         elif not part:
             seconds = time.monotonic() - began
             voice.say(
@@ -394,7 +392,7 @@ def _run(plan: Plan, presence: Any, voice: Voice, place: tuple[str, int] | None)
 
     announced: list[str] = []
     household = Household(plan, presence, voice.tell, voice.show, ready)
-    server = None if place is None else _serve(household, voice, *place)
+    server = None if place is None else serve_status(household, voice, *place)
     try:
         return household.run()
     except NotStarted as error:
@@ -403,138 +401,3 @@ def _run(plan: Plan, presence: Any, voice: Voice, place: tuple[str, int] | None)
     finally:
         if server is not None:
             server.close()
-
-
-def _tell_router(plan: Plan, household: Household, voice: Voice, seconds: float) -> None:
-    """That the bus can be used, and what to try, to be copied."""
-    places = household.locators
-    command = os.environ.get("ZENLAKE_COMMAND", "zenlake")
-    lines = [f"{command} {line}" for line in _tries(plan, places)]
-    fact = {
-        "ready": "router",
-        "locators": places,
-        "data": plan.shown,
-        "http": household.http,
-        "page": household.page,
-        "try": lines,
-    }
-    lead = (
-        "Programs on this machine find it by themselves, or connect to"
-        if _found_by_scouting(plan)
-        else "Programs connect to"
-    )
-    text = [f"The router is up after {seconds:.1f} s and records. {lead}"]
-    text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
-    if household.page:
-        text.append(f"The page, and every key over HTTP: {household.page}")
-    if places and all(map(_stays_here, places)):
-        text.append("Nobody else can connect; --open lets users and certificates in.")
-    text.append(f"All it hears is kept in {plan.shown}. In another terminal, try:")
-    text += [f"  {line}" for line in lines]
-    if plan.lake is not None:
-        text.append("The lake starts; samples that come meanwhile wait for it in the journal.")
-    voice.say("\n".join(text), fact)
-
-
-def _tries(plan: Plan, places: list[str]) -> list[str]:
-    aim = "" if _found_by_scouting(plan) or not places else f" -e {shlex.quote(_near(places))}"
-    lines = [
-        f"put -k demo/hello -p 'hello from zenlake'{aim}",
-        f"get -s 'demo/**'{aim}",
-        f"get -s 'demo/**?_time=[now(-1m)..]'{aim}",
-        f"sub -k 'demo/**'{aim}",
-    ]
-    away = plan.shown != str(DATA)
-    if plan.lake is not None:
-        query = "SELECT key, time, cast(value AS string) FROM samples ORDER BY time DESC"
-        place = f" --lake {shlex.quote(str(Path(plan.shown) / 'lake'))}" if away else ""
-        lines.append(f'sql "{query} LIMIT 5"{place}')
-    return [*lines, "status" + (f" --data {shlex.quote(plan.shown)}" if away else "")]
-
-
-def _found_by_scouting(plan: Plan) -> bool:
-    """Whether programs on this machine find the router without being told where it is.
-
-    Options may have changed anything, so that only a router without them is sure to be found, and
-    only where there is an interface that multicast works on.
-    """
-    if not plan.found_by_scouting:
-        return False
-    from zenlake.links.interfaces import interfaces
-
-    return any(one.up and one.multicast and not one.loopback for one in interfaces())
-
-
-def _near(places: list[str]) -> str:
-    """The place that a program on this machine takes: loopback if the router listens there."""
-    return next(filter(_stays_here, places), places[0])
-
-
-def _stays_here(place: str) -> bool:
-    return re.search(r"/(127\.|localhost|\[::1\])", place) is not None
-
-
-# ------------------------------------------------------------------------------------------ HTTP
-
-
-def _http_place(text: str) -> tuple[str, int] | None:
-    if text in ("none", "no", "off"):
-        return None
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("http://").strip("[]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65535:
-        raise typer.BadParameter(
-            f"'{text}' is no place; write one like 127.0.0.1:7780, or none", param_hint="--http"
-        )
-    return host, int(port)
-
-
-def _serve(household: Household, voice: Voice, host: str, port: int) -> Server | None:
-    """The HTTP server; on another port if this one is taken, or none, which is told."""
-    from zenlake.supervise.listening import Server
-    from zenlake.supervise.telling import Line
-
-    pages = _pages(household)
-    for attempt in (port, 0):
-        try:
-            server = Server(host, attempt, pages)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            if error.errno != errno.EADDRINUSE or attempt == 0:
-                voice.tell(Line(time.time(), f"no metrics over HTTP: {host}:{attempt}: {reason}"))
-                return None
-        else:
-            household.http = server.url
-            if attempt != port:
-                words = f"port {port} is taken; metrics and status are at {server.url}"
-                voice.tell(Line(time.time(), words, bad=False))
-            return server
-    return None
-
-
-def _pages(household: Household) -> dict[str, Any]:
-    from zenlake.supervise.openmetrics import joined, openmetrics
-    from zenlake.supervise.requests import TEXT, HttpPage
-    from zenlake.supervise.status import Health
-
-    kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-
-    def health() -> HttpPage:
-        status = household.status
-        words = "; ".join(status.reasons) or "well"
-        return HttpPage(200 if status.alive else 503, TEXT, f"{words}\n")
-
-    def ready() -> HttpPage:
-        status = household.status
-        well = status.health is Health.WELL
-        words = "; ".join(status.reasons) or str(status.health)
-        return HttpPage(200 if well else 503, TEXT, f"{words}\n")
-
-    return {
-        "/metrics": lambda: HttpPage(
-            200, kind, joined(openmetrics(household.status), household.metrics())
-        ),
-        "/health": health,
-        "/ready": ready,
-        "/status": lambda: HttpPage(200, "application/json", household.status.to_json() + "\n"),
-    }

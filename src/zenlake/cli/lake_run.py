@@ -1,0 +1,172 @@
+"""What `zenlake lake run` does: fill the tables, and answer meanwhile."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from zenlake.cli.connection import note
+from zenlake.cli.own_spark import connect_conf, sparking
+from zenlake.cli.stop_signal import StopSignal, stopping
+
+if TYPE_CHECKING:
+    from zenlake.lake import LakeConfig
+    from zenlake.lake.upkeep import Progress
+
+__all__ = ["Serving", "progress_bar", "run_lake"]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a running lake is reached beside its socket."""
+
+    endpoints: tuple[str, ...] = ()
+    spark_connect: str | None = None
+
+
+def run_lake(
+    where: str,
+    journal: str,
+    settings: LakeConfig,
+    serving: Serving | None,
+    every: str | None,
+    as_json: bool,
+    master: str,
+    conf: list[str] | None,
+) -> None:
+    """Fill the tables, and answer meanwhile; without `serving`, once and without answers."""
+    from zenlake.errors import LocalError, ZError
+    from zenlake.journal import Journal
+    from zenlake.lake import Pipeline
+    from zenlake.lake.complaints import reason_of
+    from zenlake.lake.config import seconds_of
+    from zenlake.lake.pipeline import Step
+    from zenlake.lake.place import Place, absolute
+    from zenlake.lake.probe import probe
+    from zenlake.lake.run import Ran, opened, run
+    from zenlake.lake.serving import SPARK, awake
+    from zenlake.lake.tasks import tasks_on
+
+    once = serving is None
+    if master.startswith("sc://"):
+        if serving is not None:
+            note("a Spark behind Spark Connect fills the lake and answers no questions of others")
+        serving = None
+    if serving is not None:
+        conf = [*SPARK, *connect_conf(serving.spark_connect), *(conf or ())]
+    pause = None if every is None else seconds_of(every, "--every")
+    where, journal = absolute(where), absolute(journal)
+    if once:
+        Journal.open(journal)  # before Spark is started for nothing
+    stop = StopSignal()
+    with sparking(master, conf) as spark, stopping(stop):
+        if not _wait_for_journal(journal, stop):
+            return
+        tasks = tasks_on(spark)
+        if not master.startswith("local"):
+            probe(tasks, Place(where), Journal.open(journal))
+        tasks.warm()
+
+        def made() -> Pipeline:
+            return Pipeline(where, journal, tasks, settings)
+
+        try:
+            pipeline = made() if once else opened(made, stop, _complain)
+            if pipeline is None:
+                return
+            if as_json:
+                typer.echo(json.dumps({"ready": True}))
+            else:
+                note(f"the journal {journal} flows into the lake {where}; Ctrl-C ends it")
+            with progress_bar(as_json) as bar, ExitStack() as held:
+                service = None
+                if serving is not None:
+                    service = held.enter_context(
+                        awake(
+                            spark, pipeline, serving.endpoints, _complain,
+                            connect=serving.spark_connect is not None,
+                        )
+                    )  # fmt: skip
+
+                def tell(done: Ran, step: Step) -> None:
+                    if service is not None:
+                        service.committed()
+                    if as_json:
+                        facts = {"rows": step.rows, "behind": step.behind, "lost": step.lost}
+                        facts |= {"quarantined": step.quarantined}
+                        typer.echo(json.dumps(facts | {"seconds": round(step.seconds, 3)}))
+                    elif bar is not None:
+                        bar(f"{done.rows:,} rows", done.rows, done.rows + step.behind)
+
+                done = run(
+                    pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
+                    complain=_complain,
+                    problems=tuple if service is None else service.problems,
+                )  # fmt: skip
+        except (ZError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise LocalError(f"the lake {where} cannot be filled: {reason_of(error)}") from error
+    if not as_json:
+        summary = f"{done.rows:,} rows in {done.steps} steps"
+        if done.quarantined:
+            summary += f", {done.quarantined:,} in quarantine"
+        if done.lost:
+            summary += f"; {done.lost:,} rows had left the journal before they were read"
+        note(summary)
+
+
+def _wait_for_journal(journal: str, stop: StopSignal) -> bool:
+    """Wait until there is a journal; False if `stop` came first."""
+    from zenlake.errors import JournalError
+    from zenlake.journal import Journal
+
+    noted = False
+    while not stop.is_set():
+        try:
+            Journal.open(journal)
+        except JournalError:
+            if not noted:
+                noted = True
+                note(f"waiting for a journal in {journal}; start `zenlake record --to {journal}`")
+            stop.wait(0.2)
+        else:
+            return True
+    return False
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[Progress | None]:
+    """A progress bar on a terminal; elsewhere nothing."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as shown:
+        task = shown.add_task("", total=1)
+
+        def tell(what: str, done: int, total: int) -> None:
+            shown.update(task, description=what, completed=done, total=max(1, total))
+
+        yield tell
+
+
+def _complain(line: str) -> None:
+    """A line for people, with the time at which it was true."""
+    note(f"{datetime.now():%Y-%m-%d %H:%M:%S} {line}")

@@ -1,0 +1,80 @@
+"""The HTTP server of `zenlake up`: metrics, health and status."""
+
+from __future__ import annotations
+
+import errno
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from zenlake.supervise.household import Household
+    from zenlake.supervise.listening import Server
+    from zenlake.supervise.voice import Voice
+
+__all__ = ["http_place", "serve_status"]
+
+
+def http_place(text: str) -> tuple[str, int] | None:
+    """Host and port of `--http`; None where it says that nothing is served."""
+    if text in ("none", "no", "off"):
+        return None
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("http://").strip("[]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65535:
+        raise typer.BadParameter(
+            f"'{text}' is no place; write one like 127.0.0.1:7780, or none", param_hint="--http"
+        )
+    return host, int(port)
+
+
+def serve_status(household: Household, voice: Voice, host: str, port: int) -> Server | None:
+    """The HTTP server; on another port if this one is taken, or none, which is told."""
+    from zenlake.supervise.listening import Server
+    from zenlake.supervise.telling import Line
+
+    pages = _pages(household)
+    for attempt in (port, 0):
+        try:
+            server = Server(host, attempt, pages)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if error.errno != errno.EADDRINUSE or attempt == 0:
+                voice.tell(Line(time.time(), f"no metrics over HTTP: {host}:{attempt}: {reason}"))
+                return None
+        else:
+            household.http = server.url
+            if attempt != port:
+                words = f"port {port} is taken; metrics and status are at {server.url}"
+                voice.tell(Line(time.time(), words, bad=False))
+            return server
+    return None
+
+
+def _pages(household: Household) -> dict[str, Any]:
+    from zenlake.supervise.openmetrics import joined, openmetrics
+    from zenlake.supervise.requests import TEXT, HttpPage
+    from zenlake.supervise.status import Health
+
+    kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+    def health() -> HttpPage:
+        status = household.status
+        words = "; ".join(status.reasons) or "well"
+        return HttpPage(200 if status.alive else 503, TEXT, f"{words}\n")
+
+    def ready() -> HttpPage:
+        status = household.status
+        well = status.health is Health.WELL
+        words = "; ".join(status.reasons) or str(status.health)
+        return HttpPage(200 if well else 503, TEXT, f"{words}\n")
+
+    return {
+        "/metrics": lambda: HttpPage(
+            200, kind, joined(openmetrics(household.status), household.metrics())
+        ),
+        "/health": health,
+        "/ready": ready,
+        "/status": lambda: HttpPage(200, "application/json", household.status.to_json() + "\n"),
+    }
