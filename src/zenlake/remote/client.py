@@ -6,11 +6,8 @@ that turns it into messages. When the socket ends, so does everything that was d
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
-from collections import OrderedDict
-from collections.abc import AsyncIterable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.engine.handlers import RingChannel
@@ -18,18 +15,16 @@ from zenlake.errors import LocalError, RemoteError, ZError
 from zenlake.keys import KeyExpr, Selector
 from zenlake.remote.fields import RemoteEncoding
 from zenlake.remote.messages import FROM_CLIENT, RemoteMessage, UnreadableBody, decode, encode
-from zenlake.remote.outgoing import Outgoing
+from zenlake.remote.node_requests import NodeRequests
+from zenlake.remote.state import ClientState
 from zenlake.remote.values import (
     Quality,
     QuerySettings,
     encoding_from,
     encoding_of,
-    link_of,
     locality,
     sample_of,
     stamp_from,
-    stamp_of,
-    transport_of,
 )
 from zenlake.rest.users import Denied, User
 from zenlake.routing.policy.messages import (
@@ -81,17 +76,10 @@ class RemoteClient:
         self._user = user
         self.uuid = uuid
         self.address = address
-        self.outgoing = Outgoing(queue_bytes)
-        self._most = max_declarations
-        #: Declarations by kind and id: what ends each, and its key.
-        self._declared: dict[str, dict[int, tuple[Any, str]]] = {
-            kind: {}
-            for kind in ("publisher", "subscriber", "queryable", "querier", "token", "listener")
-        }
-        self._gets: dict[int, Replies] = {}
-        self._queries: OrderedDict[int, Query] = OrderedDict()
+        self._state = ClientState(queue_bytes, max_declarations)
+        self.outgoing = self._state.outgoing
+        self._node_requests = NodeRequests(session, uuid, self._state)
         self._next_query = 0
-        self._tasks: set[asyncio.Task[None]] = set()
         self.received = 0
         #: Messages of the client that were refused.
         self.refused = 0
@@ -107,7 +95,8 @@ class RemoteClient:
             message = decode(data, FROM_CLIENT)
             sequence = message.sequence
             handler: Callable[[RemoteMessage], Coroutine[Any, Any, None]]
-            handler = getattr(self, f"_{message.kind.name}")
+            name = f"_{message.kind.name}"
+            handler = getattr(self, name, None) or getattr(self._node_requests, name)
             await handler(message)
             return
         except UnreadableBody as error:
@@ -116,51 +105,15 @@ class RemoteClient:
             why = str(error)
         self.refused += 1
         if sequence is not None:
-            self._answer(sequence, "Error", why=why)
+            self._state.answer(sequence, "Error", why=why)
         else:
             log.debug("client %s: %s", self.uuid, why)
 
-    def _answer(self, sequence: int, name: str, **body: Any) -> None:
-        self.outgoing.add(encode(name, sequence, **body))
-
-    def _ok(self, message: RemoteMessage) -> None:
-        if message.sequence is not None:
-            self._answer(message.sequence, "Ok", number=message.kind.number)
-
-    def _tell(self, name: str, message: RemoteMessage, **body: Any) -> None:
-        if message.sequence is not None:
-            self._answer(message.sequence, name, **body)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     # -------------------------------------------------------------------------- declarations
-
-    def _check_new(self, kind: str, id: int) -> None:
-        if id in self._declared[kind]:
-            raise LocalError(f"{kind} {id} is declared already")
-        total = sum(len(one) for one in self._declared.values()) + len(self._gets)
-        if total >= self._most:
-            raise LocalError(f"{total} declarations and queries: plugins/remote_api allows no more")
-
-    def _entity(self, kind: str, id: int) -> Any:
-        declared = self._declared[kind].get(id)
-        if declared is None:
-            raise LocalError(f"there is no {kind} {id}")
-        return declared[0]
-
-    async def _undeclare(self, kind: str, message: RemoteMessage) -> None:
-        id = message.body["id"]
-        entity = self._entity(kind, id)
-        del self._declared[kind][id]
-        await entity.undeclare()
-        self._ok(message)
 
     async def _DeclarePublisher(self, message: RemoteMessage) -> None:
         body = message.body
-        self._check_new("publisher", body["id"])
+        self._state.check_new("publisher", body["id"])
         quality = Quality.read(body["qos"])
         publisher = await self._session.declare_publisher(
             _key(body),
@@ -171,27 +124,27 @@ class RemoteClient:
             reliability=quality.reliability,
             allowed_destination=quality.locality,
         )
-        self._declared["publisher"][body["id"]] = (publisher, body["key"])
-        self._ok(message)
+        self._state.add("publisher", body["id"], publisher, body["key"])
+        self._state.ok(message)
 
     async def _UndeclarePublisher(self, message: RemoteMessage) -> None:
-        await self._undeclare("publisher", message)
+        await self._state.undeclare("publisher", message)
 
     async def _DeclareSubscriber(self, message: RemoteMessage) -> None:
         body = message.body
         id = body["id"]
-        self._check_new("subscriber", id)
+        self._state.check_new("subscriber", id)
         key = _key(body)
         self._user.demand(INGRESS, DECLARE_SUBSCRIBER, str(key))
         subscriber = await self._session.declare_subscriber(
             key, RingChannel(QUEUE), allowed_origin=locality(body["origin"])
         )
-        self._declared["subscriber"][id] = (subscriber, body["key"])
-        self._ok(message)
-        self._start(self._samples(id, subscriber))
+        self._state.add("subscriber", id, subscriber, body["key"])
+        self._state.ok(message)
+        self._state.start(self._samples(id, subscriber))
 
     async def _UndeclareSubscriber(self, message: RemoteMessage) -> None:
-        await self._undeclare("subscriber", message)
+        await self._state.undeclare("subscriber", message)
 
     async def _samples(self, id: int, subscriber: Any) -> None:
         missed = 0
@@ -207,18 +160,18 @@ class RemoteClient:
     async def _DeclareQueryable(self, message: RemoteMessage) -> None:
         body = message.body
         id = body["id"]
-        self._check_new("queryable", id)
+        self._state.check_new("queryable", id)
         key = _key(body)
         self._user.demand(INGRESS, DECLARE_QUERYABLE, str(key))
         queryable = await self._session.declare_queryable(
             key, complete=body["complete"], allowed_origin=locality(body["origin"])
         )
-        self._declared["queryable"][id] = (queryable, body["key"])
-        self._ok(message)  # before the first query, which the client would not know otherwise
-        self._start(self._asked(id, queryable))
+        self._state.add("queryable", id, queryable, body["key"])
+        self._state.ok(message)  # before the first query, which the client would not know otherwise
+        self._state.start(self._asked(id, queryable))
 
     async def _UndeclareQueryable(self, message: RemoteMessage) -> None:
-        await self._undeclare("queryable", message)
+        await self._state.undeclare("queryable", message)
 
     async def _asked(self, id: int, queryable: Any) -> None:
         async for query in queryable:
@@ -242,16 +195,16 @@ class RemoteClient:
             if not self.outgoing.offer("query", message):
                 await query.drop()
                 continue
-            self._queries[number] = query
+            self._state.queries[number] = query
             query = None
-            while len(self._queries) > QUERIES:
-                _, oldest = self._queries.popitem(last=False)
+            while len(self._state.queries) > QUERIES:
+                _, oldest = self._state.queries.popitem(last=False)
                 self.outgoing.dropped["unanswered"] += 1
                 await oldest.drop()
 
     async def _DeclareQuerier(self, message: RemoteMessage) -> None:
         body = message.body
-        self._check_new("querier", body["id"])
+        self._state.check_new("querier", body["id"])
         key = _key(body)
         self._user.demand(INGRESS, QUERY, str(key))
         quality, asking = Quality.read(body["qos"]), QuerySettings.read(body["settings"])
@@ -266,39 +219,39 @@ class RemoteClient:
             express=quality.express,
             allowed_destination=quality.locality,
         )
-        self._declared["querier"][body["id"]] = (querier, body["key"])
-        self._ok(message)
+        self._state.add("querier", body["id"], querier, body["key"])
+        self._state.ok(message)
 
     async def _UndeclareQuerier(self, message: RemoteMessage) -> None:
-        await self._undeclare("querier", message)
+        await self._state.undeclare("querier", message)
 
     async def _DeclareLivelinessToken(self, message: RemoteMessage) -> None:
         body = message.body
-        self._check_new("token", body["id"])
+        self._state.check_new("token", body["id"])
         key = _key(body)
         self._user.demand(INGRESS, LIVELINESS_TOKEN, str(key))
         token = await self._session.liveliness().declare_token(key)
-        self._declared["token"][body["id"]] = (token, body["key"])
-        self._ok(message)
+        self._state.add("token", body["id"], token, body["key"])
+        self._state.ok(message)
 
     async def _UndeclareLivelinessToken(self, message: RemoteMessage) -> None:
-        await self._undeclare("token", message)
+        await self._state.undeclare("token", message)
 
     async def _DeclareLivelinessSubscriber(self, message: RemoteMessage) -> None:
         body = message.body
         id = body["id"]
-        self._check_new("subscriber", id)
+        self._state.check_new("subscriber", id)
         key = _key(body)
         self._user.demand(INGRESS, DECLARE_LIVELINESS_SUBSCRIBER, str(key))
         subscriber = await self._session.liveliness().declare_subscriber(
             key, RingChannel(QUEUE), history=body["history"]
         )
-        self._declared["subscriber"][id] = (subscriber, body["key"])
-        self._ok(message)
-        self._start(self._samples(id, subscriber))
+        self._state.add("subscriber", id, subscriber, body["key"])
+        self._state.ok(message)
+        self._state.start(self._samples(id, subscriber))
 
     async def _UndeclareLivelinessSubscriber(self, message: RemoteMessage) -> None:
-        await self._undeclare("subscriber", message)
+        await self._state.undeclare("subscriber", message)
 
     # ----------------------------------------------------------------------------- publishing
 
@@ -318,7 +271,7 @@ class RemoteClient:
             timestamp=stamp_from(body["timestamp"]),
             allowed_destination=quality.locality,
         )
-        self._ok(message)
+        self._state.ok(message)
 
     async def _Delete(self, message: RemoteMessage) -> None:
         body = message.body
@@ -334,11 +287,11 @@ class RemoteClient:
             timestamp=stamp_from(body["timestamp"]),
             allowed_destination=quality.locality,
         )
-        self._ok(message)
+        self._state.ok(message)
 
     async def _PublisherPut(self, message: RemoteMessage) -> None:
         body = message.body
-        publisher: Publisher = self._entity("publisher", body["id"])
+        publisher: Publisher = self._state.entity("publisher", body["id"])
         self._user.demand(INGRESS, PUT, str(publisher.key_expr))
         encoding: RemoteEncoding | None = body["encoding"]
         await publisher.put(
@@ -347,16 +300,16 @@ class RemoteClient:
             attachment=body["attachment"],
             timestamp=stamp_from(body["timestamp"]),
         )
-        self._ok(message)
+        self._state.ok(message)
 
     async def _PublisherDelete(self, message: RemoteMessage) -> None:
         body = message.body
-        publisher: Publisher = self._entity("publisher", body["id"])
+        publisher: Publisher = self._state.entity("publisher", body["id"])
         self._user.demand(INGRESS, DELETE, str(publisher.key_expr))
         await publisher.delete(
             attachment=body["attachment"], timestamp=stamp_from(body["timestamp"])
         )
-        self._ok(message)
+        self._state.ok(message)
 
     # --------------------------------------------------------------------------------- asking
 
@@ -387,7 +340,7 @@ class RemoteClient:
         await self._ask(message, self._querier_get)
 
     def _querier_get(self, body: dict[str, Any]) -> Replies:
-        querier: Querier = self._entity("querier", body["querier"])
+        querier: Querier = self._state.entity("querier", body["querier"])
         encoding: RemoteEncoding | None = body["encoding"]
         return querier.get(
             parameters=body["parameters"],
@@ -407,16 +360,16 @@ class RemoteClient:
     async def _ask(self, message: RemoteMessage, get: Callable[[dict[str, Any]], Replies]) -> None:
         id = message.body["id"]
         try:
-            if id in self._gets:
+            if id in self._state.gets:
                 raise LocalError(f"get {id} is under way")
-            self._check_new("listener", -1)
-            replies = self._gets[id] = get(message.body)
+            self._state.check_new("listener", -1)
+            replies = self._state.gets[id] = get(message.body)
         except (ZError, Denied, ValueError):
             # The client waits for an end, whatever became of its query.
             self.outgoing.add(encode("QueryResponseFinal", id=id))
             raise
-        self._ok(message)
-        self._start(self._replies(id, replies))
+        self._state.ok(message)
+        self._state.start(self._replies(id, replies))
 
     async def _replies(self, id: int, replies: Replies) -> None:
         try:
@@ -425,7 +378,7 @@ class RemoteClient:
                     await self.outgoing.room()
                     self.outgoing.add(encode("Reply", id=id, reply=_reply(reply)))
         finally:
-            self._gets.pop(id, None)
+            self._state.gets.pop(id, None)
             self.outgoing.add(encode("QueryResponseFinal", id=id))
 
     def _passes(self, reply: Reply) -> bool:
@@ -435,7 +388,7 @@ class RemoteClient:
     # ------------------------------------------------------------------------------ answering
 
     def _query(self, body: dict[str, Any]) -> Query:
-        query = self._queries.get(body["id"])
+        query = self._state.queries.get(body["id"])
         if query is None:
             raise LocalError(f"there is no query {body['id']}")
         return query
@@ -452,7 +405,7 @@ class RemoteClient:
             timestamp=stamp_from(body["timestamp"]),
             express=Quality.read(body["qos"]).express,
         )
-        self._ok(message)
+        self._state.ok(message)
 
     async def _ReplyDel(self, message: RemoteMessage) -> None:
         body = message.body
@@ -464,127 +417,18 @@ class RemoteClient:
             timestamp=stamp_from(body["timestamp"]),
             express=Quality.read(body["qos"]).express,
         )
-        self._ok(message)
+        self._state.ok(message)
 
     async def _ReplyErr(self, message: RemoteMessage) -> None:
         body = message.body
         await self._query(body).reply_err(body["payload"], encoding=encoding_from(body["encoding"]))
-        self._ok(message)
+        self._state.ok(message)
 
     async def _QueryResponseFinal(self, message: RemoteMessage) -> None:
         query = self._query(message.body)
-        del self._queries[message.body["id"]]
+        del self._state.queries[message.body["id"]]
         await query.drop()
-        self._ok(message)
-
-    # ------------------------------------------------------------------------------- matching
-
-    async def _listen(self, message: RemoteMessage, of: Publisher | Querier) -> None:
-        id = message.body["id"]
-        self._check_new("listener", id)
-        listener = await of.declare_matching_listener()
-        self._declared["listener"][id] = (listener, str(of.key_expr))
-        self._ok(message)
-        self._start(
-            self._events(
-                listener, lambda status: encode(
-                    "MatchingStatusUpdate", id=id, matching=status.matching
-                )
-            )
-        )  # fmt: skip
-
-    async def _events(self, listener: AsyncIterable[Any], encoded: Callable[[Any], bytes]) -> None:
-        async for event in listener:
-            await self.outgoing.room()
-            self.outgoing.add(encoded(event))
-
-    async def _PublisherDeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._listen(message, self._entity("publisher", message.body["publisher"]))
-
-    async def _QuerierDeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._listen(message, self._entity("querier", message.body["querier"]))
-
-    async def _UndeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._undeclare("listener", message)
-
-    async def _PublisherGetMatchingStatus(self, message: RemoteMessage) -> None:
-        status = self._entity("publisher", message.body["id"]).matching_status
-        self._tell("MatchingStatus", message, matching=status.matching)
-
-    async def _QuerierGetMatchingStatus(self, message: RemoteMessage) -> None:
-        status = self._entity("querier", message.body["id"]).matching_status
-        self._tell("MatchingStatus", message, matching=status.matching)
-
-    # ------------------------------------------------------------------------------- the node
-
-    async def _Ping(self, message: RemoteMessage) -> None:
-        self._tell("PingAck", message, uuid=self.uuid)
-
-    async def _GetSessionInfo(self, message: RemoteMessage) -> None:
-        info = self._session.info
-        self._tell(
-            "ResponseSessionInfo",
-            message,
-            zid=bytes(info.zid()),
-            routers=[bytes(zid) for zid in info.routers_zid()],
-            peers=[bytes(zid) for zid in info.peers_zid()],
-        )
-
-    async def _GetTimestamp(self, message: RemoteMessage) -> None:
-        stamp = stamp_of(self._session.new_timestamp())
-        self._tell("ResponseTimestamp", message, timestamp=stamp)
-
-    async def _GetTransports(self, message: RemoteMessage) -> None:
-        transports = [transport_of(one) for one in self._session.info.transports()]
-        self._tell("ResponseTransports", message, transports=transports)
-
-    async def _GetLinks(self, message: RemoteMessage) -> None:
-        links = [link_of(one) for one in self._session.info.links()]
-        self._tell("ResponseLinks", message, links=links)
-
-    async def _DeclareTransportEventsListener(self, message: RemoteMessage) -> None:
-        id = message.body["id"]
-        self._check_new("listener", id)
-        listener = await self._session.info.declare_transport_events_listener(
-            history=message.body["history"]
-        )
-        self._declared["listener"][id] = (listener, "transports")
-        self._ok(message)
-        self._start(
-            self._events(
-                listener, lambda event: encode(
-                    "TransportEventUpdate",
-                    id=id,
-                    kind=1 if event.kind is SampleKind.DELETE else 0,
-                    transport=transport_of(event.transport),
-                )
-            )
-        )  # fmt: skip
-
-    async def _UndeclareTransportEventsListener(self, message: RemoteMessage) -> None:
-        await self._undeclare("listener", message)
-
-    async def _DeclareLinkEventsListener(self, message: RemoteMessage) -> None:
-        id = message.body["id"]
-        self._check_new("listener", id)
-        listener = await self._session.info.declare_link_events_listener(
-            history=message.body["history"]
-        )
-        self._declared["listener"][id] = (listener, "links")
-        self._ok(message)
-        self._start(
-            self._events(
-                listener, lambda event: encode(
-                    "LinkEventUpdate",
-                    id=id,
-                    kind=1 if event.kind is SampleKind.DELETE else 0,
-                    link=link_of(event.link),
-                )
-            )
-        )  # fmt: skip
-
-    async def _UndeclareLinkEventsListener(self, message: RemoteMessage) -> None:
-        await self._undeclare("listener", message)
+        self._state.ok(message)
 
     # --------------------------------------------------------------------------------- ending
 
@@ -600,10 +444,7 @@ class RemoteClient:
         return {
             "uuid": self.uuid,
             "remote_address": self.address,
-            **{
-                shown: {str(id): key for id, (_, key) in list(self._declared[kind].items())}
-                for shown, kind in names.items()
-            },
+            **{shown: self._state.keys(kind) for shown, kind in names.items()},
             "user": self._user.name,
             "received": self.received,
             "refused": self.refused,
@@ -614,21 +455,7 @@ class RemoteClient:
 
     async def close(self) -> None:
         """End all that it declared."""
-        self.outgoing.close()
-        for declared in self._declared.values():
-            for entity, _ in list(declared.values()):
-                with contextlib.suppress(ZError):
-                    await entity.undeclare()
-            declared.clear()
-        for query in list(self._queries.values()):
-            with contextlib.suppress(ZError):
-                await query.drop()
-        self._queries.clear()
-        self._gets.clear()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._state.close()
 
 
 def _key(body: dict[str, Any]) -> KeyExpr:

@@ -1,0 +1,129 @@
+"""A client's messages about the node and about matching: information, and listeners for changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zenlake.remote.messages import RemoteMessage, encode
+from zenlake.remote.state import ClientState
+from zenlake.remote.values import link_of, stamp_of, transport_of
+from zenlake.values import SampleKind
+
+if TYPE_CHECKING:
+    from zenlake.aio.publish import Publisher
+    from zenlake.aio.querier import Querier
+    from zenlake.aio.session import Session
+
+__all__ = ["NodeRequests"]
+
+
+class NodeRequests:
+    """Handlers, one for each kind of message, named after it."""
+
+    def __init__(self, session: Session, uuid: str, state: ClientState) -> None:
+        """`uuid`: the client's."""
+        self._session = session
+        self._uuid = uuid
+        self._state = state
+
+    async def _listen(self, message: RemoteMessage, of: Publisher | Querier) -> None:
+        id = message.body["id"]
+        self._state.check_new("listener", id)
+        listener = await of.declare_matching_listener()
+        self._state.add("listener", id, listener, str(of.key_expr))
+        self._state.ok(message)
+        self._state.start(
+            self._state.forward_events(
+                listener, lambda status: encode(
+                    "MatchingStatusUpdate", id=id, matching=status.matching
+                )
+            )
+        )  # fmt: skip
+
+    async def _PublisherDeclareMatchingListener(self, message: RemoteMessage) -> None:
+        await self._listen(message, self._state.entity("publisher", message.body["publisher"]))
+
+    async def _QuerierDeclareMatchingListener(self, message: RemoteMessage) -> None:
+        await self._listen(message, self._state.entity("querier", message.body["querier"]))
+
+    async def _UndeclareMatchingListener(self, message: RemoteMessage) -> None:
+        await self._state.undeclare("listener", message)
+
+    async def _PublisherGetMatchingStatus(self, message: RemoteMessage) -> None:
+        status = self._state.entity("publisher", message.body["id"]).matching_status
+        self._state.reply("MatchingStatus", message, matching=status.matching)
+
+    async def _QuerierGetMatchingStatus(self, message: RemoteMessage) -> None:
+        status = self._state.entity("querier", message.body["id"]).matching_status
+        self._state.reply("MatchingStatus", message, matching=status.matching)
+
+    # ------------------------------------------------------------------------------- the node
+
+    async def _Ping(self, message: RemoteMessage) -> None:
+        self._state.reply("PingAck", message, uuid=self._uuid)
+
+    async def _GetSessionInfo(self, message: RemoteMessage) -> None:
+        info = self._session.info
+        self._state.reply(
+            "ResponseSessionInfo",
+            message,
+            zid=bytes(info.zid()),
+            routers=[bytes(zid) for zid in info.routers_zid()],
+            peers=[bytes(zid) for zid in info.peers_zid()],
+        )
+
+    async def _GetTimestamp(self, message: RemoteMessage) -> None:
+        stamp = stamp_of(self._session.new_timestamp())
+        self._state.reply("ResponseTimestamp", message, timestamp=stamp)
+
+    async def _GetTransports(self, message: RemoteMessage) -> None:
+        transports = [transport_of(one) for one in self._session.info.transports()]
+        self._state.reply("ResponseTransports", message, transports=transports)
+
+    async def _GetLinks(self, message: RemoteMessage) -> None:
+        links = [link_of(one) for one in self._session.info.links()]
+        self._state.reply("ResponseLinks", message, links=links)
+
+    async def _DeclareTransportEventsListener(self, message: RemoteMessage) -> None:
+        id = message.body["id"]
+        self._state.check_new("listener", id)
+        listener = await self._session.info.declare_transport_events_listener(
+            history=message.body["history"]
+        )
+        self._state.add("listener", id, listener, "transports")
+        self._state.ok(message)
+        self._state.start(
+            self._state.forward_events(
+                listener, lambda event: encode(
+                    "TransportEventUpdate",
+                    id=id,
+                    kind=1 if event.kind is SampleKind.DELETE else 0,
+                    transport=transport_of(event.transport),
+                )
+            )
+        )  # fmt: skip
+
+    async def _UndeclareTransportEventsListener(self, message: RemoteMessage) -> None:
+        await self._state.undeclare("listener", message)
+
+    async def _DeclareLinkEventsListener(self, message: RemoteMessage) -> None:
+        id = message.body["id"]
+        self._state.check_new("listener", id)
+        listener = await self._session.info.declare_link_events_listener(
+            history=message.body["history"]
+        )
+        self._state.add("listener", id, listener, "links")
+        self._state.ok(message)
+        self._state.start(
+            self._state.forward_events(
+                listener, lambda event: encode(
+                    "LinkEventUpdate",
+                    id=id,
+                    kind=1 if event.kind is SampleKind.DELETE else 0,
+                    link=link_of(event.link),
+                )
+            )
+        )  # fmt: skip
+
+    async def _UndeclareLinkEventsListener(self, message: RemoteMessage) -> None:
+        await self._state.undeclare("listener", message)
