@@ -63,7 +63,7 @@ def top(
         ),
     ] = None,
 ) -> None:
-    """Show live traffic by key and by session, and which sessions are near a limit.
+    """Show live traffic by key and session, and sessions near a limit.
 
     Asks the admin spaces of the nodes that can be reached. Where none of them counts traffic, it
     subscribes and counts what comes. On a terminal r, b, t and k change the order (rate, bytes,
