@@ -178,7 +178,7 @@ def export(
             rows = to_parquet(_open(folder), parquet, **chosen)
         else:
             assert mcap is not None
-            rows = to_mcap(_open(folder), mcap, **chosen)
+            rows = to_mcap(_open(folder), mcap, None, **chosen)
         typer.echo(f"{rows} rows written to {parquet or mcap}")
 
 

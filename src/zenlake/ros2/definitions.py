@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -20,6 +21,7 @@ from zenlake.ros2.description import (
     BASE_IDS,
     BOUNDED,
     BOUNDED_STRING,
+    EMPTY_MEMBER,
     FIXED,
     NESTED,
     UNBOUNDED,
@@ -37,7 +39,6 @@ DISTRIBUTIONS: Final = ("lyrical", "kilted", "jazzy", "iron", "humble")
 
 MOST_LEARNT: Final = 10_000
 MOST_TEXT: Final = 1 << 20
-_EMPTY: Final = "structure_needs_at_least_one_member"
 # Node types of rosbags' own trees.
 _NAME, _ARRAY, _SEQUENCE = 2, 3, 4
 
@@ -70,17 +71,21 @@ class Definitions:
         return True
 
     def add_folder(self, folder: str | Path) -> int:
-        """Read every `.msg` below a folder (`<package>/msg/<Name>.msg`); gives how many."""
+        """Read every `.msg` below a folder (`<package>/msg/<Name>.msg`); gives how many.
+
+        The schemas of MCAP files that lie there count too.
+        """
         fields: dict[str, Any] = {}
         root = Path(folder)
+        recorded = sum(self.add(one) for path in root.rglob("*.mcap") for one in _schemas(path))
         for path in sorted(root.rglob("*.msg")):
             package = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
             name = f"{package}/msg/{path.stem}"
             fields.update(_parsed(path.read_text(), name))
-        if not fields:
+        if not fields and not recorded:
             raise ConfigError(f"there is no .msg file below {root}; name a folder with packages")
         known = dict(_distribution(DISTRIBUTIONS[0])) | fields
-        return sum(self.add(_description(known, name)) for name in fields)
+        return recorded + sum(self.add(_description(known, name)) for name in fields)
 
     def find(self, type: str, hash: str | None) -> TypeDescription | None:
         """The description of a type, or None if no source has it."""
@@ -98,6 +103,23 @@ def described_by_text(text: str, type: str) -> TypeDescription:
     """
     fields = _parsed(text, type)
     return _description(dict(_distribution(DISTRIBUTIONS[0])) | fields, type)
+
+
+def _schemas(path: Path) -> Iterator[TypeDescription]:
+    """The types that an MCAP file describes; schemas that are no text of `.msg` are none."""
+    try:
+        from mcap.exceptions import McapError
+        from mcap.reader import make_reader
+    except ImportError as error:
+        raise ConfigError(f"{path} needs a library: pip install 'zenlake[mcap]'") from error
+    with path.open("rb") as data:
+        try:
+            summary = make_reader(data).get_summary()
+        except (McapError, struct.error) as error:
+            raise ConfigError(f"{path} is no MCAP file: {error}") from error
+    for schema in [] if summary is None else summary.schemas.values():
+        if schema.encoding == "ros2msg":
+            yield described_by_text(schema.data.decode("utf-8", "replace"), schema.name)
 
 
 def _parsed(text: str, type: str) -> dict[str, Any]:
@@ -168,7 +190,7 @@ def _individual(known: Mapping[str, Any], type: str) -> Individual:
     if type not in known:
         raise DecodeError(f"{type} is not described; add its .msg file")
     fields = tuple(MessageField(name, _field_type(told)) for name, told in known[type][1])
-    return Individual(type, fields or (MessageField(_EMPTY, FieldType(BASE_IDS["uint8"])),))
+    return Individual(type, fields or (MessageField(EMPTY_MEMBER, FieldType(BASE_IDS["uint8"])),))
 
 
 def _field_type(told: Any) -> FieldType:

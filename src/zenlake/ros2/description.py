@@ -18,6 +18,7 @@ __all__ = [
     "BASE_IDS",
     "BOUNDED",
     "BOUNDED_STRING",
+    "EMPTY_MEMBER",
     "FIXED",
     "NESTED",
     "UNBOUNDED",
@@ -50,6 +51,9 @@ BASE_IDS: Final[Mapping[str, int]] = {
     "wstring": 18,
 }
 """The numbers of the types that are not made of others."""
+
+EMPTY_MEMBER: Final = "structure_needs_at_least_one_member"
+"""The field of messages that have none."""
 
 BOUNDED_STRING: Final = 21
 FIXED: Final = 48

@@ -1,9 +1,10 @@
 """A journal as files that other tools read: Parquet for tables, MCAP for robotics.
 
 In an MCAP file a key is a topic, a sample a message, logged when it was received and published at
-its own time. What a message has no place for (exact times, sources, attachments, quality of
-service) lies in attachments of the file, as Arrow, in the order of the messages; `imports` finds
-it there, and rows come back as they were.
+its own time. Keys of ROS 2 are topics of ROS 2 there, with the definition of their type where one
+is known, so that tools of ROS read the messages. What a message has no place for (exact times,
+sources, attachments, quality of service) lies in attachments of the file, as Arrow, in the order of
+the messages; `imports` finds it there, and rows come back as they were.
 """
 
 from __future__ import annotations
@@ -23,12 +24,18 @@ from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import SCHEMA
 from zenlake.journal.serving.bus import RemoteJournal
 from zenlake.journal.serving.parts import ARROW, stream_of
+from zenlake.ros2.definitions import Definitions
+from zenlake.ros2.message_text import message_text
+from zenlake.ros2.names import DataKey, parse_key
 from zenlake.values import Encoding
 
-__all__ = ["BESIDE", "to_mcap", "to_parquet"]
+__all__ = ["BESIDE", "KEY", "to_mcap", "to_parquet"]
 
 BESIDE: Final = "zenlake.rows"
 """The name of the attachments with all that messages have no place for."""
+
+KEY: Final = "zenoh.key"
+"""Beside a channel whose topic is not the key."""
 
 #: What MCAP calls the encodings that it has names for.
 MCAP_NAMES: Final = {
@@ -56,8 +63,16 @@ def to_parquet(
     return rows
 
 
-def to_mcap(journal: Journal | RemoteJournal, file: str | os.PathLike[str], **chosen: Any) -> int:
-    """Write rows to an MCAP file, whole or not at all; gives how many."""
+def to_mcap(
+    journal: Journal | RemoteJournal,
+    file: str | os.PathLike[str],
+    definitions: Definitions | None = None,
+    **chosen: Any,
+) -> int:
+    """Write rows to an MCAP file, whole or not at all; gives how many.
+
+    `definitions`: types of ROS 2 that no installed package describes.
+    """
     try:
         from mcap.writer import Writer
     except ImportError as error:
@@ -68,13 +83,13 @@ def to_mcap(journal: Journal | RemoteJournal, file: str | os.PathLike[str], **ch
     with _replaced(file) as aside, open(aside, "wb") as out:
         writer: Any = Writer(out)
         writer.start(profile="", library="zenlake")
-        channels: dict[tuple[str, int, str | None], int] = {}
+        channels = _Channels(writer, definitions or Definitions())
         for batch in journal.scan(**chosen):
             received = batch.column("received").cast(pa.int64()).to_pylist()
             published = hlc_nanos(batch.column("hlc").to_numpy(zero_copy_only=False)).tolist()
             for row, logged, stamped in zip(batch.to_pylist(), received, published, strict=True):
                 writer.add_message(
-                    channel_id=_channel(writer, channels, row),
+                    channel_id=channels.of(row),
                     log_time=logged * 1000,
                     publish_time=stamped,
                     data=row["value"],
@@ -86,25 +101,47 @@ def to_mcap(journal: Journal | RemoteJournal, file: str | os.PathLike[str], **ch
     return rows
 
 
-def _channel(
-    writer: Any, channels: dict[tuple[str, int, str | None], int], row: dict[str, Any]
-) -> int:
-    """The channel of a key and an encoding."""
-    name = (row["key"], row["encoding_id"], row["encoding_schema"])
-    channel = channels.get(name)
-    if channel is None:
-        schema = row["encoding_schema"]
-        encoding = Encoding.from_wire(
-            row["encoding_id"], None if schema is None else schema.encode()
+class _Channels:
+    """The channels of a file: one for each key and encoding."""
+
+    def __init__(self, writer: Any, definitions: Definitions) -> None:
+        self._writer = writer
+        self._definitions = definitions
+        self._known: dict[tuple[str, int, str | None], int] = {}
+        self._schemas: dict[str, int] = {}
+
+    def of(self, row: dict[str, Any]) -> int:
+        """The channel of a row."""
+        name = (row["key"], row["encoding_id"], row["encoding_schema"])
+        if name not in self._known:
+            self._known[name] = self._made(*name)
+        return self._known[name]
+
+    def _made(self, key: str, id: int, schema: str | None) -> int:
+        encoding = str(Encoding.from_wire(id, None if schema is None else schema.encode()))
+        plain = str(Encoding.from_wire(id, None))
+        metadata = {"zenoh.encoding": encoding}
+        topic, written, schema_id = key, MCAP_NAMES.get(plain, encoding), 0
+        of_ros = parse_key(key)
+        if of_ros is not None and of_ros.buffer in ("", "cpu"):
+            topic, written = of_ros.topic, "cdr"
+            schema_id = self._schema(of_ros)
+            metadata[KEY] = key
+        channel: int = self._writer.register_channel(
+            topic=topic, message_encoding=written, schema_id=schema_id, metadata=metadata
         )
-        plain = str(Encoding.from_wire(row["encoding_id"], None))
-        channel = channels[name] = writer.register_channel(
-            topic=row["key"],
-            message_encoding=MCAP_NAMES.get(plain, str(encoding)),
-            schema_id=0,
-            metadata={"zenoh.encoding": str(encoding)},
-        )
-    return channel
+        return channel
+
+    def _schema(self, key: DataKey) -> int:
+        """The schema of a type, or none where nobody describes it."""
+        found = self._definitions.find(key.type, key.hash)
+        if found is None:
+            return 0
+        if found.hash not in self._schemas:
+            text = message_text(found).encode()
+            made = self._writer.register_schema(key.type, "ros2msg", text)
+            self._schemas[found.hash] = made
+        return self._schemas[found.hash]
 
 
 def _beside(batch: Any) -> Any:

@@ -1,8 +1,9 @@
 """Files of other tools into a journal: Parquet and MCAP, written here or elsewhere.
 
 Rows that were exported from a journal come back as they were, but for their offsets, and marked
-as imported. From other files comes what they tell: MCAP topics become keys, a Parquet file needs
-the columns `key` and `value`.
+as imported. From other files comes what they tell: MCAP topics become keys, those of ROS 2 the keys
+that rmw_zenoh would give them, so that a lake knows their types; a Parquet file needs the columns
+`key` and `value`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zenlake.clock import NTP64
-from zenlake.errors import JournalError, KeyExprError
+from zenlake.errors import DecodeError, JournalError, KeyExprError
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.ingest.rows import unnumbered_batch
 from zenlake.journal.schema import HLC_BIAS, IMPORTED, SCHEMA, UNNUMBERED
 from zenlake.journal.serving.parts import batches_in
-from zenlake.journal.transfer.export import BESIDE, MCAP_NAMES
+from zenlake.journal.transfer.export import BESIDE, KEY, MCAP_NAMES
 from zenlake.journal.transfer.taken_in import taking_in
 from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import canonize
+from zenlake.ros2.definitions import described_by_text
+from zenlake.ros2.names import DataKey
 from zenlake.values import Encoding
 
 __all__ = ["from_mcap", "from_parquet"]
@@ -81,15 +84,18 @@ def from_mcap(writer: JournalWriter, file: str | os.PathLike[str], *, again: boo
             ]
         except (McapError, struct.error) as error:
             raise JournalError(f"{os.fspath(file)} is no MCAP file: {error}") from error
-        messages = ((channel, message) for _, channel, message in _in_order(reader))
+        messages = _in_order(reader)
         if beside:
             for batch in beside:
                 taken.rows += _append(writer, _joined(batch, messages))
             return taken.rows
         stamp_id = bytes.fromhex(writer.id)
+        keys: dict[int, str] = {}
         rows: list[dict[str, object]] = []
-        for channel, message in messages:
-            rows.append(_foreign(channel, message, stamp_id))
+        for schema, channel, message in messages:
+            if channel.id not in keys:
+                keys[channel.id] = _ros_key(schema, channel) or _key_of(channel.topic)
+            rows.append(_foreign(keys[channel.id], channel, message, stamp_id))
             if len(rows) == ROWS:
                 taken.rows += _append(writer, unnumbered_batch(rows))
                 rows = []
@@ -116,13 +122,13 @@ def _append(writer: JournalWriter, batch: Any) -> int:
     return int(batch.num_rows)
 
 
-def _joined(beside: Any, messages: Iterator[tuple[Any, Any]]) -> Any:
+def _joined(beside: Any, messages: Iterator[tuple[Any, Any, Any]]) -> Any:
     """Rows out of messages, and what lay beside them."""
     keys: list[str] = []
     values: list[bytes] = []
     for _ in range(beside.num_rows):
-        channel, message = next(messages)
-        keys.append(channel.topic)
+        _, channel, message = next(messages)
+        keys.append(channel.metadata.get(KEY, channel.topic))
         values.append(message.data)
     columns = {
         "key": pa.array(keys, pa.string()).dictionary_encode(),
@@ -134,7 +140,7 @@ def _joined(beside: Any, messages: Iterator[tuple[Any, Any]]) -> Any:
     )  # fmt: skip
 
 
-def _foreign(channel: Any, message: Any, stamp_id: bytes) -> dict[str, object]:
+def _foreign(key: str, channel: Any, message: Any, stamp_id: bytes) -> dict[str, object]:
     """A row out of a message that knows nothing of Zenoh."""
     encoding_text = channel.metadata.get("zenoh.encoding") or _encoding_named(
         channel.message_encoding
@@ -142,7 +148,7 @@ def _foreign(channel: Any, message: Any, stamp_id: bytes) -> dict[str, object]:
     encoding = Encoding(encoding_text)
     schema = encoding.schema
     return {
-        "key": _key_of(channel.topic),
+        "key": key,
         "value": message.data,
         "kind": 0,
         "encoding_id": encoding.id,
@@ -162,6 +168,18 @@ def _foreign(channel: Any, message: Any, stamp_id: bytes) -> dict[str, object]:
         "received": message.log_time // 1000,
         "origin": IMPORTED,
     }
+
+
+def _ros_key(schema: Any, channel: Any) -> str | None:
+    """The key that rmw_zenoh gives a topic of ROS 2; None if it is none, or cannot be read."""
+    if channel.message_encoding != "cdr" or schema is None or schema.encoding != "ros2msg":
+        return None
+    try:
+        described = described_by_text(schema.data.decode("utf-8", "replace"), schema.name)
+        key = str(DataKey(0, channel.topic, schema.name, described.hash))
+        return key if str(canonize(key)) == key else None
+    except (ImportError, DecodeError, ValueError, KeyExprError):
+        return None
 
 
 def _encoding_named(name: str) -> str:
