@@ -8,21 +8,31 @@ import pytest
 import zenoh
 
 from tests.api.sessions import listening, where
-from tests.ros2.test_graph import OFFER, PART, PUBLISHER, SERVICE_HASH, SERVICE_TYPE, replied
+from tests.ros2.test_graph import (
+    OFFER,
+    PART,
+    PUBLISHER,
+    SERVICE_HASH,
+    SERVICE_TYPE,
+    replied,
+    token,
+)
 from tests.waiting import until
 from zenlake.lake.place import Place
 from zenlake.lake.ros2_service import Ros2Service
 from zenlake.lake.ros2_tables import LearntTypes
 from zenlake.ros2.attachment import read_attachment
 from zenlake.ros2.names import wire_type
-from zenlake.ros2.tokens import gid_of
+from zenlake.ros2.tokens import EntityKind, gid_of
 
 pytestmark = [pytest.mark.interop]
 
 KEY = f"0/r1/arm/get_type_description/{wire_type(SERVICE_TYPE)}/{SERVICE_HASH}"
 
 
-def test_a_type_that_no_package_ships_is_learnt_from_its_node(tmp_path: Path) -> None:
+def test_a_type_that_no_package_ships_is_learnt_from_its_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     types = LearntTypes(Place(tmp_path))
     learnt: list[str] = []
     with listening() as session:
@@ -43,6 +53,14 @@ def test_a_type_that_no_package_ships_is_learnt_from_its_node(tmp_path: Path) ->
             watching = Ros2Service(session, types, learnt.append)
             try:
                 until(lambda: bool(learnt), "the type is learnt")
+                assert watching.problems() == ()
+                monkeypatch.setattr("zenlake.ros2.graph.MOST_ENDPOINTS", 2)
+                more = robot.liveliness().declare_token(
+                    token(EntityKind.PUBLISHER, "/r1/more", "shop/msg/Part", PART.hash)
+                )
+                until(lambda: bool(watching.problems()), "one token too many is told")
+                assert "1 tokens" in watching.problems()[0]
+                assert more is not None
             finally:
                 watching.close()
             assert len(tokens) == 2

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, final
 from zenlake.errors import KeyExprError
 from zenlake.keys.matching import intersects
 
-__all__ = ["Change", "Fact", "Measured", "NetworkView", "facts_of", "metrics_of"]
+__all__ = ["Fact", "FactChange", "Measured", "NetworkView", "facts_of", "metrics_of"]
 
 MOST_FACTS: Final = 100_000
 """More are left out, and counted."""
@@ -43,7 +43,7 @@ class Fact(NamedTuple):
     """Of a link its two addresses, of a session its region, of a node its version."""
 
 
-class Change(NamedTuple):
+class FactChange(NamedTuple):
     """A fact, and whether it was `there` when watching began, `came` or `went`."""
 
     fact: Fact
@@ -69,7 +69,7 @@ class NetworkView:
         self.left_out = 0
         """Facts beyond the bound, in the last look."""
 
-    def seen(self, facts: Iterable[Fact]) -> list[Change]:
+    def seen(self, facts: Iterable[Fact]) -> list[FactChange]:
         """What changed, now that these are the facts."""
         now: dict[Fact, None] = {}
         self.left_out = 0
@@ -79,8 +79,8 @@ class NetworkView:
             else:
                 self.left_out += fact not in now
         new = "came" if self._began else "there"
-        changes = [Change(fact, "went") for fact in self._facts if fact not in now]
-        changes += [Change(fact, new) for fact in now if fact not in self._facts]
+        changes = [FactChange(fact, "went") for fact in self._facts if fact not in now]
+        changes += [FactChange(fact, new) for fact in now if fact not in self._facts]
         self._facts, self._began = now, True
         return changes
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from zenlake.errors import DecodeError, ZError
 from zenlake.lake.ros2_tables import LearntTypes
 from zenlake.ros2.attachment import Attachment
-from zenlake.ros2.graph import Ros2Graph, TypeQuestion, WantedSubscription
+from zenlake.ros2.graph import MOST_ENDPOINTS, Ros2Graph, TypeQuestion, WantedSubscription
 from zenlake.ros2.tokens import PREFIX, EntityKind, endpoint_token, gid_of
 from zenlake.ros2.type_service import read_reply, write_request
 from zenlake.values import QueryTarget, SampleKind
@@ -65,6 +65,16 @@ class Ros2Service:
     def endpoints(self) -> int:
         """How many nodes and endpoints are there."""
         return len(self._graph.endpoints)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is not seen of the graph, a sentence each."""
+        left_out = self._graph.overflow
+        if not left_out:
+            return ()
+        return (
+            f"ROS 2: {left_out:,} tokens are beyond the {MOST_ENDPOINTS:,} endpoints that are "
+            "kept; their types and nodes are not known",
+        )
 
     def close(self) -> None:
         """Watch no more."""

@@ -71,7 +71,9 @@ def awake(
 
                 again = DecodedAgain(lake, complain)
                 service.add(again)
-                service.add(Ros2Service(session, pipeline.types, again.learnt))
+                graph = Ros2Service(session, pipeline.types, again.learnt)
+                service.on_status(graph.problems)
+                service.add(graph)
             if pipeline.config.network is not None:
                 from zenlake.lake.network_service import NetworkService
 

@@ -16,7 +16,7 @@ from zenlake.ros2.names import BUFFER_CPU
 from zenlake.ros2.tokens import EntityKind, RosEntity, parse_token
 from zenlake.ros2.type_service import SERVICE
 
-__all__ = ["Ros2Graph", "TypeQuestion", "WantedSubscription"]
+__all__ = ["MOST_ENDPOINTS", "Ros2Graph", "TypeQuestion", "WantedSubscription"]
 
 MOST_ENDPOINTS: Final = 50_000
 MOST_UNKNOWN: Final = 1000

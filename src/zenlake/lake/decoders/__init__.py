@@ -73,6 +73,8 @@ _OURS: Final[Mapping[str, str]] = {
     "text/yaml": "zenlake.lake.decoders.yaml_text:Yaml",
     "text/csv": "zenlake.lake.decoders.comma_separated:Csv",
     "application/protobuf": "zenlake.lake.decoders.protocol_buffers:Protobuf",
+    "application/vnd.apache.arrow.stream": "zenlake.lake.decoders.arrow_ipc:ArrowIpc",
+    "application/vnd.apache.arrow.file": "zenlake.lake.decoders.arrow_ipc:ArrowIpc",
     "image/png": "zenlake.lake.decoders.images:Image",
     "image/jpeg": "zenlake.lake.decoders.images:Image",
     "image/gif": "zenlake.lake.decoders.images:Image",
