@@ -62,9 +62,9 @@ def test_what_is_denied_is_not_seen_though_it_is_allowed() -> None:
     ]
     assert seen == ["robot/1/pose"]
     assert re.fullmatch(Sight(None, ("a/**",)).pattern(), "@/x/y")
-    assert not Sight(()).whole
+    assert not Sight(()).unrestricted
     assert re.fullmatch(Sight(()).pattern(), "a") is None
-    assert EVERYTHING.whole
+    assert EVERYTHING.unrestricted
 
 
 def test_functions_that_reach_out_are_on_no_list() -> None:

@@ -140,14 +140,14 @@ class ArrowRows:
             batch.type,
         )
         try:
-            found = list(self._decoder.decode_batch(single))
+            parts = list(self._decoder.decode_batch(single))
             return [
                 DecodedRows(
                     part.columns,
                     part.places + n,
                     {place + n: e for place, e in part.refused.items()},
                 )
-                for part in found
+                for part in parts
             ]
         except Exception as error:
             name = type(self._decoder).__name__

@@ -66,8 +66,8 @@ class Asking:
         kind, data = self._frame()
         if kind != FACT:
             raise LocalError(f"the lake sent {kind!r} where a fact was expected")
-        found: dict[str, Any] = json.loads(data)
-        return found
+        fact: dict[str, Any] = json.loads(data)
+        return fact
 
     def table(self) -> pa.Table:
         """The rows, all that are sent."""
@@ -76,10 +76,10 @@ class Asking:
         pieces = _Pieces(self)
         # Buffered, for a reader that asks for so many bytes wants all of them.
         with pa.ipc.open_stream(pa.PythonFile(io.BufferedReader(pieces, PIECE), "r")) as reader:
-            found = reader.read_all()
+            rows = reader.read_all()
         pieces.drain()
         self.fact()
-        return found
+        return rows
 
     def _frame(self) -> tuple[bytes, bytes]:
         head = self._file.read(HEAD.size)

@@ -293,7 +293,7 @@ class Answers:
         if not text:
             raise SelectorError("no question: send a SELECT as the payload, or in _sql=")
         wanted = parameters.flag("_proof")
-        if wanted and not sight.whole:
+        if wanted and not sight.unrestricted:
             raise SelectorError("_proof: the ledger names keys of all; ask @lake/sql, if you may")
         proof = self._read_by(text) if wanted else None
         found = self._service.questions.ask(

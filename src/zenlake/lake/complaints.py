@@ -44,8 +44,8 @@ def reason_of(error: BaseException) -> str:
     text = str(error) or type(error).__name__
     path = error.filename if isinstance(error, OSError) else None
     if path is None:
-        found = _PATH.search(text)
-        path = next((part for part in found.groups() if part), None) if found else None
+        match = _PATH.search(text)
+        path = next((part for part in match.groups() if part), None) if match else None
     if isinstance(error, OSError) and error.errno in _NUMBERS:
         return _at(_NUMBERS[error.errno], path)
     for words, plain in _WORDS:

@@ -72,10 +72,10 @@ class Ros2Config:
 
     def definitions(self) -> Definitions:
         """The types that these folders describe; those of installed packages need no word."""
-        found = Definitions(self.distribution)
+        definitions = Definitions(self.distribution)
         for folder in self.folders:
-            found.add_folder(folder)
-        return found
+            definitions.add_folder(folder)
+        return definitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,10 @@ def seconds_of(given: object, what: str = "a duration") -> float:
     """The seconds of `7d`, `90s`, `500ms`, or of a plain number."""
     if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
         return float(given)
-    found = _DURATION.fullmatch(given.strip()) if isinstance(given, str) else None
-    if found is None:
+    duration = _DURATION.fullmatch(given.strip()) if isinstance(given, str) else None
+    if duration is None:
         raise ConfigError(f"{given!r} is not {what}; write a number and ms, s, m, h, d or w")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(duration[1]) * _UNITS[duration[2]]
 
 
 def read_config(text: str, source: str = "the configuration") -> LakeConfig:
@@ -164,13 +164,13 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
             name: _view(name, _object(given, f"views/{name}"))
             for name, given in _object(root.get("views", {}), "views").items()
         },
-        buckets=_whole(latest.get("buckets", plain_default.buckets), "latest/buckets", 4096),
+        buckets=_positive(latest.get("buckets", plain_default.buckets), "latest/buckets", 4096),
         remember=seconds_of(latest.get("remember", plain_default.remember), "latest/remember"),
         gaps_every=seconds_of(gaps.get("every", plain_default.gaps_every), "gaps/every"),
-        batch_rows=_whole(batch.get("rows", plain_default.batch_rows), "batch/rows"),
-        task_rows=_whole(batch.get("task_rows", plain_default.task_rows), "batch/task_rows"),
-        compact_files=_whole(compact.get("files", plain_default.compact_files), "compact/files"),
-        compact_bytes=_whole(compact.get("bytes", plain_default.compact_bytes), "compact/bytes"),
+        batch_rows=_positive(batch.get("rows", plain_default.batch_rows), "batch/rows"),
+        task_rows=_positive(batch.get("task_rows", plain_default.task_rows), "batch/task_rows"),
+        compact_files=_positive(compact.get("files", plain_default.compact_files), "compact/files"),
+        compact_bytes=_positive(compact.get("bytes", plain_default.compact_bytes), "compact/bytes"),
         vacuum_age=seconds_of(
             compact.get("vacuum_age", plain_default.vacuum_age), "compact/vacuum_age"
         ),
@@ -360,7 +360,7 @@ def _yes_or_no(given: Any, where: str) -> bool:
     return given
 
 
-def _whole(given: Any, where: str, most: int = 1 << 40) -> int:
+def _positive(given: Any, where: str, most: int = 1 << 40) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= most:
         raise ConfigError(f"{where}: {given!r} is not a whole number from 1 to {most}")
     return given

@@ -51,8 +51,8 @@ SHORTEST: Final = 3600.0
 
 
 def _remembering(seconds: float) -> dict[str, str]:
-    told = f"interval {int(max(SHORTEST, seconds))} seconds"
-    return {"delta.logRetentionDuration": told, "delta.deletedFileRetentionDuration": told}
+    interval = f"interval {int(max(SHORTEST, seconds))} seconds"
+    return {"delta.logRetentionDuration": interval, "delta.deletedFileRetentionDuration": interval}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Table:
         self.name = name
         self.place = place
         self._table = table
-        self._told: dict[str, int | None] = {}
-        self._told_at = -1
+        self._transactions: dict[str, int | None] = {}
+        self._transactions_version = -1
         self._totals: tuple[int, Totals] | None = None
 
     @classmethod
@@ -105,10 +105,10 @@ class Table:
         cls, lake: Place, name: str, schema: pa.Schema, partition: str, described: str = ""
     ) -> Table:
         """The table of this name, made if it is not there."""
-        found = cls.open(lake, name)
-        if found is not None:
-            found._configure()
-            return found
+        existing = cls.open(lake, name)
+        if existing is not None:
+            existing._configure()
+            return existing
         place = lake / name
         place.make("")
         described = described or ABOUT.get(name, "")
@@ -237,13 +237,13 @@ class Table:
     def committed(self, app: str) -> int | None:
         """How far an application got, or None if it never wrote."""
         # deltalake looks through the log for it each time, and it is asked for all the time.
-        if self._told_at != self.version:
-            self._told.clear()
-            self._told_at = self.version
-        if app not in self._told:
-            found = self._table.transaction_version(app)
-            self._told[app] = None if found is None else int(found)
-        return self._told[app]
+        if self._transactions_version != self.version:
+            self._transactions.clear()
+            self._transactions_version = self.version
+        if app not in self._transactions:
+            version = self._table.transaction_version(app)
+            self._transactions[app] = None if version is None else int(version)
+        return self._transactions[app]
 
     @property
     def rewrites(self) -> int:

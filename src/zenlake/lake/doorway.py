@@ -206,12 +206,12 @@ class Doorway:
 
 
 def _read_line(line: socket.socket) -> bytes:
-    found = bytearray()
-    while not found.endswith(b"\n"):
+    request = bytearray()
+    while not request.endswith(b"\n"):
         data = line.recv(65536)
         if not data:
             raise OSError("no request came")
-        found += data
-        if len(found) > LONGEST:
+        request += data
+        if len(request) > LONGEST:
             raise LocalError(f"a request of more than {LONGEST >> 20} MB")
-    return bytes(found)
+    return bytes(request)

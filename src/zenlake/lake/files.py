@@ -57,7 +57,7 @@ def write_partitioned(
     place: Place, rows: pa.Table, column: str, attempt: str, *, sort: bool = True
 ) -> list[DataFile]:
     """Write rows that are not sorted yet into one file for each value of a partition column."""
-    found: list[DataFile] = []
+    files: list[DataFile] = []
     values = pc.unique(rows[column]).to_pylist()
     for value in sorted(values):
         part = rows
@@ -66,8 +66,8 @@ def write_partitioned(
         part = part.drop_columns([column])
         if sort:
             part = part.take(pa.array(order_of(part)))
-        found.append(write_file(place, part, {column: str(value)}, f"{attempt}"))
-    return found
+        files.append(write_file(place, part, {column: str(value)}, f"{attempt}"))
+    return files
 
 
 def write_file(

@@ -89,13 +89,13 @@ class LatestFold:
 
     def _missing(self) -> dict[int, tuple[int | None, int]]:
         """By partition, from where to where `samples` is ahead."""
-        found: dict[int, tuple[int | None, int]] = {}
+        missing: dict[int, tuple[int | None, int]] = {}
         for p in range(len(self._journal.watermark().offsets)):
             app = f"{self._journal.id}/{p}"
             start, end = self.table.committed(app), self._samples.committed(app)
             if end is not None and (start or 0) < end:
-                found[p] = start, end
-        return found
+                missing[p] = start, end
+        return missing
 
     def _sorted(
         self, ranges: Mapping[int, tuple[int, int]], marks: Marks
@@ -115,9 +115,9 @@ class LatestFold:
             )
             for group in groups
         ]
-        found = self._tasks.run(works, "newest of each key")
-        buckets = [one for part in found for one in part.buckets]
-        scratch = [part.scratch for part in found if part.scratch is not None]
+        results = self._tasks.run(works, "newest of each key")
+        buckets = [one for part in results for one in part.buckets]
+        scratch = [part.scratch for part in results if part.scratch is not None]
         if scratch:
             touched = {bucket for one in scratch for bucket in one.buckets}
             if -1 in touched:
@@ -213,12 +213,12 @@ class GapsFold:
     def _missing(self) -> dict[int, tuple[int | None, int, int]]:
         """By partition: how far the ledger is, where the journal begins, and where it ends."""
         earliest = self._journal.earliest()
-        found: dict[int, tuple[int | None, int, int]] = {}
+        missing: dict[int, tuple[int | None, int, int]] = {}
         for p, end in enumerate(self._journal.watermark().offsets):
             start = self.table.committed(f"{self._journal.id}/{p}")
             if max(start or 0, earliest[p]) < end:
-                found[p] = start, earliest[p], end
-        return found
+                missing[p] = start, earliest[p], end
+        return missing
 
     def missing(self) -> int:
         """Samples that sources sent and that never came, of all journals."""

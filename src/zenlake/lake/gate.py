@@ -88,7 +88,7 @@ class Gate:
         context.setJobGroup(group, "zenlake: a question", interruptOnCancel=True)
         try:
             frame = self._lake.judged(query, sight, allowed, versions, asof)
-            found = frame.limit(allowed.rows + 1).toArrow()
+            rows = frame.limit(allowed.rows + 1).toArrow()
         except (PySparkException, Py4JJavaError) as error:
             if late.is_set():
                 raise Refused(
@@ -100,4 +100,4 @@ class Gate:
             timer.cancel()
             # The thread goes on; what it does next is not of this question.
             context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-        return Answer(found.slice(0, allowed.rows), found.num_rows > allowed.rows)
+        return Answer(rows.slice(0, allowed.rows), rows.num_rows > allowed.rows)

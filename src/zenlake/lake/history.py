@@ -195,7 +195,7 @@ class History:
         By keys and times alone it is found out which rows those are; then they are read.
         """
         last = _last_times(looked)
-        found: dict[str, Places] = {}
+        by_path: dict[str, Places] = {}
         best = EARLIEST
         single = not is_wild(sought.expr)
         for path in sorted(paths, key=lambda path: last.get(path, LATEST), reverse=True):
@@ -203,11 +203,11 @@ class History:
                 break  # what is older than the key's own newest row means nothing any more
             places = self._files.newest(path, sought)
             if len(places.rows):
-                found[path] = places
+                by_path[path] = places
                 if single:
                     own = _own(places)
                     best = max(best, int(own.max())) if len(own) else best
-        for path, places in _without_older(found).items():
+        for path, places in _without_older(by_path).items():
             yield self._files.take(path, places.rows)
 
     def newest(self, expr: str) -> tuple[Looked, pa.Table]:
@@ -280,19 +280,19 @@ def _own(places: Places) -> Any:
     return places.hlc[~wild[places.keys.indices.to_numpy(zero_copy_only=False)]]
 
 
-def _without_older(found: dict[str, Places]) -> dict[str, Places]:
+def _without_older(by_path: dict[str, Places]) -> dict[str, Places]:
     """The rows without those of keys that have a newer one in another file."""
-    if len(found) < 2:
-        return found
-    keys = pa.chunked_array([places.keys for places in found.values()]).unify_dictionaries()
+    if len(by_path) < 2:
+        return by_path
+    keys = pa.chunked_array([places.keys for places in by_path.values()]).unify_dictionaries()
     names = keys.chunk(0).dictionary
     codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in keys.chunks]
     best = np.full(len(names), EARLIEST)
-    for code, places in zip(codes, found.values(), strict=True):
+    for code, places in zip(codes, by_path.values(), strict=True):
         np.maximum.at(best, code, places.hlc)
     wild = pc.match_substring(names, "*").to_numpy(zero_copy_only=False)
     left: dict[str, Places] = {}
-    for code, (path, places) in zip(codes, found.items(), strict=True):
+    for code, (path, places) in zip(codes, by_path.items(), strict=True):
         keep = np.nonzero((places.hlc == best[code]) | wild[code])[0]
         if len(keep):
             left[path] = places.at(keep)

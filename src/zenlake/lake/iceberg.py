@@ -346,14 +346,14 @@ class _Numbers:
 def _fields(columns: Iterable[pa.Field], numbers: _Numbers) -> list[Any]:
     from pyiceberg.types import NestedField
 
-    found = []
+    fields = []
     for column in columns:
         number = numbers.next()
         comment = (column.metadata or {}).get(b"comment")
         doc = None if comment is None else comment.decode()
         kind = _type(column.type, numbers)
-        found.append(NestedField(number, column.name, kind, required=False, doc=doc))
-    return found
+        fields.append(NestedField(number, column.name, kind, required=False, doc=doc))
+    return fields
 
 
 def _type(arrow: pa.DataType, numbers: _Numbers) -> IcebergType:
@@ -412,7 +412,7 @@ def _data_files(
     rows = actions["num_records"].to_pylist()
     sizes = actions["size_bytes"].to_pylist()
     values = [_partition_value(one) for one in actions[f"partition.{table.partition}"].to_pylist()]
-    found = {
+    files = {
         path: DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=address + path,
@@ -430,9 +430,9 @@ def _data_files(
         )
         for n, path in enumerate(actions["path"].to_pylist())
     }
-    for file in found.values():
+    for file in files.values():
         file.spec_id = 0
-    return found
+    return files
 
 
 def _partition_value(value: Any) -> Any:
@@ -448,7 +448,7 @@ def _bounds(actions: pa.Table, schema: Schema) -> list[tuple[int, list[Any], lis
     from pyiceberg.conversions import to_bytes
     from pyiceberg.types import DecimalType, PrimitiveType
 
-    found = []
+    bounds = []
     names: Mapping[str, Any] = dict.fromkeys(actions.column_names)
     for field in schema.fields:
         kind = field.field_type
@@ -462,5 +462,5 @@ def _bounds(actions: pa.Table, schema: Schema) -> list[tuple[int, list[Any], lis
             continue
         low = [None if value is None else to_bytes(kind, value) for value in least]
         high = [None if value is None else to_bytes(kind, value) for value in most]
-        found.append((field.field_id, low, high, nulls))
-    return found
+        bounds.append((field.field_id, low, high, nulls))
+    return bounds

@@ -44,7 +44,7 @@ class Kinds(dict[str, pa.DataType]):
 
     def __missing__(self, kind: str) -> pa.DataType:
         """Read a name; `KeyError` if it is none."""
-        arrow = _Reader(kind).whole()
+        arrow = _Reader(kind).parsed()
         if len(self) < self.MOST:
             self[kind] = arrow
         return arrow
@@ -91,7 +91,7 @@ class _Reader:
         if "".join(one[0] for one in self._tokens) != kind:
             raise KeyError(kind)
 
-    def whole(self) -> pa.DataType:
+    def parsed(self) -> pa.DataType:
         arrow = self._type()
         if self._at != len(self._tokens):
             raise KeyError(self._kind)

@@ -110,28 +110,28 @@ def flattened(fields: Mapping[str, object]) -> dict[str, object]:
 
     Lists of lists, of mappings, or of several kinds become JSON text.
     """
-    found: dict[str, object] = {}
-    _flatten("", fields, found, 0)
-    return found
+    columns: dict[str, object] = {}
+    _flatten("", fields, columns, 0)
+    return columns
 
 
 def _flatten(
-    before: str, fields: Mapping[str, object], found: dict[str, object], depth: int
+    before: str, fields: Mapping[str, object], columns: dict[str, object], depth: int
 ) -> None:
     for name, value in fields.items():
         column = before + column_name(str(name))
         if isinstance(value, Mapping) and depth < MOST_DEPTH:
-            _flatten(f"{column}_", value, found, depth + 1)
+            _flatten(f"{column}_", value, columns, depth + 1)
             continue
-        if column in found:
+        if column in columns:
             raise Undecodable(f"two fields come to the column '{column}'", Reason.NAME, column)
-        if len(found) >= MOST_FIELDS:
+        if len(columns) >= MOST_FIELDS:
             raise Undecodable(f"more than {MOST_FIELDS} fields", Reason.COLUMNS)
         if isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
             value = json.dumps(value, default=repr, ensure_ascii=False)
         elif isinstance(value, float) and not math.isfinite(value):
             value = None if math.isnan(value) else value
-        found[column] = value
+        columns[column] = value
 
 
 def column_name(name: str) -> str:

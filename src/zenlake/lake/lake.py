@@ -87,7 +87,7 @@ class Lake:
 
     def _opened(self) -> tuple[dict[str, Table], dict[str, Damaged]]:
         """The tables by name, and those whose log cannot be read."""
-        found: dict[str, Table] = {}
+        tables: dict[str, Table] = {}
         damaged: dict[str, Damaged] = {}
         for name in self.place.folders():
             try:
@@ -96,8 +96,8 @@ class Lake:
                 damaged[name] = error
                 continue
             if table is not None:
-                found[name] = table
-        return found, damaged
+                tables[name] = table
+        return tables, damaged
 
     def table(self, name: str, version: int | None = None) -> DataFrame:
         """One table as a Spark frame, now or as it was in a version."""
@@ -204,10 +204,10 @@ class Lake:
 
     def counted(self, query: str) -> pa.Table | None:
         """The answer to a question that only counts the rows of a table; None if it is another."""
-        found = only_counts(query)
-        if found is None:
+        count_query = only_counts(query)
+        if count_query is None:
             return None
-        asked, column = found
+        asked, column = count_query
         with self._planning:
             every, _ = self._looked()
             names = {name.lower(): name for name in every}
@@ -243,7 +243,7 @@ class Lake:
 
     def _looked(self) -> tuple[dict[str, Table], dict[str, Damaged]]:
         """As `_opened`; tables that were seen before are only looked at again."""
-        found: dict[str, Table] = {}
+        tables: dict[str, Table] = {}
         damaged: dict[str, Damaged] = {}
         for name in self.place.folders():
             table = self._tables.get(name)
@@ -256,22 +256,22 @@ class Lake:
                 damaged[name] = error
                 continue
             if table is not None:
-                found[name] = table
-        self._tables = found
-        return found, damaged
+                tables[name] = table
+        self._tables = tables
+        return tables, damaged
 
     def at_time(self, asof: datetime | str) -> tuple[dict[str, Table], dict[str, Damaged]]:
         """The tables that there were at a time, as they were, and those that cannot tell."""
         instant = instant_of(asof)
         every, damaged = self._opened()
-        found: dict[str, Table] = {}
+        tables: dict[str, Table] = {}
         for name, table in every.items():
             try:
                 if table.at_time(instant):
-                    found[name] = table
+                    tables[name] = table
             except Damaged as error:
                 damaged[name] = error
-        return found, damaged
+        return tables, damaged
 
     def _at(self, name: str, version: int) -> Table:
         table = Table.open(self.place, name)
@@ -283,8 +283,8 @@ class Lake:
         """The files that a question can find something in, of each table."""
         schemas = {name: table.schema for name, table in tables.items()}
         wanted: dict[str, set[str]] = {}
-        found = conditions_of(list(asked.trees), schemas, datetime.now(UTC))
-        for name, places in found.items():
+        conditions_by_table = conditions_of(list(asked.trees), schemas, datetime.now(UTC))
+        for name, places in conditions_by_table.items():
             actions = self._actions(tables[name])
             for conditions in places:
                 if name == "latest":
@@ -407,10 +407,10 @@ class Lake:
 
         Those of topics of ROS 2 are read by the definitions that are known now.
         """
-        found = Ros2Tables(self.place, self.config.tables).found
+        topics = Ros2Tables(self.place, self.config.tables).found
         types = LearntTypes(self.place, self.config.ros2.definitions())
         specs = {
-            spec.name: types.with_types(spec) for spec in (*self.config.tables, *found.values())
+            spec.name: types.with_types(spec) for spec in (*self.config.tables, *topics.values())
         }
         if name not in specs:
             near = nearest(name, specs)
@@ -438,12 +438,12 @@ class Lake:
             raise LocalError(
                 f"a pipeline fills this lake (process {said.pid}); stop it, and forget then"
             )
-        found: dict[str, int] = {}
+        forgotten: dict[str, int] = {}
         if journal is not None:
             # First here, or a table could be filled with it again.
-            found["journal"] = forget(journal, lambda key: includes(expr, key))
+            forgotten["journal"] = forget(journal, lambda key: includes(expr, key))
         where = tasks or tasks_on(self.spark)
-        return found | forget_in(self.place, self.tables(), expr, where)
+        return forgotten | forget_in(self.place, self.tables(), expr, where)
 
     def status(self, journal: Journal | None = None) -> LakeStatus:
         """What can be said of the lake now, and of the pipeline that fills it, if one runs."""
@@ -492,13 +492,13 @@ class Lake:
 def instant_of(asof: datetime | str) -> datetime:
     """A moment that is in the past; one without a zone is of UTC."""
     try:
-        found = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
+        instant = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
     except ValueError as error:
         raise LocalError(f"'{asof}' is no time; write 2026-11-16T08:00 or …T08:00+01:00") from error
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    if found > datetime.now(UTC):
-        raise LocalError(f"{found.isoformat()} is in the future; ask again then")
-    return found
+    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
+    if instant > datetime.now(UTC):
+        raise LocalError(f"{instant.isoformat()} is in the future; ask again then")
+    return instant
 
 
 def _frame(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:

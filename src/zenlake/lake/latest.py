@@ -83,10 +83,10 @@ def live(state: pa.Table) -> pa.Table:
 
 
 def _live(state: pa.Table) -> pa.Table:
-    found = state.filter(pc.equal(state["kind"], "put"))
-    if pc.any(pc.match_substring(found["key"], "*")).as_py():
-        found = found.filter(pa.array([not is_wild(key) for key in found["key"].to_pylist()]))
-    return found
+    puts = state.filter(pc.equal(state["kind"], "put"))
+    if pc.any(pc.match_substring(puts["key"], "*")).as_py():
+        puts = puts.filter(pa.array([not is_wild(key) for key in puts["key"].to_pylist()]))
+    return puts
 
 
 def memory(state: pa.Table) -> pa.Table:
@@ -141,10 +141,10 @@ def as_state(shown: pa.Table, aside: pa.Table | None) -> pa.Table:
             strict=True,
         )
     )
-    found = [bases.get(key, (None, None)) for key in shown["key"].to_pylist()]
+    base = [bases.get(key, (None, None)) for key in shown["key"].to_pylist()]
     with_base = _plain(shown)
     for name, place in (("base_hlc", 0), ("base_id", 1)):
-        column = pa.array([one[place] for one in found], STATE.field(name).type)
+        column = pa.array([one[place] for one in base], STATE.field(name).type)
         with_base = with_base.set_column(STATE.get_field_index(name), name, column)
     return pa.concat_tables([with_base, rest])
 

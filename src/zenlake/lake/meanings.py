@@ -99,8 +99,8 @@ def commented(
 ) -> pa.Schema:
     """The columns with what they mean as comments, as Delta and Iceberg keep them."""
     given = comments or {}
-    found = []
+    fields = []
     for field in schema:
         text = given.get(field.name) or meaning_of(table, field.name)
-        found.append(field.with_metadata({"comment": text}) if text else field)
-    return pa.schema(found)
+        fields.append(field.with_metadata({"comment": text}) if text else field)
+    return pa.schema(fields)

@@ -104,12 +104,14 @@ class NetworkService:
 
     def problems(self) -> tuple[str, ...]:
         """What is not in the tables, a sentence each."""
-        found = []
+        sentences = []
         if self._view.left_out:
-            found.append(f"network: {self._view.left_out:,} facts are beyond the bound of a look")
+            sentences.append(
+                f"network: {self._view.left_out:,} facts are beyond the bound of a look"
+            )
         if self.dropped:
-            found.append(f"network: {self.dropped:,} changes of liveliness came too fast")
-        return tuple(found)
+            sentences.append(f"network: {self.dropped:,} changes of liveliness came too fast")
+        return tuple(sentences)
 
     def _alive(self, sample: Sample) -> None:
         state = "went" if sample.kind is SampleKind.DELETE else "came"
@@ -159,8 +161,8 @@ class NetworkService:
 
     def _asked(self, selector: str) -> list[tuple[str, bytes]]:
         replies = self._session.get(selector, timeout=PATIENCE)
-        found = [reply.ok for reply in replies]
-        return [(str(one.key_expr), one.payload.to_bytes()) for one in found if one is not None]
+        samples = [reply.ok for reply in replies]
+        return [(str(one.key_expr), one.payload.to_bytes()) for one in samples if one is not None]
 
     def _write(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         if not rows:

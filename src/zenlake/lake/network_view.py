@@ -143,18 +143,18 @@ def metrics_of(text: str) -> Iterator[Measured]:
     """The samples of OpenMetrics text; lines that are none are passed over."""
     count = 0
     for line in text.splitlines():
-        found = None if line.startswith("#") else _SAMPLE.fullmatch(line)
-        if found is None:
+        sample = None if line.startswith("#") else _SAMPLE.fullmatch(line)
+        if sample is None:
             continue
         try:
-            value = float(found[3])
+            value = float(sample[3])
         except ValueError:
             continue
         count += 1
         if count > MOST_METRICS:
             return
-        labels = _LABEL.findall(found[2] or "")
-        yield Measured(found[1], [(name, _plain(word)) for name, word in labels], value)
+        labels = _LABEL.findall(sample[2] or "")
+        yield Measured(sample[1], [(name, _plain(word)) for name, word in labels], value)
 
 
 def _plain(word: str) -> str:

@@ -87,9 +87,9 @@ class Newest:
             wanted = pc.equal(rows["journal"], self.journal)
             among = pa.chunked_array([pa.array([False] * rows.num_rows, pa.bool_())])
             for partition, (start, end) in self.ranges.items():
-                here = pc.equal(rows["partition"], partition)
-                here = pc.and_(here, pc.greater_equal(rows["offset"], start))
-                among = pc.or_(among, pc.and_(here, pc.less(rows["offset"], end)))
+                in_range = pc.equal(rows["partition"], partition)
+                in_range = pc.and_(in_range, pc.greater_equal(rows["offset"], start))
+                among = pc.or_(among, pc.and_(in_range, pc.less(rows["offset"], end)))
             state.add(rows.filter(pc.and_(wanted, among)))
         newest = state.newest()
         return Sorted() if newest is None else self._sorted(lake / "latest", newest)
@@ -166,8 +166,8 @@ class _State:
             self._rows = self._bytes = 0
 
     def newest(self) -> pa.Table | None:
-        found = latest.merged(self._held) if self._held else None
-        return found if found is not None and found.num_rows else None
+        rows = latest.merged(self._held) if self._held else None
+        return rows if rows is not None and rows.num_rows else None
 
 
 def _write_scratch(place: Place, parts: Mapping[int, pa.Table]) -> Scratch:

@@ -71,23 +71,23 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a file, with the columns that it was written without."""
         place = Place(self._place)
-        whole = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._columns)))
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._columns)))
         with (
             place.filesystem.open_input_file(place.path(partition.value)) as source,
             pq.ParquetFile(source) as file,
         ):
             for batch in file.iter_batches(BATCH):
-                yield completed(batch, whole, partition.value)
+                yield completed(batch, schema, partition.value)
 
 
-def completed(batch: pa.RecordBatch, whole: pa.Schema, path: str) -> pa.RecordBatch:
+def completed(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
     """Rows of a file as rows of its table: what the folder says, and nulls for newer columns."""
-    told = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    partition_values = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
     columns = []
-    for field in whole:
+    for field in schema:
         if field.name in batch.schema.names:
             columns.append(batch[field.name].cast(field.type))
         else:
-            value = pa.scalar(told.get(field.name), pa.string()).cast(field.type)
+            value = pa.scalar(partition_values.get(field.name), pa.string()).cast(field.type)
             columns.append(pa.repeat(value, batch.num_rows))
-    return pa.RecordBatch.from_arrays(columns, schema=whole)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -199,12 +199,12 @@ class Pipeline:
 
     def _apps(self, table: Table) -> dict[str, int]:
         """Who writes to a table, as far as we know, and where it is."""
-        found = {}
+        offsets = {}
         for p in range(len(self.journal.watermark().offsets)):
             at = table.committed(self.app(p))
             if at is not None:
-                found[self.app(p)] = at
-        return found
+                offsets[self.app(p)] = at
+        return offsets
 
     # --- one step -------------------------------------------------------------------------------
 
@@ -306,13 +306,13 @@ class Pipeline:
     def shown(self) -> tuple[TableStatus, ...]:
         """Facts about each table, as far as they were looked at."""
         ends = self.ends()
-        found = []
+        statuses = []
         for name, table in self.tables.items():
             totals = table.totals()
             # `latest` is answered from the tail of `samples`, so it is as far as that.
             fed = None if name in MADE_OTHERWISE else self.samples if name == "latest" else table
             at = () if fed is None else tuple(self._at(fed, p) for p in range(len(ends)))
-            found.append(
+            statuses.append(
                 TableStatus(
                     name=name,
                     version=table.version,
@@ -326,8 +326,8 @@ class Pipeline:
             )
         for name in self.stopped:
             if name not in self.tables:
-                found.append(TableStatus(name, stopped=self.stopped.reason(name)))
-        return tuple(found)
+                statuses.append(TableStatus(name, stopped=self.stopped.reason(name)))
+        return tuple(statuses)
 
     @property
     def _fed(self) -> tuple[Table, ...]:

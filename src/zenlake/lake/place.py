@@ -31,16 +31,16 @@ def storage_options(uri: str) -> dict[str, str] | None:
     parts = urlsplit(uri)
     if parts.scheme != "s3":
         return None
-    told = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     # A commit is an object that must not be there yet: two at once cannot both succeed.
     options = {"aws_conditional_put": "etag"}
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
-    if "endpoint_override" in told:
-        given = told["endpoint_override"]
-        endpoint = given if "://" in given else f"{told.get('scheme', 'https')}://{given}"
+    if "endpoint_override" in query:
+        given = query["endpoint_override"]
+        endpoint = given if "://" in given else f"{query.get('scheme', 'https')}://{given}"
         options["aws_endpoint_url"] = endpoint
-    if "region" in told:
-        options["aws_region"] = told["region"]
+    if "region" in query:
+        options["aws_region"] = query["region"]
     if endpoint.startswith("http://"):
         options["aws_allow_http"] = "true"
     return options
@@ -113,8 +113,8 @@ class Place:
         """The names of the folders in it, without those that are set aside: `.name`."""
         if not self.exists():
             return []
-        found = self._files.get_file_info(fs.FileSelector(self.root))
-        names = [info.base_name for info in found if info.type == fs.FileType.Directory]
+        infos = self._files.get_file_info(fs.FileSelector(self.root))
+        names = [info.base_name for info in infos if info.type == fs.FileType.Directory]
         return sorted(name for name in names if not name.startswith("."))
 
     def files(self) -> Iterator[tuple[str, int, float]]:

@@ -46,10 +46,10 @@ def spans(partition: int, starts: Mapping[str, int], durable: int, share: int) -
     lead = starts.get(LEADER, min(starts.values()))
     near = {name: start for name, start in starts.items() if start > lead - share}
     far = {name: start for name, start in starts.items() if name not in near}
-    found = [_span(partition, near, min(durable, lead + share))]
+    planned = [_span(partition, near, min(durable, lead + share))]
     if far:
-        found.append(_span(partition, far, min(durable, min(far.values()) + share)))
-    return [span for span in found if span.starts]
+        planned.append(_span(partition, far, min(durable, min(far.values()) + share)))
+    return [span for span in planned if span.starts]
 
 
 def _span(partition: int, starts: Mapping[str, int], end: int) -> Span:

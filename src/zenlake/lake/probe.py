@@ -40,10 +40,10 @@ class Probe:
 
     def _problem(self) -> str | None:
         try:
-            found = Journal.open(self.journal)
+            journal = Journal.open(self.journal)
         except Exception as error:
             return f"does not see the journal {self.journal} ({reason_of(error)})"
-        if found.id != self.journal_id:
+        if journal.id != self.journal_id:
             return f"sees another journal in {self.journal}"
         try:
             lake = Place(self.lake)
@@ -66,14 +66,14 @@ def probe(tasks: Tasks, lake: Place, journal: Journal) -> None:
         out.write(b"here")
     work = Probe(lake.uri, journal.path, journal.id, token)
     try:
-        found = tasks.run([work] * (2 * tasks.parallel), "look for the folders")
+        probed = tasks.run([work] * (2 * tasks.parallel), "look for the folders")
     except Exception as error:
         raise LocalError(
             f"the workers cannot run zenlake ({reason_of(error)}); install it on each of them"
         ) from error
     finally:
         lake.remove_folder(FOLDER)
-    for seen in found:
+    for seen in probed:
         if seen.problem is not None:
             raise LocalError(
                 f"the worker on {seen.host} {seen.problem}; journal and lake must lie where every "

@@ -41,15 +41,15 @@ def conditions_of(
     from sqlglot import exp
 
     own = {name.lower(): name for name in schemas}
-    found: dict[str, list[list[Condition]]] = {}
+    conditions: dict[str, list[list[Condition]]] = {}
     for tree in trees:
         defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
             name = own.get(table.name.lower())
             if name is None or table.db or table.name.lower() in defined:
                 continue
-            found.setdefault(name, []).append(list(_of_place(table, schemas[name], now)))
-    return found
+            conditions.setdefault(name, []).append(list(_of_place(table, schemas[name], now)))
+    return conditions
 
 
 def _of_place(table: Any, schema: pa.Schema, now: datetime.datetime) -> Iterator[Condition]:
@@ -199,10 +199,10 @@ def _instant(term: Any, now: datetime.datetime) -> datetime.datetime | None:
     if isinstance(term, exp.Literal) and term.is_string:
         return _read(str(term.this))
     if isinstance(term, exp.Cast) and isinstance(term.this, exp.Literal) and term.this.is_string:
-        found = _read(str(term.this.this))
-        if found is None or not term.is_type("timestamp", "timestamptz", "timestampltz", "date"):
+        instant = _read(str(term.this.this))
+        if instant is None or not term.is_type("timestamp", "timestamptz", "timestampltz", "date"):
             return None
-        return found if not term.is_type("date") or _is_midnight(found) else None
+        return instant if not term.is_type("date") or _is_midnight(instant) else None
     if isinstance(term, exp.CurrentTimestamp) or _is_call(term, "now"):
         return now
     if isinstance(term, exp.Anonymous | exp.UnixToTime):
@@ -257,7 +257,7 @@ def _length(term: Any) -> datetime.timedelta | None:
 def _read(text: str) -> datetime.datetime | None:
     """A moment that is written with all its digits; in UTC, as our sessions are."""
     try:
-        found = datetime.datetime.fromisoformat(text.strip())
+        instant = datetime.datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=datetime.UTC)

@@ -86,12 +86,12 @@ class Quarantine:
                 return
             moved[mark] = before, note["rebuilt"]
             there = self.table.files()
-            found = self._tasks.run(
+            rewritten = self._tasks.run(
                 [Without(self.table.place.uri, file, name) for file in there],
                 f"take {name} out of quarantine",
             )
-            removed = [file for file, (had, _) in zip(there, found, strict=True) if had]
-            files += [left for _, left in found if left is not None]
+            removed = [file for file, (had, _) in zip(there, rewritten, strict=True) if had]
+            files += [left for _, left in rewritten if left is not None]
         elif not all(start is None or start < end for start, end in moved.values()):
             return
         self.table.append(files, moved, {"kind": "append"}, removed)
@@ -100,12 +100,12 @@ class Quarantine:
 def waiting_for(lake: Place, type: str) -> set[str]:
     """The tables whose samples wait for a definition of this type."""
     table = Table.open(lake, QUARANTINED)
-    found: set[str] = set()
+    tables: set[str] = set()
     for file in [] if table is None else table.files():
         rows = read_table(lake / QUARANTINED, file.path, ["table", "reason", "detail"])
         mine = pc.and_(
             pc.equal(rows["reason"], str(Reason.DEFINITION)),
             pc.match_substring(rows["detail"], type),
         )
-        found.update(rows.filter(mine)["table"].to_pylist())
-    return found
+        tables.update(rows.filter(mine)["table"].to_pylist())
+    return tables

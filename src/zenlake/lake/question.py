@@ -50,20 +50,20 @@ def ask(
     if trees is None:
         # Which of the tables are meant cannot be told: all of them may be.
         return Question(frozenset(columns))
-    found: set[str] = set()
+    tables: set[str] = set()
     others: set[str] = set()
     for tree in trees:
         sources, foreign = _sources(tree)
         for name in sources:
             if name.lower() in own:
-                found.add(own[name.lower()])
+                tables.add(own[name.lower()])
             elif known(name):
                 others.add(name)
             else:
                 raise Unanswerable(_no_table(name, columns))
         if not foreign and all(name.lower() in own for name in sources):
-            _demand_columns(tree, [(n, columns[n]) for n in found])
-    return Question(frozenset(found), tuple(trees), frozenset(others))
+            _demand_columns(tree, [(n, columns[n]) for n in tables])
+    return Question(frozenset(tables), tuple(trees), frozenset(others))
 
 
 def only_counts(query: str) -> tuple[str, str] | None:

@@ -64,7 +64,7 @@ class Counts:
     rows: int = 0
 
 
-def _here() -> bool:
+def _never_gone() -> bool:
     return False
 
 
@@ -104,7 +104,7 @@ class Questions:
         query: str,
         who: str,
         bounds: Bounds | None = None,
-        gone: Callable[[], bool] = _here,
+        gone: Callable[[], bool] = _never_gone,
         *,
         first: int | None = None,
         trusted: bool = True,
@@ -115,7 +115,7 @@ class Questions:
         Raises `LocalError` for one that takes too much.
         """
         allowed = bounds or Bounds()
-        counted = self.lake.counted(query) if sight.whole else None
+        counted = self.lake.counted(query) if sight.unrestricted else None
         if counted is not None:
             self.counts.answered += 1
             self.counts.rows += 1
@@ -124,7 +124,7 @@ class Questions:
         try:
             with self.turns.taken(who, allowed.seconds, gone):
                 left = allowed.seconds - (time.monotonic() - began)
-                found = self._asked(query, allowed, max(0.1, left), gone, first, trusted, sight)
+                rows = self._asked(query, allowed, max(0.1, left), gone, first, trusted, sight)
         except Gone:
             self.counts.abandoned += 1
             raise
@@ -132,8 +132,8 @@ class Questions:
             self.counts.refused += 1
             raise
         self.counts.answered += 1
-        self.counts.rows += found.num_rows
-        return found
+        self.counts.rows += rows.num_rows
+        return rows
 
     def _asked(
         self,
@@ -161,13 +161,13 @@ class Questions:
         context.setLocalProperty("spark.job.interruptOnCancel", "true")
         context.setJobDescription(f"zenlake: {query[:100]}")
         try:
-            if sight.whole and (trusted or self._plan is None):
+            if sight.unrestricted and (trusted or self._plan is None):
                 frame = self.lake.sql(query)
             elif self._plan is None:
                 raise LocalError("this lake has no gate, and shows nobody a part of its rows")
             else:
                 frame = self._plan(query, allowed, sight)
-            found = collected(frame if first is None else frame.limit(first), allowed)
+            rows = collected(frame if first is None else frame.limit(first), allowed)
         except Exception as error:
             context.cancelJobsWithTag(tag)
             if one.why == "gone":
@@ -181,7 +181,7 @@ class Questions:
             with self._lock:
                 del self._running[tag]
             context.removeJobTag(tag)
-        return found
+        return rows
 
     def _look(self) -> None:
         while not self._over.wait(LOOK):
@@ -257,8 +257,8 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
 def _reason(error: Exception) -> str:
     """What a failure says: that of Java is behind the name of the call that failed."""
     text = str(error)
-    found = text.partition("\n: ")[2]
-    return found or text
+    cause = text.partition("\n: ")[2]
+    return cause or text
 
 
 def one_line(text: str) -> str:

@@ -84,13 +84,13 @@ def _last(nanos: int) -> int:
 
 def start_of(expr: str) -> str:
     """What every key begins with that an expression means."""
-    found = []
+    chunks = []
     for chunk in expr.split("/"):
         if "*" in chunk:
             break
-        found.append(chunk)
+        chunks.append(chunk)
     # Without the slash: `a/**` means `a`, too.
-    return "/".join(found)
+    return "/".join(chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +170,9 @@ class DataFiles:
             return
         with self._open(path, footer) as file:
             for number in chosen:
-                found = self._places_in(file, footer, number, sought)
-                if len(found.rows):
-                    yield _read(file, number, found.rows - footer.groups[number].first, columns)
+                places = self._places_in(file, footer, number, sought)
+                if len(places.rows):
+                    yield _read(file, number, places.rows - footer.groups[number].first, columns)
 
     def newest(self, path: str, sought: Sought) -> Places:
         """The newest rows of each key that is sought, and all updates of many keys at once."""
@@ -221,33 +221,33 @@ class DataFiles:
                     wild = bool(pc.any(pc.match_substring(keys, "*")).as_py())
             else:
                 wild = note != b"0"
-        found = _Footer(metadata, groups, wild)
+        footer = _Footer(metadata, groups, wild)
         with self._lock:
             if path not in self._footers:
-                self._footers[path] = found
+                self._footers[path] = footer
                 self._groups += len(groups)
             while self._groups > _MOST_GROUPS and len(self._footers) > 1:
                 self._groups -= len(self._footers.popitem(last=False)[1].groups)
-        return found
+        return footer
 
     def _learn(self, path: str, footer: _Footer) -> Places:
-        found = self._find(path, footer, list(range(len(footer.groups))), None)
+        places = self._find(path, footer, list(range(len(footer.groups))), None)
         with self._lock:
-            if path not in self._newest and len(found.rows) <= _MOST_NEWEST // 4:
-                self._newest[path] = found
-                self._places += len(found.rows)
+            if path not in self._newest and len(places.rows) <= _MOST_NEWEST // 4:
+                self._newest[path] = places
+                self._places += len(places.rows)
             while self._places > _MOST_NEWEST:
                 self._places -= len(self._newest.popitem(last=False)[1].rows)
-        return found
+        return places
 
     def _find(self, path: str, footer: _Footer, groups: list[int], sought: Sought | None) -> Places:
         parts: list[Places] = []
         if groups and (sought is None or not sought.empty):
             with self._open(path, footer) as file:
                 for number in groups:
-                    found = self._places_in(file, footer, number, sought)
-                    if len(found.rows):
-                        parts.append(_last_of_runs(found))
+                    places = self._places_in(file, footer, number, sought)
+                    if len(places.rows):
+                        parts.append(_last_of_runs(places))
         if not parts:
             none = np.empty(0, np.int64)
             return Places(pa.array([], pa.string()).dictionary_encode(), none, none)
@@ -279,24 +279,24 @@ class DataFiles:
         """The rows of a group that are sought; all, if nothing is said."""
         group = footer.groups[number]
         # One key, wherever it is found first, needs no other column in most groups.
-        told = file.read_row_group(number, ["key", "hlc"])
-        keys = _coded(told["key"])
+        columns = file.read_row_group(number, ["key", "hlc"])
+        keys = _coded(columns["key"])
         rows = np.arange(group.first, group.first + group.rows)
-        found = Places(keys, told["hlc"].to_numpy(), rows)
-        return found if sought is None else found.of(sought)
+        places = Places(keys, columns["hlc"].to_numpy(), rows)
+        return places if sought is None else places.of(sought)
 
 
 def _groups(metadata: Any) -> list[_Group]:
     names = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
     key, hlc = names.index("key"), names.index("hlc")
-    found, first = [], 0
+    groups, first = [], 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        found.append(
+        groups.append(
             _Group(first, group.num_rows, _between(group.column(key)), _between(group.column(hlc)))
         )
         first += group.num_rows
-    return found
+    return groups
 
 
 def _between(column: Any) -> Any:
@@ -307,17 +307,17 @@ def _between(column: Any) -> Any:
 def _read(file: Any, number: int, rows: Numbers, columns: Sequence[str]) -> pa.Table:
     """These rows of a row group; columns that a file has not are null."""
     present = set(file.schema_arrow.names)
-    found = file.read_row_group(number, [name for name in columns if name in present])
+    table = file.read_row_group(number, [name for name in columns if name in present])
     if rows[-1] - rows[0] == len(rows) - 1:
-        found = found.slice(int(rows[0]), len(rows))
+        table = table.slice(int(rows[0]), len(rows))
     else:
-        found = found.take(pa.array(rows))
+        table = table.take(pa.array(rows))
     schema = _schema(columns)
     return pa.table(
         {
-            field.name: found[field.name]
+            field.name: table[field.name]
             if field.name in present
-            else pa.nulls(found.num_rows, field.type)
+            else pa.nulls(table.num_rows, field.type)
             for field in schema
         }
     ).cast(schema)
@@ -339,25 +339,25 @@ def _coded(keys: Any) -> Any:
 
 
 def _codes(keys: Any) -> npt.NDArray[np.int32]:
-    found: npt.NDArray[np.int32] = keys.indices.to_numpy(zero_copy_only=False)
-    return found
+    codes: npt.NDArray[np.int32] = keys.indices.to_numpy(zero_copy_only=False)
+    return codes
 
 
 def _fits(keys: Any, expr: str) -> npt.NDArray[np.bool_]:
     return np.array([intersects(expr, key) for key in keys.dictionary.to_pylist()], np.bool_)
 
 
-def _last_of_runs(found: Places) -> Places:
+def _last_of_runs(places: Places) -> Places:
     """The rows without those that a newer one of the same key follows or precedes at once.
 
     Files are sorted by key and time, so that hardly more than one for each key is left.
     """
-    codes = _codes(found.keys)
+    codes = _codes(places.keys)
     starts = np.concatenate(([0], np.nonzero(codes[1:] != codes[:-1])[0] + 1))
-    best = np.maximum.reduceat(found.hlc, starts)
+    best = np.maximum.reduceat(places.hlc, starts)
     lengths = np.diff(np.concatenate((starts, [len(codes)])))
-    keep = found.hlc == np.repeat(best, lengths)
-    wild = pc.match_substring(found.keys.dictionary, "*").to_numpy(zero_copy_only=False)
+    keep = places.hlc == np.repeat(best, lengths)
+    wild = pc.match_substring(places.keys.dictionary, "*").to_numpy(zero_copy_only=False)
     if wild.any():
         keep |= wild[codes]
-    return found.at(np.nonzero(keep)[0])
+    return places.at(np.nonzero(keep)[0])

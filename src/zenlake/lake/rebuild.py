@@ -173,8 +173,8 @@ def _refused(lake: Place, name: str) -> int:
     table = Table.open(lake, QUARANTINED)
     if table is None:
         return 0
-    found = [read_table(table.place, file.path, ["table"])["table"] for file in table.files()]
-    return sum(pc.sum(pc.equal(column, name)).as_py() or 0 for column in found)
+    columns = [read_table(table.place, file.path, ["table"])["table"] for file in table.files()]
+    return sum(pc.sum(pc.equal(column, name)).as_py() or 0 for column in columns)
 
 
 def _grouped(files: list[DataFile]) -> Iterator[list[DataFile]]:

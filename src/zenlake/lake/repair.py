@@ -86,9 +86,9 @@ def _mend_log(place: Place, report: Repair, dry: bool) -> None:
             )
             if not dry:
                 _rename(place, f"{LOG}/{name}", f"{LOG}/{name}.damaged")
-    whole = commits and [int(n[:-5]) for n in commits] == list(range(len(commits)))
+    complete = commits and [int(n[:-5]) for n in commits] == list(range(len(commits)))
     points = [n for n in names if "checkpoint" in n and not n.endswith(".damaged")]
-    if not torn and whole and points:
+    if not torn and complete and points:
         report.done.append("the checkpoint of the log is left out: all commits are there")
         for name in points if not dry else ():
             _rename(place, f"{LOG}/{name}", f"{LOG}/{name}.damaged")

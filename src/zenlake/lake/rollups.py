@@ -63,13 +63,13 @@ _ADDED: Final = [("count", "sum"), ("sum", "sum"), ("min", "min"), ("max", "max"
 
 def numbers_of(schema: pa.Schema, own: frozenset[str]) -> dict[str, tuple[str, ...]]:
     """The fields of payloads that are numbers, inside of structs by `a.b`, and their paths."""
-    found: dict[str, tuple[str, ...]] = {}
+    paths: dict[str, tuple[str, ...]] = {}
     for field in schema:
         if field.name.lower() not in own and field.name != DAY:
             for path in _numbers((field.name,), field.type):
-                if len(found) < MOST_FIELDS:
-                    found[".".join(path)] = path
-    return found
+                if len(paths) < MOST_FIELDS:
+                    paths[".".join(path)] = path
+    return paths
 
 
 def _numbers(path: tuple[str, ...], kind: pa.DataType) -> Iterator[tuple[str, ...]]:
@@ -102,17 +102,17 @@ class RollUp:
         ]
         if not parts:
             return []
-        whole = added(pa.concat_tables(parts))
-        return _written(lake / ROLLUPS, whole)
+        totals = added(pa.concat_tables(parts))
+        return _written(lake / ROLLUPS, totals)
 
     def _new(self, rows: pa.Table) -> pa.Table:
         among = pa.chunked_array([pa.array([False] * rows.num_rows, pa.bool_())])
         for app, (start, end) in self.ranges.items():
             journal, _, partition = app.rpartition("/")
-            here = pc.equal(rows["journal"], journal)
-            here = pc.and_(here, pc.equal(rows["partition"], int(partition)))
-            here = pc.and_(here, pc.greater_equal(rows["offset"], start))
-            among = pc.or_(among, pc.and_(here, pc.less(rows["offset"], end)))
+            in_range = pc.equal(rows["journal"], journal)
+            in_range = pc.and_(in_range, pc.equal(rows["partition"], int(partition)))
+            in_range = pc.and_(in_range, pc.greater_equal(rows["offset"], start))
+            among = pc.or_(among, pc.and_(in_range, pc.less(rows["offset"], end)))
         return rows.filter(among)
 
     def _counted(self, rows: pa.Table) -> Iterator[pa.Table]:
@@ -136,8 +136,8 @@ class RollUp:
                 said = {
                     name: pa.repeat(pa.scalar(word), done.num_rows) for name, word in words.items()
                 }
-                found = {**said, "key": done["key"].cast(pa.string()), "start": start, **made}
-                yield pa.table({name: found[name] for name in COLUMNS.names if name != DAY})
+                columns = {**said, "key": done["key"].cast(pa.string()), "start": start, **made}
+                yield pa.table({name: columns[name] for name in COLUMNS.names if name != DAY})
 
 
 def _at(rows: pa.Table, path: tuple[str, ...]) -> Any:
@@ -153,8 +153,8 @@ def added(parts: pa.Table) -> pa.Table:
     """One row of all parts that are of the same, in order."""
     done = parts.group_by(list(IDENTITY)).aggregate(_ADDED)
     named = [*IDENTITY, *(name for name, _ in _ADDED)]
-    whole = done.select([*IDENTITY, *(f"{name}_{how}" for name, how in _ADDED)])
-    return whole.rename_columns(named).sort_by(
+    totals = done.select([*IDENTITY, *(f"{name}_{how}" for name, how in _ADDED)])
+    return totals.rename_columns(named).sort_by(
         [(name, "ascending") for name in ("table", "field", "key", "width", "start")]
     )
 
@@ -225,13 +225,13 @@ class RollupsFold:
         return self.table.committed(f"{table.name}/{MADE}") != table.committed(MADE)
 
     def _missing(self, table: Table) -> dict[str, tuple[int, int]]:
-        found = {}
+        missing = {}
         for app in self._apps:
             start = self.table.committed(f"{table.name}/{app}") or 0
             end = table.committed(app) or 0
             if start < end:
-                found[app] = start, end
-        return found
+                missing[app] = start, end
+        return missing
 
     def fold(self, now: float) -> int | None:
         """Add what came; gives the version, None if there was nothing to do."""

@@ -94,9 +94,9 @@ class Ros2Service:
             if sample.kind is SampleKind.DELETE:
                 self._graph.went(token)
                 return
-            found = self._graph.came(token)
-            if found is not None and found.kind is EntityKind.PUBLISHER:
-                self._types.name(gid_of(token).hex(), found.node, str(found.qos))
+            endpoint = self._graph.came(token)
+            if endpoint is not None and endpoint.kind is EntityKind.PUBLISHER:
+                self._types.name(gid_of(token).hex(), endpoint.node, str(endpoint.qos))
                 self._changed = True
         self._woken.set()
 

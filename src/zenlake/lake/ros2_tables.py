@@ -135,8 +135,8 @@ class LearntTypes:
             with suppress(DecodeError, ValueError):
                 self.definitions.add(read_description(json.loads(text)))
         with suppress(ValueError, TypeError):
-            told: Mapping[str, Any] = json.loads(self._read("nodes.json") or "{}")
-            self.nodes.update((gid, (str(one[0]), str(one[1]))) for gid, one in told.items())
+            nodes: Mapping[str, Any] = json.loads(self._read("nodes.json") or "{}")
+            self.nodes.update((gid, (str(one[0]), str(one[1]))) for gid, one in nodes.items())
 
     def learn(self, description: TypeDescription) -> bool:
         """Keep a type; False if it was known."""

@@ -135,17 +135,17 @@ def _term(text: str, where: str) -> Term:
 
 def _parts(text: str) -> list[str]:
     """What stands between commas that are in no brackets and no quotes."""
-    found = [""]
+    parts = [""]
     depth, quoted = 0, False
     for letter in text:
         quoted ^= letter == "'"
         if not quoted:
             depth += (letter == "(") - (letter == ")")
         if letter == "," and not quoted and depth == 0:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += letter
-    return [part.strip() for part in found]
+            parts[-1] += letter
+    return [part.strip() for part in parts]
 
 
 def _some(text: str, name: str) -> list[str]:
@@ -167,14 +167,14 @@ def _projected(text: str | None) -> tuple[Projected, ...]:
 def _order(text: str | None) -> tuple[Ordering, ...]:
     if text is None:
         return ()
-    found = []
+    orderings = []
     for part in _some(text, "_order"):
         words = part.rsplit(None, 1)
         descending = len(words) == 2 and words[1].lower() == "desc"
         if len(words) == 2 and words[1].lower() in ("asc", "desc"):
             part = words[0]
-        found.append(Ordering(_term(part, "_order"), descending))
-    return tuple(found)
+        orderings.append(Ordering(_term(part, "_order"), descending))
+    return tuple(orderings)
 
 
 def _aggregates(text: str | None) -> tuple[tuple[AggregateCall, ...], int | None]:
@@ -183,7 +183,7 @@ def _aggregates(text: str | None) -> tuple[tuple[AggregateCall, ...], int | None
     functions, slash, length = text.rpartition("/")
     if not slash or ")" in length:
         functions, length = text, ""
-    found = []
+    calls = []
     for part in _some(functions, "_agg"):
         function, bracket, inner = part.partition("(")
         name = function.strip().lower()
@@ -193,24 +193,24 @@ def _aggregates(text: str | None) -> tuple[tuple[AggregateCall, ...], int | None
             )
         inner = inner[:-1].strip()
         if inner == "*" and name == "count":
-            found.append(AggregateCall(part, name, None))
+            calls.append(AggregateCall(part, name, None))
             continue
         term = _term(inner, "_agg")
         if name != "count" and NUMBER not in term.kinds():
             raise SelectorError(f"_agg: {inner} is no number, and {name}() takes numbers")
-        found.append(AggregateCall(part, name, term))
-    return tuple(found), _window(length.strip(), text)
+        calls.append(AggregateCall(part, name, term))
+    return tuple(calls), _window(length.strip(), text)
 
 
-def _window(text: str, whole: str) -> int | None:
+def _window(text: str, parameter: str) -> int | None:
     if not text:
         return None
     digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     size = MICROS.get(text[len(digits) :])
     if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or size is None:
-        raise SelectorError(f"_agg={whole}: '{text}' is no window; write /5m, /1h or /10s")
+        raise SelectorError(f"_agg={parameter}: '{text}' is no window; write /5m, /1h or /10s")
     if not int(digits):
-        raise SelectorError(f"_agg={whole}: a window of no length")
+        raise SelectorError(f"_agg={parameter}: a window of no length")
     return int(digits) * size
 
 

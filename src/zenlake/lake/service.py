@@ -75,9 +75,9 @@ class Service:
         """Close this with the service, before what was added earlier."""
         self._parts.append(part)
 
-    def on_commit(self, told: Callable[[], None]) -> None:
+    def on_commit(self, listener: Callable[[], None]) -> None:
         """Call this, on the thread that knows of it, after a commit; it must not wait."""
-        self._listeners.append(told)
+        self._listeners.append(listener)
 
     def on_status(self, problems: Callable[[], Sequence[str]]) -> None:
         """Ask this for sentences about what is wrong, whenever the status is written."""
@@ -89,9 +89,9 @@ class Service:
 
     def committed(self) -> None:
         """The tables have more."""
-        for told in self._listeners:
+        for listener in self._listeners:
             try:
-                told()
+                listener()
             except Exception:
                 log.exception("a part of the lake failed after a commit")
 
@@ -108,7 +108,7 @@ class Service:
             raise LocalError("a question is a text: {'do': 'sql', 'sql': 'SELECT …'}")
         first = request.get("first")
         bounds = Bounds(float(request.get("seconds", 600.0)), int(request.get("rows", 1_000_000)))
-        found = self.questions.ask(
+        rows = self.questions.ask(
             query,
             visitor.name,
             bounds,
@@ -116,8 +116,8 @@ class Service:
             first=None if first is None else int(first),
             trusted=False,
         )
-        visitor.table(found)
-        visitor.fact({"rows": found.num_rows})
+        visitor.table(rows)
+        visitor.fact({"rows": rows.num_rows})
 
     def _tables(self, request: dict[str, Any], visitor: Visitor) -> None:
         visitor.fact(described(self.lake))

@@ -31,7 +31,7 @@ class Sight:
     denied: tuple[str, ...] = ()
 
     @property
-    def whole(self) -> bool:
+    def unrestricted(self) -> bool:
         """Whether every row may be seen, those without a key too."""
         return not self.denied and self.allowed is None
 
@@ -44,7 +44,7 @@ class Sight:
         """The rows of a table that may be seen; none of a table without keys."""
         from pyspark.sql import functions as f
 
-        if self.whole:
+        if self.unrestricted:
             return frame
         if KEY not in frame.columns:
             nothing: Column = f.lit(False)

@@ -41,15 +41,15 @@ def tail_of(actions: Any, marks: Marks) -> list[str]:
     names = ("path", "min.journal", "max.journal", "min.partition", "max.partition", "max.offset")
     if not all(name in actions.column_names for name in names):
         return list(actions["path"].to_pylist())
-    found = []
+    paths = []
     columns = [actions[name].to_pylist() for name in names]
     for path, journal, other, first, last, offset in zip(*columns, strict=True):
         known = None not in (journal, first, last, offset) and journal == other
         if not known or any(
             marks.get(f"{journal}/{p}", 0) <= offset for p in range(first, last + 1)
         ):
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def tail_files(samples: Table, marks: Marks) -> list[DataFile]:
@@ -177,9 +177,9 @@ def _newest(
 
 def _memory(latest: Table) -> pa.Table | None:
     """What the files of the table remember besides their rows."""
-    found = [memory_of(latest.place, file.path) for file in latest.files()]
+    remembered = [memory_of(latest.place, file.path) for file in latest.files()]
     parts = []
-    for part in found:
+    for part in remembered:
         if part is not None:
             kinds = (
                 part
@@ -189,8 +189,8 @@ def _memory(latest: Table) -> pa.Table | None:
             parts.append(kinds)
     if not parts:
         return None
-    whole = pa.concat_tables(parts, promote_options="default")
+    memory = pa.concat_tables(parts, promote_options="default")
     for field in MERGED:
-        if field.name not in whole.column_names:
-            whole = whole.append_column(field.name, pa.nulls(whole.num_rows, field.type))
-    return whole
+        if field.name not in memory.column_names:
+            memory = memory.append_column(field.name, pa.nulls(memory.num_rows, field.type))
+    return memory

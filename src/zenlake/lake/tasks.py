@@ -119,9 +119,9 @@ class ConnectTasks:
                 yield pa.record_batch({"id": batch.column(0), "done": pa.array(done, pa.binary())})
 
         rows = self.spark.range(0, len(works), 1, len(works))
-        found = rows.mapInArrow(perform, "id bigint, done binary").toArrow().to_pydict()
+        columns = rows.mapInArrow(perform, "id bigint, done binary").toArrow().to_pydict()
         results: dict[int, R] = {
-            n: pickle.loads(done) for n, done in zip(found["id"], found["done"], strict=True)
+            n: pickle.loads(done) for n, done in zip(columns["id"], columns["done"], strict=True)
         }
         return [results[n] for n in range(len(works))]
 

@@ -83,15 +83,15 @@ class TypedTable:
         """The fields of a payload that the configuration wants, by the names that it wants."""
         if not self.rename and not self.drop:
             return fields
-        found: dict[str, V] = {}
+        chosen: dict[str, V] = {}
         for name, value in fields.items():
             if name in self.drop:
                 continue
             new = self.rename.get(name, name)
-            if new in found:
+            if new in chosen:
                 raise Undecodable(f"two fields come to the column '{new}'", Reason.NAME, name)
-            found[new] = value
-        return found
+            chosen[new] = value
+        return chosen
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -131,10 +131,10 @@ class KeyParts:
             before = [str(data.domain), data.topic, data.type, data.hash or NO_HASH]
             key = data.topic.strip("/")
         try:
-            found = self._format.parse(key)
+            parts = self._format.parse(key)
         except KeyExprError:
             return None
-        return [*before, *(found[name] for name in self._format.names)]
+        return [*before, *(parts[name] for name in self._format.names)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +271,8 @@ class TypedRows:
         columns |= payloads
         received = columns["received"]
         columns[DAY] = received.cast(pa.date32())
-        whole = typed_schema(self.table, self._kinds)
-        return pa.table({name: columns[name] for name in whole.names}, schema=whole)
+        full_schema = typed_schema(self.table, self._kinds)
+        return pa.table({name: columns[name] for name in full_schema.names}, schema=full_schema)
 
     def _payloads(self) -> dict[str, Any] | None:
         """The columns of the payloads; None if a value is not taken, whatever the reason."""
@@ -409,8 +409,8 @@ def quarantined(table: str, bad: pa.Table, reasons: Sequence[Undecodable]) -> pa
     columns: dict[str, Any] = {
         "table": pa.array([table] * len(reasons), pa.string()),
         "reason": pa.array([str(error.reason) for error in reasons], pa.string()),
-        "field": pa.array([_told(error.field) for error in reasons], pa.string()),
-        "detail": pa.array([_told(str(error)) for error in reasons], pa.string()),
+        "field": pa.array([_fitting(error.field) for error in reasons], pa.string()),
+        "detail": pa.array([_fitting(str(error)) for error in reasons], pa.string()),
         DAY: bad["received"].cast(pa.date32()),
     }
     for name in QUARANTINE.names:
@@ -430,11 +430,11 @@ def rows_of_table(rows: pa.Table, parts: KeyParts) -> tuple[pa.Table, list[list[
     places = np.nonzero(ours[codes])[0]
     if not len(places):
         return rows.slice(0, 0), []
-    found = [part for place in places.tolist() if (part := cut[codes[place]]) is not None]
-    return rows.take(pa.array(places)), found
+    key_parts = [part for place in places.tolist() if (part := cut[codes[place]]) is not None]
+    return rows.take(pa.array(places)), key_parts
 
 
-def _told(words: str | None) -> str | None:
+def _fitting(words: str | None) -> str | None:
     """What a column of text can hold of words that a payload may have had a part in."""
     return None if words is None else words[:MOST_DETAIL].encode("utf-8", "replace").decode()
 

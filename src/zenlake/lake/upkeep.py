@@ -121,16 +121,16 @@ def groups(files: Sequence[DataFile], config: LakeConfig, full: bool) -> list[li
     With `full`, all small files of a partition, however few; so also those of a day that is over,
     when a later one has begun.
     """
-    found: dict[tuple[Any, ...], list[DataFile]] = {}
+    by_partition: dict[tuple[Any, ...], list[DataFile]] = {}
     newest = max((str(file.partition.get(DAY)) for file in files), default="")
     for file in files:
         if file.size >= config.compact_bytes // LARGE:
             continue
         over = full or str(file.partition.get(DAY)) < newest
         size = 0 if over else _tier(file.size, config.compact_files)
-        found.setdefault((over, *file.partition.items(), size), []).append(file)
+        by_partition.setdefault((over, *file.partition.items(), size), []).append(file)
     chosen: list[list[DataFile]] = []
-    for (over, *_), group in found.items():
+    for (over, *_), group in by_partition.items():
         if len(group) < (2 if over else max(2, config.compact_files)):
             continue
         group.sort(key=lambda file: file.modified)
@@ -285,7 +285,7 @@ def vacuum(table: Table, age: float, keep: Sequence[str] = (), *, dry: bool = Fa
 
 def _removed_since(table: Table, young: list[str]) -> set[str]:
     """The files that young versions took out of the table, as the log tells it."""
-    found: set[str] = set()
+    removed: set[str] = set()
     for name in young:
         if not name.startswith(LOG) or not name.endswith(".json"):
             continue
@@ -293,16 +293,16 @@ def _removed_since(table: Table, young: list[str]) -> set[str]:
             lines = page.read().splitlines()
         for line in lines:
             if b'"remove"' in line:
-                found.add(unquote(json.loads(line)["remove"]["path"]))
-    return found
+                removed.add(unquote(json.loads(line)["remove"]["path"]))
+    return removed
 
 
 def promised(tables: Mapping[str, Table]) -> list[str]:
     """Files that typed tables have left to the quarantine, committed there or not yet."""
-    found: list[str] = []
+    paths: list[str] = []
     for name, table in tables.items():
         if name == QUARANTINED:
             continue
         note = table.last_note("append") or {}
-        found += [plain["path"] for plain in note.get("quarantine", ())]
-    return found
+        paths += [plain["path"] for plain in note.get("quarantine", ())]
+    return paths

@@ -55,9 +55,9 @@ def columns_of(table: Table, spec: TypedTable) -> Columns:
         if f.name.lower() not in own and (kind := kind_name(f.type)) is not None
     }
     fixed = {name for name in kinds if name in spec.columns}
-    whole = [name for name, kind in kinds.items() if kind == "bigint" and name not in fixed]
-    if whole:
-        fixed.update(name for name in whole if not _exact(table, name))
+    integers = [name for name, kind in kinds.items() if kind == "bigint" and name not in fixed]
+    if integers:
+        fixed.update(name for name in integers if not _exact(table, name))
     return Columns(kinds, frozenset(fixed))
 
 

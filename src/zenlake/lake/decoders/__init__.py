@@ -206,9 +206,9 @@ def _made(place: str) -> object:
 
 @lru_cache(maxsize=1)
 def _others() -> dict[str, Decoder]:
-    found: dict[str, Decoder] = {}
+    decoders: dict[str, Decoder] = {}
     for entry in entry_points(group=GROUP):
         decoder = decoder_named(entry.value)
         for encoding in decoder.encodings:
-            found.setdefault(encoding, decoder)
-    return found
+            decoders.setdefault(encoding, decoder)
+    return decoders

@@ -24,8 +24,8 @@ Other = Callable[[object], object]
 
 def fields_of(value: object, other: Other = str) -> Fields:
     """The entries of a mapping by the text of their keys, or the value as one field."""
-    found = _plain(value, [MOST_ITEMS], other, 0)
-    return found if isinstance(found, dict) else {WHOLE: found}
+    fields = _plain(value, [MOST_ITEMS], other, 0)
+    return fields if isinstance(fields, dict) else {WHOLE: fields}
 
 
 def library(module: str, what: str) -> Any:

@@ -43,8 +43,8 @@ class Csv:
 
 def _lines(words: str) -> list[list[str]]:
     try:
-        found = csv.reader(io.StringIO(words.removeprefix("\ufeff"), newline=""), strict=True)
-        return [line for line in found if line]
+        reader = csv.reader(io.StringIO(words.removeprefix("\ufeff"), newline=""), strict=True)
+        return [line for line in reader if line]
     except csv.Error as error:
         raise Undecodable(f"not CSV: {error}") from error
 

@@ -45,7 +45,7 @@ def number(digits: str) -> int | float | None:
     if len(digits) > MOST_DIGITS or not _NUMBER.fullmatch(digits):
         return None
     if digits.lstrip("+-").isdigit():
-        whole = int(digits)
-        return whole if -(1 << 63) <= whole < 1 << 63 else float(digits)
+        integer = int(digits)
+        return integer if -(1 << 63) <= integer < 1 << 63 else float(digits)
     value = float(digits)
     return value if math.isfinite(value) else None

@@ -15,7 +15,7 @@ class Properties:
 
     def decode(self, payload: bytes, schema: str, type: object) -> Fields:
         """The values by name: numbers where they look like numbers, else text."""
-        found: dict[str, object] = {}
+        properties: dict[str, object] = {}
         for part in text(payload).split(";"):
             if not part.strip():
                 continue
@@ -23,10 +23,10 @@ class Properties:
             name = name.strip()
             if not equals or not name:
                 raise Undecodable(f"'{part[:80]}' is no property; write name=value")
-            if name in found:
+            if name in properties:
                 raise Undecodable(f"property '{name[:80]}' is there twice")
-            found[name] = _value(value.strip())
-        return found
+            properties[name] = _value(value.strip())
+        return properties
 
 
 def _value(word: str) -> object:

@@ -56,10 +56,10 @@ def demand_type(given: Mapping[str, Any], where: str) -> None:
 @lru_cache(maxsize=256)
 def _class(path: str, name: str) -> Any:
     try:
-        found = _pool(path).FindMessageTypeByName(name)
+        descriptor = _pool(path).FindMessageTypeByName(name)
     except KeyError as error:
         raise Undecodable(f"'{path}' has no message '{name[:200]}'", Reason.DECODER) from error
-    return library("google.protobuf.message_factory", "protobuf").GetMessageClass(found)
+    return library("google.protobuf.message_factory", "protobuf").GetMessageClass(descriptor)
 
 
 @lru_cache(maxsize=64)
@@ -83,15 +83,15 @@ def _pool(path: str) -> Any:
 
 
 def _values(message: Any) -> dict[str, object]:
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for field in message.DESCRIPTOR.fields:
         if field.is_repeated:
-            found[field.name] = _repeated(field, getattr(message, field.name))
+            values[field.name] = _repeated(field, getattr(message, field.name))
         elif field.has_presence and not message.HasField(field.name):
-            found[field.name] = None
+            values[field.name] = None
         else:
-            found[field.name] = _one(field, getattr(message, field.name))
-    return found
+            values[field.name] = _one(field, getattr(message, field.name))
+    return values
 
 
 def _repeated(field: Any, values: Any) -> object:

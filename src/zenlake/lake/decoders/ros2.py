@@ -42,15 +42,15 @@ class Ros2:
 
     def decode_batch(self, batch: PayloadBatch) -> Sequence[DecodedRows]:
         """All samples, those of one type together."""
-        told = batch.type if isinstance(batch.type, Mapping) else {}
-        definitions = _given(tuple(told.get("definitions", ())), told.get("distribution"))
-        nodes = told.get("nodes", {})
-        found: list[DecodedRows] = []
+        options = batch.type if isinstance(batch.type, Mapping) else {}
+        definitions = _given(tuple(options.get("definitions", ())), options.get("distribution"))
+        nodes = options.get("nodes", {})
+        decoded: list[DecodedRows] = []
         for key, places in _by_type(batch.keys).items():
             try:
                 decoder = _decoder(definitions, key)
             except Undecodable as error:
-                found.append(DecodedRows({}, _NOTHING, dict.fromkeys(places, error)))
+                decoded.append(DecodedRows({}, _NOTHING, dict.fromkeys(places, error)))
                 continue
             read = decoder.decode([batch.payloads[n] for n in places])
             at = np.array(places, np.int64)
@@ -60,20 +60,20 @@ class Ros2:
             if rows is not None:
                 senders = {name: column.take(pa.array(rows)) for name, column in senders.items()}
             kept = read.places if rows is None else read.places[rows]
-            found.append(DecodedRows({**senders, **columns}, at[kept], refused))
-        return found
+            decoded.append(DecodedRows({**senders, **columns}, at[kept], refused))
+        return decoded
 
 
 def _by_type(keys: Sequence[str]) -> dict[DataKey | None, list[int]]:
     """The samples of each type, whatever their topics."""
-    found: dict[DataKey | None, list[int]] = {}
+    by_type: dict[DataKey | None, list[int]] = {}
     known: dict[str, DataKey | None] = {}
     for n, key in enumerate(keys):
         if key not in known:
             data = parse_key(key)
             known[key] = None if data is None else DataKey(0, "/", data.type, data.hash)
-        found.setdefault(known[key], []).append(n)
-    return found
+        by_type.setdefault(known[key], []).append(n)
+    return by_type
 
 
 @lru_cache(maxsize=16)

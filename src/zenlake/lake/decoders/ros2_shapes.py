@@ -92,12 +92,12 @@ def _box(values: pa.StructArray) -> dict[str, pa.Array]:
         offsets = {f["name"]: f["offset"] for f in fields if f["datatype"] == _FLOAT32}
         data = data.as_buffer()
         for axis in "xyz":
-            found = _axis(data, width, height, step, row, big, offsets.get(axis))
-            bounds[f"min_{axis}"].append(None if found is None else float(found.min()))
-            bounds[f"max_{axis}"].append(None if found is None else float(found.max()))
+            coordinates = _axis(data, width, height, step, row, big, offsets.get(axis))
+            bounds[f"min_{axis}"].append(None if coordinates is None else float(coordinates.min()))
+            bounds[f"max_{axis}"].append(None if coordinates is None else float(coordinates.max()))
     return {
         "points": pa.array(counts, pa.int64()),
-        **{name: pa.array(told, pa.float64()) for name, told in bounds.items()},
+        **{name: pa.array(limits, pa.float64()) for name, limits in bounds.items()},
     }
 
 
@@ -109,6 +109,6 @@ def _axis(
         return None
     if (height - 1) * row + width * step > len(data):
         return None
-    found = np.ndarray((height, width), ">f4" if big else "<f4", data, offset, (row, step))
-    finite = found[np.isfinite(found)]
+    coordinates = np.ndarray((height, width), ">f4" if big else "<f4", data, offset, (row, step))
+    finite = coordinates[np.isfinite(coordinates)]
     return finite if len(finite) else None

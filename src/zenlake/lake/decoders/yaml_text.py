@@ -33,8 +33,8 @@ class Yaml:
         except Undecodable:
             raise
         except Exception as error:  # dates and numbers that do not exist raise what they like
-            told = " ".join(str(error).split())
-            raise Undecodable(f"not YAML: {told}"[:400]) from error
+            reason = " ".join(str(error).split())
+            raise Undecodable(f"not YAML: {reason}"[:400]) from error
         return fields_of(value)
 
 

@@ -68,8 +68,8 @@ def heard(raising: Raising, rows: pa.Table, subject: Sequence[str] | None) -> li
     for time, row in sorted(zip(times, rows.to_pylist(), strict=True), key=lambda one: one[0]):
         about = chunks_of(row, [SUBJECT] if subject is None else subject)
         holds = row[HOLDS]
-        told = {name: plain(v) for name, v in row.items() if name not in (TIME, HOLDS, SUBJECT)}
-        changes += raising.heard(time, about, holds, told)
+        columns = {name: plain(v) for name, v in row.items() if name not in (TIME, HOLDS, SUBJECT)}
+        changes += raising.heard(time, about, holds, columns)
     return changes
 
 

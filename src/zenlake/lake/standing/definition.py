@@ -84,23 +84,23 @@ class StandingDefinitions:
 
     def all(self) -> dict[str, Definition]:
         """Those that there are, by name; what cannot be read is not one."""
-        found: dict[str, Definition] = {}
+        by_name: dict[str, Definition] = {}
         for file in sorted(self._folder.glob("*.json")):
             try:
                 one = Definition.of(json.loads(file.read_text("utf-8")))
             except (OSError, ValueError, TypeError, AttributeError):
                 continue
-            found[one.name] = one
-        return found
+            by_name[one.name] = one
+        return by_name
 
     def find(self, name: str, kind: Kind) -> Definition:
         """One of them; raises `LocalError` if there is none."""
         every = self.all()
-        found = every.get(name)
-        if found is None or found.kind != kind:
+        definition = every.get(name)
+        if definition is None or definition.kind != kind:
             names = [one.name for one in every.values() if one.kind == kind]
             raise LocalError(f"there is no {kind} '{name}'; there are {', '.join(names) or 'none'}")
-        return found
+        return definition
 
     def write(self, one: Definition) -> None:
         """Keep it, over a loss of power too."""

@@ -31,12 +31,12 @@ class ResultPublisher:
         self._session = session
         self._token = None if session is None else session.liveliness().declare_token(root)
 
-    def put(self, subject: str, told: Mapping[str, Any]) -> None:
+    def put(self, subject: str, result: Mapping[str, Any]) -> None:
         """Publish one result; who does not hear it now finds it in the table."""
         if self._session is None:
             return
         key = f"{self.root}/{subject}" if subject else self.root
-        text = json.dumps(plain(dict(told)), ensure_ascii=False)
+        text = json.dumps(plain(dict(result)), ensure_ascii=False)
         try:
             self._session.put(key, text, encoding=JSON)
             self.published += 1

@@ -125,13 +125,13 @@ class Results:
             old = read_table(self.table.place, file.path, names)
             keep = [tuple(row[name] for name in subject) not in fresh for row in old.to_pylist()]
             parts.append(old.filter(pa.array(keep, pa.bool_())))
-        whole = pa.concat_tables([part.cast(self.columns) for part in parts])
-        if whole.num_rows > MOST_ROWS:
+        merged = pa.concat_tables([part.cast(self.columns) for part in parts])
+        if merged.num_rows > MOST_ROWS:
             raise LocalError(
                 f"there are more than {MOST_ROWS:,} groups, and all of them are kept; group by "
                 "window(time, '1 minute') too, or by fewer values"
             )
-        files = [self._write(whole)] if whole.num_rows else []
+        files = [self._write(merged)] if merged.num_rows else []
         self.table.append(files, self._from(moved), {"kind": "append"}, before)
         self._sweep()
 

@@ -76,7 +76,7 @@ def judged(lake: Lake, definition: Definition) -> tuple[ResultShape, pa.Schema]:
 def _streams(lake: Lake, sql: str) -> dict[str, Table]:
     """The tables of a question that grow."""
     tables = lake.tables()
-    found: dict[str, Table] = {}
+    streams: dict[str, Table] = {}
     for name in lake.ask(sql).tables:
         table = tables[name]
         if name != LATEST and (
@@ -88,13 +88,13 @@ def _streams(lake: Lake, sql: str) -> dict[str, Table]:
                 "tables, and latest beside them"
             )
         if name != LATEST:
-            found[name] = table
-    if not found:
+            streams[name] = table
+    if not streams:
         raise LocalError(
             "the question is about nothing that grows: select from samples or a typed table; "
             "latest can only be joined with them"
         )
-    return found
+    return streams
 
 
 @final
@@ -208,9 +208,9 @@ class Running:
             fresh = page.with_suffix(".new")
             fresh.write_text(json.dumps(start), "utf-8")
             fresh.replace(page)
-        found = json.loads(page.read_text("utf-8"))
+        starts = json.loads(page.read_text("utf-8"))
         return {
-            name: Feed(self._aside, table, found.get(name, {}), table.schema)
+            name: Feed(self._aside, table, starts.get(name, {}), table.schema)
             for name, table in streams.items()
         }
 
@@ -279,16 +279,16 @@ class Running:
         progress: Any = self.query.lastProgress
         if progress is None:
             return [], None
-        found: list[list[int]] = []
+        positions: list[list[int]] = []
         for source in progress["sources"]:
             end = source["endOffset"] or source["startOffset"]
-            told = json.loads(end) if isinstance(end, str) else end
+            offset = json.loads(end) if isinstance(end, str) else end
             for name, feed in self._feeds.items():
                 if f"/input/{name}]" in source["description"]:
-                    reached = feed.reached(int(told["logOffset"])) if told else None
-                    found.append((reached or {}).get(self._journal.id, []))
+                    reached = feed.reached(int(offset["logOffset"])) if offset else None
+                    positions.append((reached or {}).get(self._journal.id, []))
         mark = (progress.get("eventTime") or {}).get("watermark")
-        return found, None if mark is None else datetime.fromisoformat(mark).timestamp()
+        return positions, None if mark is None else datetime.fromisoformat(mark).timestamp()
 
     def stop(self) -> None:
         """End it; it goes on from there when it is started again."""

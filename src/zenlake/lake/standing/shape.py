@@ -92,8 +92,8 @@ def conditional(query: str, since: datetime | None = None, until: datetime | Non
         tree.append("expressions", one)
     for operator, moment in ((">=", since), ("<", until)):
         if moment is not None:
-            told = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"
-            tree = tree.where(f"`{base}`.time {operator} TIMESTAMP '{told}Z'", dialect="spark")
+            instant = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"
+            tree = tree.where(f"`{base}`.time {operator} TIMESTAMP '{instant}Z'", dialect="spark")
     if since is not None or until is not None:
         for own in ("view", "alert"):
             tree = tree.where(f"NOT startswith(`{base}`.key, '{own}/')", dialect="spark")

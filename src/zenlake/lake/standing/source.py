@@ -77,7 +77,7 @@ def pieces(
     start: Mapping[str, Sequence[int]], end: Mapping[str, Sequence[int]], most: int = MOST_ROWS
 ) -> tuple[list[OffsetRange], Position]:
     """The ranges from one position to another, and where they end: none is larger than `most`."""
-    found: list[OffsetRange] = []
+    ranges: list[OffsetRange] = []
     reached: Position = {}
     for journal, stops in end.items():
         begins = start.get(journal, ())
@@ -87,8 +87,8 @@ def pieces(
             stop = max(begin, min(stop, begin + most))
             reached[journal].append(stop)
             if begin < stop:
-                found.append(OffsetRange(journal, partition, begin, stop))
-    return found, reached
+                ranges.append(OffsetRange(journal, partition, begin, stop))
+    return ranges, reached
 
 
 def rows_between(
@@ -104,8 +104,8 @@ def rows_between(
     paths = matching(table.actions(), conditions)
     if not paths:
         return
-    whole = table.schema
-    inside = pa.schema([field for field in whole if field.name != DAY])
+    table_schema = table.schema
+    inside = pa.schema([field for field in table_schema if field.name != DAY])
     dataset = ds.dataset(
         [table.place.path(path) for path in paths],
         schema=inside,
@@ -120,7 +120,7 @@ def rows_between(
     )
     for prefix in OWN:
         where &= ~pc.starts_with(ds.field("key"), prefix)
-    schema = pa.schema([whole.field(name) for name in names])
+    schema = pa.schema([table_schema.field(name) for name in names])
     needed = [name for name in {*names, "received"} if name != DAY]
     for batch in dataset.scanner(columns=needed, filter=where).to_batches():
         columns = {
@@ -161,8 +161,8 @@ class Feed:
         known: Position = {name: [0] * count for name, count in journals.items()}
         known |= {name: [0] * max(len(at), journals.get(name, 0)) for name, at in self._at.items()}
         start = self._at
-        found, end = pieces(start, at(self._table, known))
-        if not found:
+        ranges, end = pieces(start, at(self._table, known))
+        if not ranges:
             self._seen = self._table.version
             return False
         number = self._number + 1

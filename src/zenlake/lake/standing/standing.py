@@ -192,12 +192,12 @@ class Standing:
     def facts(self, definition: Definition) -> dict[str, Any]:
         """What can be said of one."""
         running = self._running.get(definition.name)
-        found: dict[str, Any] = definition.plain()
-        found["keys"] = f"{definition.kind}/{definition.name}/**"
+        facts: dict[str, Any] = definition.plain()
+        facts["keys"] = f"{definition.kind}/{definition.name}/**"
         if running is None:
             why = self._why.get(definition.name, "")
-            return {**found, "state": "stopped" if why else "starting", "why": why}
-        found |= {
+            return {**facts, "state": "stopped" if why else "starting", "why": why}
+        facts |= {
             "state": "running",
             "why": "",
             "batches": running.batches,
@@ -206,8 +206,8 @@ class Standing:
         }
         if running.alerting is not None:
             raising = running.alerting.raising
-            found |= {"raised": raising.raised, "pending": raising.pending}
-        return found
+            facts |= {"raised": raising.raised, "pending": raising.pending}
+        return facts
 
     def problems(self) -> tuple[str, ...]:
         """A sentence for each that stopped."""
