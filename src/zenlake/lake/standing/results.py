@@ -87,11 +87,20 @@ class Results:
     """The table that a view or an alert fills."""
 
     def __init__(
-        self, place: Place, definition: Definition, columns: pa.Schema, age: float
+        self,
+        place: Place,
+        definition: Definition,
+        columns: pa.Schema,
+        age: float,
+        keep: float | None = None,
     ) -> None:
-        """Made if it is not there; `age`: of files that nobody needs, before they are deleted."""
+        """Made if it is not there; `age`: of files that nobody needs, before they are deleted.
+
+        `keep`: seconds that rows are kept, by whole days; for ever, if not said.
+        """
         self.columns = columns
         self._age = age
+        self._keep = keep
         self._commits = 0
         self.table = Table.create(
             place,
@@ -145,7 +154,12 @@ class Results:
         return write_file(self.table.place, rows, {DAY: when}, uuid.uuid4().hex)
 
     def _keep_in_shape(self) -> None:
-        """Merge small files, and delete those that nobody needs."""
+        """Drop days that are over, merge small files, and delete those that nobody needs."""
+        if self._keep is not None:
+            first = f"{datetime.fromtimestamp(time.time() - self._keep, UTC):%Y-%m-%d}"
+            old = [file for file in self.table.files() if str(file.partition[DAY]) < first]
+            if old:
+                self.table.rewrite([], old, True)
         days: dict[str, list[DataFile]] = {}
         for file in self.table.files():
             if file.size < SMALL:

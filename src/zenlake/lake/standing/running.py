@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import pyarrow as pa
 
 from zenlake.errors import LocalError
+from zenlake.keys import intersects
 from zenlake.lake.complaints import reason_of
 from zenlake.lake.delta import Table
 from zenlake.lake.judge import Limits, demand_text
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from zenlake.api.session import Session
     from zenlake.journal import Journal
+    from zenlake.lake.config import LakeConfig
     from zenlake.lake.lake import Lake
 
 __all__ = ["Running", "judged", "told_of"]
@@ -97,6 +99,11 @@ def _streams(lake: Lake, sql: str) -> dict[str, Table]:
     return streams
 
 
+def _kept(config: LakeConfig, keys: str) -> float | None:
+    """How long results that are published on these keys are kept; the first rule decides."""
+    return next((rule.age for rule in config.retain if intersects(rule.keys, keys)), None)
+
+
 @final
 class Running:
     """A view or an alert, from its start to its end."""
@@ -127,7 +134,10 @@ class Running:
                 )
                 self.results = self.alerting.results
             else:
-                self.results = Results(lake.place, definition, columns, lake.config.vacuum_age)
+                keep = _kept(lake.config, f"view/{definition.name}/**")
+                self.results = Results(
+                    lake.place, definition, columns, lake.config.vacuum_age, keep
+                )
             self._feeds = self._opened()
             self.feed()
             self.query = self._started()
