@@ -82,3 +82,23 @@ def test_a_configuration_that_makes_no_sense_is_refused(
     code, lines = run_alone("check-config", str(file))
     assert code != 0
     assert any("journals" in line for line in lines)
+
+
+def test_only_what_lies_around_an_event_is_written(tmp_path: Path) -> None:
+    place = endpoint()
+    with command(
+        "record", "-k", "r/**", "--to", str(tmp_path), "--around", "r/fault?_filter=level>2",
+        "--before", "1h", "--after", "0s", "-q", "-l", place,
+    ) as recorder:  # fmt: skip
+        recorder.says("around 'r/fault?_filter=level>2'")
+        told = [
+            ("r/a", "1"),
+            ("r/fault", '{"level": 1}'),
+            ("r/fault", '{"level": 3}'),
+            ("r/a", "2"),
+        ]
+        for key, value in told:
+            assert run("put", "-k", key, "-p", value, "-e", place) == (0, [])
+        assert recorder.interrupt(signal.SIGTERM) == 0
+        assert "1 events; 3 rows around them were kept, 1 let go" in "\n".join(recorder.lines)
+    assert rows(tmp_path) == [(key, value.encode()) for key, value in told[:3]]
