@@ -20,14 +20,14 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.errors import EncodingError, LocalError, SelectorError, ZError
+from zenlake.journal.reading.lists import list_of_bytes, list_of_each
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import intersects, is_wild
 from zenlake.lake.answering import (
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 __all__ = ["Answers"]
 
 log = logging.getLogger("zenlake.lake")
-R = TypeVar("R")
 
 JSON: Final = "application/json"
 SQL: Final = "@lake/sql"
@@ -363,45 +362,19 @@ def recorded(
             for zid, eid, sn in zip(*columns, strict=True)
         ]
     attached = rows["attachment"]
-    kinds = [_encoding(encoding)] * count if encoding else _of_each(rows["encoding"], _encoding)
+    kinds = [_encoding(encoding)] * count if encoding else list_of_each(rows["encoding"], _encoding)
     return RecordedReplies(
-        keys=_of_each(rows["key"], str),
+        keys=list_of_each(rows["key"], str),
         seconds=(raw >> np.uint64(32)).tolist(),
         fractions=(raw & np.uint64(0xFFFFFFFF)).tolist(),
-        stamps=_of_each(rows["stamp_id"], _id),
-        deleted=_of_each(rows["kind"], lambda kind: kind == "delete"),
+        stamps=list_of_each(rows["stamp_id"], _id),
+        deleted=list_of_each(rows["kind"], lambda kind: kind == "delete"),
         encodings=[number for number, _ in kinds],
         schemas=[schema for _, schema in kinds],
-        values=_payloads(rows["value"]) if values is None else values,
+        values=list_of_bytes(rows["value"]) if values is None else values,
         attachments=[None] * count if attached.null_count == count else attached.to_pylist(),
         sources=sources,
     )
-
-
-def _of_each(column: pa.ChunkedArray, function: Callable[[Any], R]) -> list[R]:
-    """A function of each value of a column with few different ones, each asked for once."""
-    coded = column.combine_chunks().dictionary_encode()
-    known = [function(value) for value in coded.dictionary.to_pylist()]
-    if len(known) == 1 and not coded.null_count:
-        return known * len(coded)
-    known.append(function(None))
-    places: list[int] = pc.fill_null(coded.indices, len(known) - 1).to_numpy().tolist()
-    return [known[place] for place in places]
-
-
-def _payloads(column: pa.ChunkedArray) -> list[bytes]:
-    """The values of a column of bytes, cut out of its buffer; what is null is empty."""
-    found: list[bytes] = []
-    for chunk in column.chunks:
-        if not len(chunk) or chunk.null_count == len(chunk):
-            found += [b""] * len(chunk)
-            continue
-        _, places, data = chunk.buffers()
-        ends = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-        held = data.slice(int(ends[0]), int(ends[-1] - ends[0])).to_pybytes()
-        cuts = (ends - ends[0]).tolist()
-        found += [held[start:end] for start, end in pairwise(cuts)]
-    return found
 
 
 @lru_cache(maxsize=4096)

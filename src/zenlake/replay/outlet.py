@@ -8,16 +8,17 @@ that source would count them twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 
 from zenlake.api.put import OWN
+from zenlake.journal.reading.lists import list_of_bytes, list_of_each
 from zenlake.journal.schema import DELETE, HLC_BIAS
 from zenlake.keys import KeyExpr
 from zenlake.node.sample import wire_timestamp
 from zenlake.values import CongestionControl, Locality, Priority, QoS
-from zenlake.wire.codec_zenoh import Del, Put
+from zenlake.wire.codec_zenoh import Del, Put, put_head
 from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Ready:
             keys = keys.unify_dictionaries().combine_chunks()
         self.keys: list[str] = keys.dictionary.to_pylist()
         self.key: list[int] = keys.indices.to_numpy(zero_copy_only=False).tolist()
-        self.value: list[bytes] = rows["value"].to_pylist()
+        self.value: list[bytes] = list_of_bytes(rows["value"])
         self.kind: list[int] = rows["kind"].to_numpy().tolist()
         self.shape: list[int] = rows["encoding_id"].to_numpy().tolist()
         schema = rows["encoding_schema"]
@@ -70,16 +71,68 @@ class Ready:
         if schema.null_count < rows.num_rows:
             self.schema = schema.to_pylist()
         self.hlc: list[int] = rows["hlc"].to_numpy().tolist()
-        self.stamp: list[bytes] = rows["stamp_id"].to_pylist()
+        self.stamp: list[bytes] = list_of_each(rows["stamp_id"], lambda id: id or b"")
         attachment = rows["attachment"]
         self.attachment: list[bytes | None] | None = None
         if attachment.null_count < rows.num_rows:
             self.attachment = attachment.to_pylist()
-        express = rows["express"].to_pylist()
+        express = rows["express"].combine_chunks().to_numpy(zero_copy_only=False).tolist()
         self.qos: list[int] = [
             16 + priority if fast else priority
             for priority, fast in zip(rows["priority"].to_numpy().tolist(), express, strict=True)
         ]
+
+
+@final
+class _Route:
+    """A publication, with what each neighbour is sent before the head of a put."""
+
+    __slots__ = ("_heads", "_version", "publication")
+
+    def __init__(self, publication: Publication) -> None:
+        self.publication = publication
+        self._version = -1
+        self._heads: list[tuple[Any, bytes]] | None = None
+
+    def put(self, stamp: WireTimestamp, attachment: bytes | None, value: bytes) -> bool:
+        """Publish a value with its own time; False if a neighbour had no room for it."""
+        one = self.publication
+        if self._version != one.node.tables.version:
+            self._renew()
+        if self._heads is None:
+            body = Put(
+                timestamp=stamp,
+                encoding=one.encoding,
+                schema=one.schema,
+                attachment=attachment,
+                payload=value,
+            )
+            return one.publish(one.message(body, None))
+        head = put_head(
+            timestamp=stamp, encoding=one.encoding, schema=one.schema, attachment=attachment
+        )
+        taken = True
+        for outbox, before in self._heads:
+            if not outbox.offer(
+                before + head, value, one.priority, one.reliable, one.congestion, one.express
+            ):
+                taken = False
+        one.sent += 1
+        one.tally.add(1, len(value))
+        if not taken:
+            one.dropped += 1
+        return taken
+
+    def _renew(self) -> None:
+        """Find out who listens now; with a policy or subscribers here, message by message."""
+        one = self.publication
+        one.routes.renew(one)
+        self._version = one.version
+        plain = len(put_head(encoding=one.encoding, schema=one.schema))
+        alone = not one.guarded and not one.locals
+        self._heads = (
+            [(remote.outbox, remote.put_head[:-plain]) for remote in one.remotes] if alone else None
+        )
 
 
 @final
@@ -91,7 +144,7 @@ class Outlet:
         self._session = session
         self._prefix = str(KeyExpr(prefix)) if prefix else ""
         self._retime = retime
-        self._known: dict[tuple[str, int, int, str | None], Publication] = {}
+        self._known: dict[tuple[str, int, int, str | None], _Route] = {}
         self.samples = 0
         self.bytes = 0
         #: What a neighbour did not take.
@@ -109,34 +162,29 @@ class Outlet:
             id = shape[row]
             schema = None if schemas is None else schemas[row]
             name = (keys[key[row]], qos[row], id, schema)
-            publication = known.get(name)
-            if publication is None:
-                publication = self._found(name)
+            route = known.get(name)
+            if route is None:
+                route = self._found(name)
+            publication = route.publication
             if retime:
                 stamp = wire_timestamp(session.new_timestamp())
             else:
                 raw = hlc[row] + HLC_BIAS
                 stamp = WireTimestamp(seconds=raw >> 32, fraction=raw & 0xFFFFFFFF, id=stamps[row])
             attachment = None if attachments is None else attachments[row]
-            body: Put | Del
             if kind[row] == DELETE:
-                body = Del(timestamp=stamp, attachment=attachment)
+                gone = Del(timestamp=stamp, attachment=attachment)
+                taken = publication.publish(publication.message(gone, None))
             else:
                 value = values[row]
                 size += len(value)
-                body = Put(
-                    timestamp=stamp,
-                    encoding=id,
-                    schema=publication.schema,
-                    attachment=attachment,
-                    payload=value,
-                )
-            if not publication.publish(publication.message(body, None)):
+                taken = route.put(stamp, attachment, value)
+            if not taken:
                 self.lost += 1
         self.samples += end - start
         self.bytes += size
 
-    def _found(self, name: tuple[str, int, int, str | None]) -> Publication:
+    def _found(self, name: tuple[str, int, int, str | None]) -> _Route:
         key, told, id, schema = name
         # 0 is for the protocol itself; rows that were made elsewhere may say so.
         priority = Priority(told & 7) if told & 7 else Priority.DEFAULT
@@ -147,5 +195,5 @@ class Outlet:
         )
         if len(self._known) >= MOST_KEYS:
             self._known.clear()
-        self._known[name] = publication
-        return publication
+        route = self._known[name] = _Route(publication)
+        return route

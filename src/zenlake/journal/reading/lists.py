@@ -1,0 +1,49 @@
+"""Columns as lists of Python's values, without an object for each value on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["list_of_bytes", "list_of_each"]
+
+R = TypeVar("R")
+
+
+def list_of_each(column: pa.ChunkedArray, function: Callable[[Any], R]) -> list[R]:
+    """A function of each value of a column with few different ones, asked once for each of them."""
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.unify_dictionaries().combine_chunks()
+    known = [function(value) for value in coded.dictionary.to_pylist()]
+    if len(known) == 1 and not coded.null_count:
+        return known * len(coded)
+    known.append(function(None))
+    places: list[int] = pc.fill_null(coded.indices, len(known) - 1).to_numpy().tolist()
+    return [known[place] for place in places]
+
+
+def list_of_bytes(column: pa.ChunkedArray) -> list[bytes]:
+    """The values of a column of bytes, cut out of its buffer; what is null is empty."""
+    found: list[bytes] = []
+    for chunk in column.chunks:
+        if not len(chunk) or chunk.null_count == len(chunk):
+            found += [b""] * len(chunk)
+            continue
+        _, places, data = chunk.buffers()
+        ends = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        held = data.slice(int(ends[0]), int(ends[-1] - ends[0])).to_pybytes()
+        cuts = (ends - ends[0]).tolist()
+        values = [held[start:end] for start, end in pairwise(cuts)]
+        if chunk.null_count:
+            valid = chunk.is_valid().to_pylist()
+            values = [
+                value if is_there else b"" for value, is_there in zip(values, valid, strict=True)
+            ]
+        found += values
+    return found
