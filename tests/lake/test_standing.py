@@ -227,6 +227,12 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
                 told = tried.fact()["changes"]
             live = sorted((r["time"].isoformat(), r["state"], r["key"]) for r in world.rows("low"))
             assert [(one["time"], one["state"], one["key"]) for one in told] == live
+            (reply,) = client.get(f"@lake/alerts/low?_time=[{_iso(0)}..{_iso(75)}]", timeout=60)
+            assert reply.ok is not None
+            assert json.loads(reply.ok.payload.to_bytes()) == {"name": "low", "changes": told}
+            (reply,) = client.get("@lake/alerts/low?_time=[..now()]", timeout=60)
+            assert reply.err is not None
+            assert "has no start" in reply.err.payload.to_string()
 
             # One that fails says so, and the others go on.
             bad = "SELECT key, CAST(percent / (95 - percent) AS tinyint) AS x FROM battery"
