@@ -17,6 +17,7 @@ from zenlake.ros2.description import FIXED, NESTED, FieldType, TypeDescription
 
 __all__ = [
     "HEADER",
+    "SLACK",
     "Items",
     "ItemsAt",
     "Layout",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 HEADER: Final = 4
+SLACK: Final = 64
+"""Bytes after a message that mean nothing. Serializers of ROS guess the size before they write,
+too large by some bytes for each empty sequence, and `rclpy.serialization` gives all of it."""
 MOST_DEPTH: Final = 64
 MOST_ITEMS: Final = 1_000_000
 """Strings and nested messages in one payload; values of plain sequences do not count."""
@@ -197,7 +201,7 @@ def walk(plan: MessagePlan, payload: bytes, order: str) -> Walked:
     walker = _Walker(payload, order)
     layout = walker.record(plan)
     left = len(payload) - walker.at
-    if left >= 8:
+    if left > SLACK:
         raise DecodeError(f"{left} bytes are left over after {plan.type}")
     return Walked(layout, walker.lengths, walker.ends)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from zenlake.errors import DecodeError
 from zenlake.ros2.arrow_types import SCALARS, arrow_type, is_map
-from zenlake.ros2.layout import HEADER, Items, MessagePlan, Node, Scalar, Scalars, Text
+from zenlake.ros2.layout import HEADER, SLACK, Items, MessagePlan, Node, Scalar, Scalars, Text
 
 __all__ = ["PayloadReader"]
 
@@ -56,7 +56,7 @@ class PayloadReader:
             for step in self._steps:
                 at = step.read(payload, at)
             left = len(payload) - at
-            if left >= 8:
+            if left > SLACK:
                 raise DecodeError(f"{left} bytes are left over after {self._name}")
         except (DecodeError, struct.error, UnicodeDecodeError) as error:
             for step in self._steps:
