@@ -128,18 +128,18 @@ def replay(
                 matched(publisher, session, connection)
             with _watched(replaying, connection.as_json):
                 replaying.run()
-        told = replaying.status() | {"seconds": round(time.monotonic() - began, 3)}
+        facts = replaying.status() | {"seconds": round(time.monotonic() - began, 3)}
     if connection.as_json:
-        print_json(told)
+        print_json(facts)
     else:
-        lost = f", {told['lost']} not taken" if told["lost"] else ""
+        lost = f", {facts['lost']} not taken" if facts["lost"] else ""
         typer.echo(
-            f"{told['samples']} samples, {told['bytes']} B in {told['seconds']:.1f} s, "
-            f"up to {told['time']}{lost}"
+            f"{facts['samples']} samples, {facts['bytes']} B in {facts['seconds']:.1f} s, "
+            f"up to {facts['time']}{lost}"
         )
-    if not told["samples"]:
+    if not facts["samples"]:
         raise typer.Exit(NOBODY)
-    if told["lost"]:
+    if facts["lost"]:
         raise typer.Exit(FAILED)
 
 
@@ -163,14 +163,14 @@ def source_of(
 
 def _answer(query: str, where: str) -> Any:
     """The rows of an answer: of the lake that runs, or of a Spark of our own."""
-    from zenlake.cli.sql import Way, asker, asleep_or_asked
+    from zenlake.cli.sql import SqlOptions, answer_of_running_lake, asker
 
-    way = Way(False, False, 3600.0, 10_000_000, "local[*]", ())
-    told = asleep_or_asked(where, query, way, None)
-    if told is None:
-        with asker(where, way) as answer:
-            told = answer(query, None)
-    return told
+    options = SqlOptions(False, False, 3600.0, 10_000_000, "local[*]", ())
+    rows = answer_of_running_lake(where, query, options, None)
+    if rows is None:
+        with asker(where, options) as answer:
+            rows = answer(query, None)
+    return rows
 
 
 @contextmanager
@@ -241,13 +241,13 @@ def _tell(replaying: Replay, over: threading.Event) -> None:
 
 
 def _progress(replaying: Replay) -> str:
-    told = replaying.status()
+    facts = replaying.status()
     first, last = replaying.span or (0, 0)
-    share = (told["ns"] - first) / (last - first) if last > first else 1.0
+    share = (facts["ns"] - first) / (last - first) if last > first else 1.0
     done = min(1.0, max(0.0, share))
     bar = "█" * round(done * 20)
-    speed = told["speed"] if told["speed"] == "max" else f"×{told['speed']:g}"
+    speed = facts["speed"] if facts["speed"] == "max" else f"×{facts['speed']:g}"
     return (
-        f"{told['time'][:23]:<23}  {bar:░<20} {done:>4.0%}  {speed}  {told['state']}  "
-        f"{told['samples']} samples"
+        f"{facts['time'][:23]:<23}  {bar:░<20} {done:>4.0%}  {speed}  {facts['state']}  "
+        f"{facts['samples']} samples"
     )

@@ -116,29 +116,29 @@ def sql(
     if query is None and sys.stdin.isatty():
         from zenlake.cli.sql_shell import shell
 
-        shell(where, Way(own, unsafe, timeout, rows, master, tuple(conf or ()), asof), limit)
+        shell(where, SqlOptions(own, unsafe, timeout, rows, master, tuple(conf or ()), asof), limit)
         return
     asked = sys.stdin.read() if query in (None, "-") else str(query)
-    way = Way(own, unsafe, timeout, rows, master, tuple(conf or ()), asof)
+    options = SqlOptions(own, unsafe, timeout, rows, master, tuple(conf or ()), asof)
     first = limit + 1 if form is Format.TABLE and not plot else None
-    told = None if own else asleep_or_asked(where, asked, way, first)
-    if told is None:
-        with asker(where, way) as answer:
-            told = answer(asked, first)
+    answered = None if own else answer_of_running_lake(where, asked, options, first)
+    if answered is None:
+        with asker(where, options) as answer:
+            answered = answer(asked, first)
     if plot:
         from zenlake.cli.plot import drawn
 
-        typer.echo(drawn(told))
+        typer.echo(drawn(answered))
     elif form is Format.ARROW:
-        _arrow(told)
+        _arrow(answered)
     elif form is Format.TABLE:
-        show_table(told, limit)
+        show_table(answered, limit)
     else:
-        _lines(told, form)
+        _lines(answered, form)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SqlOptions:
     """How questions are asked, and how much they may cost."""
 
     own: bool
@@ -150,11 +150,19 @@ class Way:
     asof: str | None = None
 
 
-def asleep_or_asked(where: str, query: str, way: Way, first: int | None) -> pa.Table | None:
+def answer_of_running_lake(
+    where: str, query: str, options: SqlOptions, first: int | None
+) -> pa.Table | None:
     """The answer of the lake that runs in this folder; None if none does."""
     from zenlake.lake.awake import ask
 
-    request = {"do": "sql", "sql": query, "first": first, "seconds": way.seconds, "rows": way.rows}
+    request = {
+        "do": "sql",
+        "sql": query,
+        "first": first,
+        "seconds": options.seconds,
+        "rows": options.rows,
+    }
     asking = ask(where, request)
     if asking is None:
         return None
@@ -163,7 +171,7 @@ def asleep_or_asked(where: str, query: str, way: Way, first: int | None) -> pa.T
 
 
 @contextmanager
-def asker(where: str, way: Way) -> Iterator[Callable[[str, int | None], pa.Table]]:
+def asker(where: str, options: SqlOptions) -> Iterator[Callable[[str, int | None], pa.Table]]:
     """A Spark of our own that answers questions, started when the first one needs it."""
     import zenlake.lake
     from zenlake.errors import LocalError
@@ -180,26 +188,26 @@ def asker(where: str, way: Way) -> Iterator[Callable[[str, int | None], pa.Table
             if not opened:
                 # Before Spark is started for nothing.
                 lake = zenlake.lake.open(where)
-                lake.ask(query, way.asof)
-                counted = lake.counted(query) if way.asof is None else None
+                lake.ask(query, options.asof)
+                counted = lake.counted(query) if options.asof is None else None
                 if counted is not None:
                     return counted
-                if not way.own:
+                if not options.own:
                     note(f"no lake runs in {where}; a Spark is started for this question")
-                spark = held.enter_context(sparking(way.master, list(way.conf)))
+                spark = held.enter_context(sparking(options.master, list(options.conf)))
                 opened.append(zenlake.lake.open(where, spark))
-            most = way.rows if first is None else first
+            most = options.rows if first is None else first
             try:
                 # As Arrow, whatever the form: rows would come in the time zone of this machine.
-                if way.unsafe:
-                    return opened[0].sql(query, asof=way.asof).limit(most).toArrow()
-                limits = Limits(way.seconds, most)
-                found = Gate(opened[0]).answer(query, limits=limits, asof=way.asof)
+                if options.unsafe:
+                    return opened[0].sql(query, asof=options.asof).limit(most).toArrow()
+                limits = Limits(options.seconds, most)
+                answered = Gate(opened[0]).answer(query, limits=limits, asof=options.asof)
             except PySparkException as error:
                 raise LocalError(one_line(str(error))) from error
-            if found.cut and first is None:
+            if answered.cut and first is None:
                 raise LocalError(f"the answer has more than {most:,} rows; say --rows for more")
-            return found.rows
+            return answered.rows
 
         yield answer
 

@@ -21,7 +21,7 @@ from zenlake.cli.connection import note
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from zenlake.cli.sql import Way
+    from zenlake.cli.sql import SqlOptions
 
 __all__ = ["Shell", "shell"]
 
@@ -117,20 +117,20 @@ class Shell:
 
         began = time.monotonic()
         try:
-            found = self._answer(query, None if self.plot else self._limit + 1)
+            answered = self._answer(query, None if self.plot else self._limit + 1)
         except ZError as error:
             typer.echo(f"{error}", err=True)
             return
         took = time.monotonic() - began
         try:
             if self.plot:
-                typer.echo(drawn(found))
+                typer.echo(drawn(answered))
             else:
-                show_table(found, self._limit)
+                show_table(answered, self._limit)
         except ZError as error:
             typer.echo(f"{error}", err=True)
         if self.timing:
-            typer.echo(f"{found.num_rows} rows in {took:.3f} s")
+            typer.echo(f"{answered.num_rows} rows in {took:.3f} s")
 
     def completions(self, text: str) -> list[str]:
         """What a word may become: commands, tables, columns, words of SQL."""
@@ -140,29 +140,31 @@ class Shell:
         names = {*tables, *(column for columns in tables.values() for column in columns)}
         table, dot, start = text.rpartition(".")
         if dot:
-            found = [f"{table}.{one}" for one in tables.get(table, names) if one.startswith(start)]
-            return sorted(found)
+            qualified = [
+                f"{table}.{one}" for one in tables.get(table, names) if one.startswith(start)
+            ]
+            return sorted(qualified)
         low = text.lower()
         words = [one if text.isupper() else one.lower() for one in WORDS]
         return sorted({one for one in [*names, *words] if one.lower().startswith(low)})
 
 
-def shell(where: str, way: Way, limit: int) -> None:
+def shell(where: str, options: SqlOptions, limit: int) -> None:
     """Read lines from the terminal until the end."""
     import readline
 
-    from zenlake.cli.sql import asker, asleep_or_asked
+    from zenlake.cli.sql import answer_of_running_lake, asker
 
     with ExitStack() as held:
         alone: list[Answer] = []
 
         def answer(query: str, first: int | None) -> pa.Table:
-            if not way.own:
-                found = asleep_or_asked(where, query, way, first)
-                if found is not None:
-                    return found
+            if not options.own:
+                answered = answer_of_running_lake(where, query, options, first)
+                if answered is not None:
+                    return answered
             if not alone:
-                alone.append(held.enter_context(asker(where, way)))
+                alone.append(held.enter_context(asker(where, options)))
             return alone[0](query, first)
 
         known: dict[str, dict[str, str]] = {}
@@ -205,8 +207,8 @@ def _read(prompt: Shell) -> str:
             prompt.interrupted()
 
 
-def _nth(found: list[str], n: int) -> str | None:
-    return found[n] if n < len(found) else None
+def _nth(completions: list[str], n: int) -> str | None:
+    return completions[n] if n < len(completions) else None
 
 
 def columns_of(where: str) -> dict[str, dict[str, str]]:

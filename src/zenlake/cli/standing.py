@@ -43,8 +43,8 @@ def _ask(where: str, request: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _create(where: str, request: dict[str, Any], as_json: bool) -> None:
-    found = _ask(where, request)
-    if found is None:
+    facts = _ask(where, request)
+    if facts is None:
         import zenlake.lake
         from zenlake.lake.standing.standing import accepted, asked
 
@@ -54,17 +54,17 @@ def _create(where: str, request: dict[str, Any], as_json: bool) -> None:
         note(f"no lake runs in {where}; a Spark is started to read the question")
         with sparking("local[*]", None) as spark:
             accepted(zenlake.lake.open(where, spark, configuration(None, where)), one)
-        found = {**one.plain(), "state": "waits for `zenlake up` or `zenlake lake run`"}
+        facts = {**one.plain(), "state": "waits for `zenlake up` or `zenlake lake run`"}
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(facts))
     else:
-        typer.echo(f"{found['name']}  {found['state']}")
+        typer.echo(f"{facts['name']}  {facts['state']}")
 
 
 def _listed(where: str, kind: str) -> list[dict[str, Any]]:
-    found = _ask(where, {"action": "list", "kind": kind, "name": ""})
-    if found is not None:
-        return list(found["found"])
+    reply = _ask(where, {"action": "list", "kind": kind, "name": ""})
+    if reply is not None:
+        return list(reply["found"])
     from zenlake.lake.place import Place
     from zenlake.lake.standing.definition import StandingDefinitions
 
@@ -73,19 +73,19 @@ def _listed(where: str, kind: str) -> list[dict[str, Any]]:
 
 
 def _list(where: str, kind: str, as_json: bool) -> None:
-    found = _listed(where, kind)
-    if not found and not as_json:
+    listed = _listed(where, kind)
+    if not listed and not as_json:
         note(f'there is no {kind}; `zenlake lake {kind} create NAME "SELECT …"` makes one')
-    for one in found:
+    for one in listed:
         if as_json:
             typer.echo(json.dumps(one))
             continue
-        told = f"{one['name']}  {one['state']}"
+        line = f"{one['name']}  {one['state']}"
         if "rows" in one:
-            told += f"  {one['rows']:,} rows"
+            line += f"  {one['rows']:,} rows"
         if "raised" in one:
-            told += f"  {one['raised']} raised, {one['pending']} pending"
-        typer.echo(f"{told}  {one['sql']}")
+            line += f"  {one['raised']} raised, {one['pending']} pending"
+        typer.echo(f"{line}  {one['sql']}")
         if one.get("why"):
             typer.echo(f"  {one['why']}")
 
@@ -95,7 +95,7 @@ def _show(where: str, kind: str, name: str, as_json: bool) -> None:
     from zenlake.lake.standing.definition import StandingDefinitions
 
     StandingDefinitions(Place(where)).find(name, "view" if kind == "view" else "alert")
-    (one,) = [found for found in _listed(where, kind) if found["name"] == name]
+    (one,) = [listed for listed in _listed(where, kind) if listed["name"] == name]
     if as_json:
         typer.echo(json.dumps(one))
         return
@@ -209,8 +209,8 @@ def try_alert(
 ) -> None:
     """Run an alert over history, and print when it would have been raised and cleared."""
     request = {"action": "test", "kind": "alert", "name": name, "from": since, "to": until}
-    found = _ask(where, request)
-    if found is None:
+    reply = _ask(where, request)
+    if reply is None:
         import zenlake.lake
         from zenlake.lake.place import Place
         from zenlake.lake.standing.definition import StandingDefinitions
@@ -219,14 +219,14 @@ def try_alert(
         one = StandingDefinitions(Place(where)).find(name, "alert")
         note(f"no lake runs in {where}; a Spark is started for this question")
         with sparking("local[*]", None) as spark:
-            found = {"changes": tried(zenlake.lake.open(where, spark), one, request)}
-    for change in found["changes"]:
+            reply = {"changes": tried(zenlake.lake.open(where, spark), one, request)}
+    for change in reply["changes"]:
         if as_json:
             typer.echo(json.dumps(change))
         else:
             row = json.dumps(change["row"], ensure_ascii=False)
             typer.echo(f"{change['time']}  {change['state']:7}  {change['key']}  {row}")
     if not as_json:
-        times = sum(change["state"] == "raised" for change in found["changes"])
+        times = sum(change["state"] == "raised" for change in reply["changes"])
         word = {0: "never", 1: "once", 2: "twice"}.get(times, f"{times} times")
         note(f"{name} would have been raised {word}")

@@ -54,59 +54,61 @@ def command_of(payload: bytes) -> Command:
         raise LocalError(f"a command of {len(payload)} bytes; at most {LONGEST}")
     try:
         text = payload.decode().strip()
-        told: Any = json.loads(text) if text.startswith(("{", '"')) else text
+        order: Any = json.loads(text) if text.startswith(("{", '"')) else text
     except ValueError as error:
         raise LocalError(f'no command: {error}; write {{"do": "pause"}}') from error
-    if isinstance(told, str):
-        told = {"do": told}
-    if not isinstance(told, dict):
+    if isinstance(order, str):
+        order = {"do": order}
+    if not isinstance(order, dict):
         raise LocalError('a command is an object such as {"do": "pause"}')
-    do = told.get("do")
+    do = order.get("do")
     if do not in NAMES:
         raise LocalError(f"{json.dumps(do)} is no command; there are {', '.join(NAMES)}")
     if do == "step":
-        return Command(do, _count(told.get("count", 1)))
+        return Command(do, _count(order.get("count", 1)))
     if do == "speed":
-        return Command(do, speed_of(told.get("to") or told.get("speed") or ""))
+        return Command(do, speed_of(order.get("to") or order.get("speed") or ""))
     if do == "seek":
-        return _seek(told.get("to"))
+        return _seek(order.get("to"))
     return Command(do)
 
 
-def _count(told: object) -> int:
-    if isinstance(told, bool) or not isinstance(told, int) or not 0 < told <= MOST_STEPS:
-        raise LocalError(f"'count' is {json.dumps(told)}; write how many samples, from 1")
-    return told
+def _count(count: object) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MOST_STEPS:
+        raise LocalError(f"'count' is {json.dumps(count)}; write how many samples, from 1")
+    return count
 
 
-def _seek(told: object) -> Command:
-    if isinstance(told, int) and not isinstance(told, bool):
-        return Command("seek", told)
-    if not isinstance(told, str) or not told:
+def _seek(target: object) -> Command:
+    if isinstance(target, int) and not isinstance(target, bool):
+        return Command("seek", target)
+    if not isinstance(target, str) or not target:
         raise LocalError(
-            f"'to' is {json.dumps(told)}; write a time like \"2026-01-31T12:00:00Z\", or a "
+            f"'to' is {json.dumps(target)}; write a time like \"2026-01-31T12:00:00Z\", or a "
             'distance like "+10s" or "-1m"'
         )
-    if told[0] in "+-":
-        return Command("seek", moment_of(f"now({told})").resolve(0), relative=True)
-    moment = moment_of(told)
+    if target[0] in "+-":
+        return Command("seek", moment_of(f"now({target})").resolve(0), relative=True)
+    moment = moment_of(target)
     if not isinstance(moment, Instant):
-        raise LocalError(f"'{told}': a replay has another time than now; write \"+10s\" or a date")
+        raise LocalError(
+            f"'{target}': a replay has another time than now; write \"+10s\" or a date"
+        )
     return Command("seek", moment.ns)
 
 
 def typed(keys: bytes) -> list[Command]:
     """What keys of the keyboard mean; those that mean nothing are passed over."""
-    found = []
+    commands = []
     while keys:
         word = next((word for word in TYPED if keys.startswith(word)), None)
         if word is None:
             keys = keys[1:]
             continue
         do, amount = TYPED[word]
-        found.append(Command(do, amount or 0, relative=do == "seek"))
+        commands.append(Command(do, amount or 0, relative=do == "seek"))
         keys = keys[len(word) :]
-    return found
+    return commands
 
 
 def moment_at(text: str, now_ns: int) -> int:
@@ -114,15 +116,15 @@ def moment_at(text: str, now_ns: int) -> int:
 
     Seconds, and the whole time of day, may be left out.
     """
-    told = text.strip()
-    if told[:1] in ("-", "+"):
-        told = f"now({told})"
-    elif len(told) == 10 and told.count("-") == 2:
-        told += "T00:00:00Z"
-    elif len(told.rstrip("Zz")) == 16:
-        told = told.rstrip("Zz") + ":00Z"
+    moment = text.strip()
+    if moment[:1] in ("-", "+"):
+        moment = f"now({moment})"
+    elif len(moment) == 10 and moment.count("-") == 2:
+        moment += "T00:00:00Z"
+    elif len(moment.rstrip("Zz")) == 16:
+        moment = moment.rstrip("Zz") + ":00Z"
     try:
-        return moment_of(told).resolve(now_ns)
+        return moment_of(moment).resolve(now_ns)
     except SelectorError as error:
         raise SelectorError(
             f"'{text}' is no time ({error}); -10m and 2026-01-31T12:00 do too"

@@ -129,8 +129,8 @@ class DifferenceReport:
     def totals(self) -> dict[str, int]:
         """Everything added up."""
         names = ("same", "near", "missing", "extra", "different")
-        found = {name: sum(getattr(key, name) for key in self.keys.values()) for name in names}
-        return {"keys": len(self.keys), **found, "unlisted": self.unlisted}
+        sums = {name: sum(getattr(key, name) for key in self.keys.values()) for name in names}
+        return {"keys": len(self.keys), **sums, "unlisted": self.unlisted}
 
 
 @final
@@ -329,9 +329,9 @@ class WindowComparison:
         elif one != other or type(one) is not type(other):
             reasons.add("values")
 
-    def _example(self, page: KeyDifferences, told: dict[str, Any]) -> None:
+    def _example(self, page: KeyDifferences, example: dict[str, Any]) -> None:
         if len(page.examples) < MOST_EXAMPLES:
-            page.examples.append(told)
+            page.examples.append(example)
 
 
 def _same(left: SampleContent, right: SampleContent) -> bool:

@@ -41,29 +41,29 @@ def compare(
 
     `strip_left` and `strip_right` are prefixes that keys have on one side only.
     """
-    found = WindowComparison(tolerance)
-    way = by if by != "auto" else _way(left, right)
+    comparison = WindowComparison(tolerance)
+    criterion = by if by != "auto" else _criterion(left, right)
     one, other = _samples(left, strip_left), _samples(right, strip_right)
-    if way == "time":
-        _by_time(found, one, other)
+    if criterion == "time":
+        _by_time(comparison, one, other)
     else:
-        _by_order(found, one, other)
-    return found.end(), way
+        _by_order(comparison, one, other)
+    return comparison.end(), criterion
 
 
-def _way(left: SampleSource, right: SampleSource) -> str:
+def _criterion(left: SampleSource, right: SampleSource) -> str:
     """By time, if any of the first samples have a timestamp in common."""
     one, other = _first(left), _first(right)
     return "time" if one & other else "order"
 
 
 def _first(source: SampleSource) -> set[int]:
-    found: set[int] = set()
+    stamps: set[int] = set()
     for rows in source.rows():
-        found.update(rows["hlc"].to_pylist()[: LOOKED_AT - len(found)])
-        if len(found) >= LOOKED_AT:
+        stamps.update(rows["hlc"].to_pylist()[: LOOKED_AT - len(stamps)])
+        if len(stamps) >= LOOKED_AT:
             break
-    return found
+    return stamps
 
 
 def _samples(source: SampleSource, strip: str) -> Iterator[_One]:
@@ -87,24 +87,24 @@ def _stripping(prefix: str) -> Callable[[str], str]:
     return lambda key: key.removeprefix(start)
 
 
-def _by_time(found: WindowComparison, left: Iterator[_One], right: Iterator[_One]) -> None:
+def _by_time(comparison: WindowComparison, left: Iterator[_One], right: Iterator[_One]) -> None:
     """Both are in the order of time: those of one timestamp are compared, key by key."""
     ones, others = _groups(left), _groups(right)
     one, other = next(ones, None), next(others, None)
     while one is not None or other is not None:
-        here = min(group[0] for group in (one, other) if group is not None)
+        earliest = min(group[0] for group in (one, other) if group is not None)
         mine: dict[str, list[SampleContent]] = {}
         theirs: dict[str, list[SampleContent]] = {}
-        if one is not None and one[0] == here:
+        if one is not None and one[0] == earliest:
             mine = one[1]
             one = next(ones, None)
-        if other is not None and other[0] == here:
+        if other is not None and other[0] == earliest:
             theirs = other[1]
             other = next(others, None)
         for key in mine | theirs:
             first, second = mine.get(key, []), theirs.get(key, [])
             for place in range(max(len(first), len(second))):
-                found.pair(
+                comparison.pair(
                     key,
                     first[place] if place < len(first) else None,
                     second[place] if place < len(second) else None,
@@ -124,13 +124,13 @@ def _groups(samples: Iterator[_One]) -> Iterator[tuple[int, dict[str, list[Sampl
         yield at, held
 
 
-def _by_order(found: WindowComparison, left: Iterator[_One], right: Iterator[_One]) -> None:
+def _by_order(comparison: WindowComparison, left: Iterator[_One], right: Iterator[_One]) -> None:
     """A few from either side by turns, so that little waits."""
     while True:
         ones, others = list(islice(left, 64)), list(islice(right, 64))
         if not ones and not others:
             return
         for _, key, sample in ones:
-            found.left(key, sample)
+            comparison.left(key, sample)
         for _, key, sample in others:
-            found.right(key, sample)
+            comparison.right(key, sample)

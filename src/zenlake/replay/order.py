@@ -84,9 +84,9 @@ def _merged(runs: list[_Run], bound: int | None) -> Iterator[pa.Table]:
             run.close()
             runs.remove(run)
         if parts:
-            found = _sorted(parts)
-            for start in range(0, found.num_rows, GIVEN):
-                yield found.slice(start, GIVEN)
+            merged = _sorted(parts)
+            for start in range(0, merged.num_rows, GIVEN):
+                yield merged.slice(start, GIVEN)
         elif limit is not None and limit != bound:
             for run in runs:
                 if run.more and run.last == limit:

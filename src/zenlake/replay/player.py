@@ -173,8 +173,8 @@ class Replay:
         if self._clock is None or (not always and now - self._ticked < TICK):
             return
         self._ticked = now
-        told = self.status()
-        facts = {name: told[name] for name in ("time", "ns", "speed", "state")}
+        status = self.status()
+        facts = {name: status[name] for name in ("time", "ns", "speed", "state")}
         self._session.put(self._clock, json.dumps(facts), encoding=JSON)
 
     # --- at work --------------------------------------------------------------------------------
@@ -261,8 +261,8 @@ class Replay:
         target: int | None = None
         with self._lock:
             while self._commands:
-                told = self._do(self._commands.popleft(), self._now())
-                target = target if told is None else told
+                moment = self._do(self._commands.popleft(), self._now())
+                target = target if moment is None else moment
         return target
 
     def _do(self, command: Command, now: float) -> int | None:

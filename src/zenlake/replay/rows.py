@@ -123,8 +123,8 @@ def _hlc_of_times(times: Any) -> Any:
         raise LocalError("a row of the answer has no time; leave such rows out")
     raw = np.asarray(micros.to_numpy(), np.uint64)
     second = np.uint64(1_000_000)
-    whole, part = raw // second, raw % second
-    hlc = (whole << np.uint64(32)) | ((part << np.uint64(32)) // second + np.uint64(1))
+    seconds, part = raw // second, raw % second
+    hlc = (seconds << np.uint64(32)) | ((part << np.uint64(32)) // second + np.uint64(1))
     return pa.array((hlc ^ np.uint64(HLC_BIAS)).view(np.int64))
 
 

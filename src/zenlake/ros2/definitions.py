@@ -136,9 +136,9 @@ def _parsed(text: str, type: str) -> dict[str, Any]:
 @lru_cache(maxsize=4096)
 def _shipped(type: str, hash: str) -> TypeDescription | None:
     for distribution in DISTRIBUTIONS:
-        found = _of(distribution, type)
-        if found is not None and found.hash == hash:
-            return found
+        description = _of(distribution, type)
+        if description is not None and description.hash == hash:
+            return description
     installed = _installed(type)
     return installed if installed is not None and installed.hash == hash else None
 
@@ -189,22 +189,22 @@ def _description(known: Mapping[str, Any], type: str) -> TypeDescription:
 def _individual(known: Mapping[str, Any], type: str) -> Individual:
     if type not in known:
         raise DecodeError(f"{type} is not described; add its .msg file")
-    fields = tuple(MessageField(name, _field_type(told)) for name, told in known[type][1])
+    fields = tuple(MessageField(name, _field_type(parsed)) for name, parsed in known[type][1])
     return Individual(type, fields or (MessageField(EMPTY_MEMBER, FieldType(BASE_IDS["uint8"])),))
 
 
-def _field_type(told: Any) -> FieldType:
+def _field_type(parsed: Any) -> FieldType:
     more = capacity = 0
-    if told[0] == _ARRAY:
-        more, capacity = FIXED, told[1][1]
-        told = told[1][0]
-    elif told[0] == _SEQUENCE:
-        capacity = told[1][1]
+    if parsed[0] == _ARRAY:
+        more, capacity = FIXED, parsed[1][1]
+        parsed = parsed[1][0]
+    elif parsed[0] == _SEQUENCE:
+        capacity = parsed[1][1]
         more = BOUNDED if capacity else UNBOUNDED
-        told = told[1][0]
-    if told[0] == _NAME:
-        return FieldType(more + NESTED, capacity, 0, told[1])
-    name, bound = told[1]
+        parsed = parsed[1][0]
+    if parsed[0] == _NAME:
+        return FieldType(more + NESTED, capacity, 0, parsed[1])
+    name, bound = parsed[1]
     if name == "string" and bound:
         return FieldType(more + BOUNDED_STRING, capacity, bound)
     if name not in BASE_IDS:

@@ -64,46 +64,46 @@ class Ros2Graph:
 
     def came(self, token: str) -> RosEntity | None:
         """A token is there; gives what it says."""
-        found = parse_token(token)
-        if found is None:
+        entity = parse_token(token)
+        if entity is None:
             return None
         if len(self.endpoints) >= MOST_ENDPOINTS and token not in self.endpoints:
             self.overflow += 1
             return None
-        self.endpoints[token] = found
-        if found.kind is EntityKind.SERVICE and found.topic.endswith(f"/{SERVICE}"):
-            self._services[found.zid, found.node] = found.data_key
-        elif found.kind is EntityKind.PUBLISHER and found.hash is not None:
+        self.endpoints[token] = entity
+        if entity.kind is EntityKind.SERVICE and entity.topic.endswith(f"/{SERVICE}"):
+            self._services[entity.zid, entity.node] = entity.data_key
+        elif entity.kind is EntityKind.PUBLISHER and entity.hash is not None:
             room = len(self._unknown) < MOST_UNKNOWN
-            if room and not self._known(found.type, found.hash):
-                self._unknown.setdefault(found.hash, found)
-        return found
+            if room and not self._known(entity.type, entity.hash):
+                self._unknown.setdefault(entity.hash, entity)
+        return entity
 
     def went(self, token: str) -> None:
         """A token is gone."""
-        found = self.endpoints.pop(token, None)
-        if found is not None and self._services.get((found.zid, found.node)) == (
-            found.data_key if found.type else None
+        entity = self.endpoints.pop(token, None)
+        if entity is not None and self._services.get((entity.zid, entity.node)) == (
+            entity.data_key if entity.type else None
         ):
-            del self._services[found.zid, found.node]
+            del self._services[entity.zid, entity.node]
 
     def due(self, now: float) -> list[TypeQuestion | WantedSubscription]:
         """What is to be done now; each is given once, and again when it failed long ago."""
         todo: list[TypeQuestion | WantedSubscription] = []
-        for hash, found in list(self._unknown.items()):
-            if self._known(found.type, hash):
+        for hash, entity in list(self._unknown.items()):
+            if self._known(entity.type, hash):
                 del self._unknown[hash]
                 self._asked.pop(hash, None)
                 continue
-            service = self._services.get((found.zid, found.node))
+            service = self._services.get((entity.zid, entity.node))
             if service is not None and now >= self._asked.get(hash, now):
                 self._asked[hash] = now + AGAIN
-                todo.append(TypeQuestion(found.type, hash, service))
-        for found in self.endpoints.values():
-            wants = found.kind is EntityKind.PUBLISHER and found.backends
+                todo.append(TypeQuestion(entity.type, hash, service))
+        for entity in self.endpoints.values():
+            wants = entity.kind is EntityKind.PUBLISHER and entity.backends
             if len(self._listening) >= MOST_LISTENING:
                 break
-            if wants and found.data_key not in self._listening:
-                self._listening.add(found.data_key)
-                todo.append(WantedSubscription(found))
+            if wants and entity.data_key not in self._listening:
+                self._listening.add(entity.data_key)
+                todo.append(WantedSubscription(entity))
         return todo

@@ -43,19 +43,19 @@ def _fields(one: Individual) -> str:
     )
 
 
-def _written(told: FieldType) -> str:
-    base = told.base
+def _written(type: FieldType) -> str:
+    base = type.base
     if base == NESTED:
-        name = _short(told.nested)
+        name = _short(type.nested)
     elif base in _BOUNDED_TEXT:
-        name = f"{_BOUNDED_TEXT[base]}<={told.string_capacity}"
+        name = f"{_BOUNDED_TEXT[base]}<={type.string_capacity}"
     else:
         name = _NAMES[base]
-    if not told.container:
+    if not type.container:
         return name
-    if told.container == FIXED:
-        return f"{name}[{told.capacity}]"
-    return f"{name}[<={told.capacity}]" if told.container == BOUNDED else f"{name}[]"
+    if type.container == FIXED:
+        return f"{name}[{type.capacity}]"
+    return f"{name}[<={type.capacity}]" if type.container == BOUNDED else f"{name}[]"
 
 
 def _short(name: str) -> str:

@@ -155,13 +155,13 @@ def _qos(text: str) -> RosQoS:
         reliability=_word(parts[0], _RELIABILITY, "reliable"),
         durability=_word(parts[1], _DURABILITY, "volatile"),
         history=_word(history, _HISTORY, "keep_last"),
-        depth=int(depth) if _whole(depth) else DEFAULT_DEPTH,
+        depth=int(depth) if _is_number(depth) else DEFAULT_DEPTH,
     )
 
 
 def _word(number: str, words: tuple[str, ...], default: str) -> str:
-    return words[int(number)] if _whole(number) and int(number) < len(words) else default
+    return words[int(number)] if _is_number(number) and int(number) < len(words) else default
 
 
-def _whole(text: str) -> bool:
+def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10

@@ -52,19 +52,19 @@ def read_reply(payload: bytes, hash: str) -> TypeDescription:
     reply = read.values[0].as_py()
     if not reply["successful"]:
         raise DecodeError(f"the node does not describe it: {reply['failure_reason']}")
-    told = reply["type_description"]
-    found = TypeDescription(
-        _individual(told["type_description"]),
-        tuple(_individual(one) for one in told["referenced_type_descriptions"]),
+    page = reply["type_description"]
+    description = TypeDescription(
+        _individual(page["type_description"]),
+        tuple(_individual(one) for one in page["referenced_type_descriptions"]),
     )
-    if found.hash != hash:
-        raise DecodeError(f"the node described {found.hash}, not {hash}")
-    return found
+    if description.hash != hash:
+        raise DecodeError(f"the node described {description.hash}, not {hash}")
+    return description
 
 
-def _individual(told: Any) -> Individual:
+def _individual(page: Any) -> Individual:
     return Individual(
-        told["type_name"],
+        page["type_name"],
         tuple(
             MessageField(
                 one["name"],
@@ -75,7 +75,7 @@ def _individual(told: Any) -> Individual:
                     one["type"]["nested_type_name"],
                 ),
             )
-            for one in told["fields"]
+            for one in page["fields"]
         ),
     )
 
