@@ -34,7 +34,8 @@ def held(session: zenlake.Session, name: str = "s") -> dict[str, str]:
     assert isinstance(service, Storages)
     return {
         entry.key: (entry.value.payload or b"").decode()
-        for entry in service.running[name].entries("**")
+        for entries in service.running[name].values("**")
+        for entry in entries
         if entry.value is not None
     }
 

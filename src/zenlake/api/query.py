@@ -19,7 +19,7 @@ from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.keys.matching import check, intersects
 from zenlake.keys.parameters import ANY_KEY_EXPR
 from zenlake.node.entities import IncomingQuery
-from zenlake.node.queries.replies import reply_value
+from zenlake.node.queries.replies import ONLY_PAYLOAD, reply_value
 from zenlake.node.sample import source_info_of, timestamp_stack_of, wire_timestamp
 from zenlake.transport.framing import vle
 from zenlake.values import (
@@ -33,7 +33,7 @@ from zenlake.values import (
     TimestampStack,
     ZBytes,
 )
-from zenlake.wire.codec_zenoh import Del, Err, Put
+from zenlake.wire.codec_zenoh import Del, Err, Put, put_head
 from zenlake.wire.codec_zenoh import Reply as WireReply
 
 if TYPE_CHECKING:
@@ -139,20 +139,19 @@ class Query:
             timestamp: When the value was made.
         """
         self._refuse_qos(congestion_control, priority)
-        if encoding is None and attachment is None and timestamp is None and express is None:
-            value = payload if isinstance(payload, bytes) else payload_bytes(payload)
+        value = payload if isinstance(payload, bytes) else payload_bytes(payload)
+        id, schema = encoding_parts(encoding)
+        stamp = None if timestamp is None else wire_timestamp(timestamp)
+        attached = optional_bytes(attachment)
+        if express is None:
             name = self._name(key_expr)
             self._check()
-            if reply_value(self._incoming, name, value):
+            put = ONLY_PAYLOAD
+            if encoding is not None or attachment is not None or timestamp is not None:
+                put = put_head(timestamp=stamp, encoding=id, schema=schema, attachment=attached)
+            if reply_value(self._incoming, name, value, put):
                 return
-        id, schema = encoding_parts(encoding)
-        body = Put(
-            timestamp=None if timestamp is None else wire_timestamp(timestamp),
-            encoding=id,
-            schema=schema,
-            attachment=optional_bytes(attachment),
-            payload=payload_bytes(payload),
-        )
+        body = Put(timestamp=stamp, encoding=id, schema=schema, attachment=attached, payload=value)
         self._send_reply(self._matching(key_expr), WireReply(body=body), express)
 
     def reply_del(

@@ -55,6 +55,10 @@ class Claims:
         """Whether a lake answers for a key where its history is asked for."""
         return any(claim.past == LAKE and includes(claim.expr, key) for claim in self._claims)
 
+    def has_one(self) -> bool:
+        """Whether there is one claim and no other."""
+        return len(self._claims) == 1
+
     def is_first(self, mine: Claim, key: str, *, past: bool) -> bool:
         """Whether no other claim on a key comes before this one."""
         claims = self._claims

@@ -109,6 +109,20 @@ class Contents:
         held = self._newest.get(key)
         return None if held is None else _entry(held)
 
+    def read(self, keys: list[str]) -> tuple[list[Entry], list[str]]:
+        """The entries of those keys that have a value, and the keys whose payload is elsewhere."""
+        entries: list[Entry] = []
+        elsewhere: list[str] = []
+        for key in keys:
+            held = self._newest.get(key)
+            if held is None:
+                continue
+            entries.append(_entry(held))
+            value = held.value
+            if value is not None and value.payload is None:
+                elsewhere.append(key)
+        return entries, elsewhere
+
     def known(self, key: str) -> Entry | None:
         """What is known of one key, deleted or not."""
         held = self._newest.known(key)

@@ -1,26 +1,25 @@
 """The answers of a storage: values, history, and acknowledged puts.
 
 The value of one key that lies in memory is answered at once; whatever may wait for a volume, or
-for a reader of many values that is slow, is answered by a few threads of its own.
+for a reader that is slow, is answered by threads of its own (`workers`).
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from zenlake.clock import Timestamp
 from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
 from zenlake.keys import ResolvedRange, includes, is_wild
+from zenlake.node.queries.replies import would_wait
 from zenlake.storage import Entry
-from zenlake.values import Encoding
+from zenlake.storages.stored_replies import reply_entries
+from zenlake.storages.workers import Workers
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
@@ -34,9 +33,6 @@ log = logging.getLogger("zenlake.storages")
 JSON: Final = "application/json"
 ACK_PUT: Final = "_ack_put"
 LIMIT: Final = "_limit"
-#: Queries that may wait for the volume; more are refused.
-MOST_QUERIES: Final = 256
-WORKERS: Final = 4
 _LAST: Final = (1 << 64) - 1
 
 
@@ -48,8 +44,7 @@ class StorageReplies:
         self._storage = storage
         self._session = session
         self._closed = False
-        self._slots = threading.BoundedSemaphore(MOST_QUERIES)
-        self._pool = ThreadPoolExecutor(WORKERS, f"zenlake storage {storage.name}")
+        self._workers = Workers(f"zenlake storage {storage.name}")
         past = HISTORY if storage.settings.history == "all" else NEWEST
         self._claims = session._runtime.claims
         self._claim = self._claims.claim(storage.key_expr, HISTORY, past)
@@ -67,7 +62,7 @@ class StorageReplies:
         self._duty.close()
         if not self._session.is_closed():
             self._queryable.undeclare()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._workers.close()
 
     def _asked(self, query: Query) -> None:
         self._storage.counts.queries += 1
@@ -75,18 +70,23 @@ class StorageReplies:
             if query.parameters.flag(ACK_PUT):
                 if self._duty.is_here(str(query.key_expr)):
                     self._later(query, self._acknowledge)
-            elif self._storage.in_memory and not is_wild(str(query.key_expr)):
+            elif self._at_once(query):
                 self._answer(query)
             else:
                 self._later(query, self._answer)
         except ZError as error:
             self._refuse(query, error)
 
+    def _at_once(self, query: Query) -> bool:
+        """Whether nothing of an answer has to wait: neither for a volume nor for its reader."""
+        return (
+            self._storage.in_memory
+            and not is_wild(str(query.key_expr))
+            and not would_wait(query._incoming)
+        )
+
     def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
-        """Answer on a thread of the pool: a volume may be slow."""
-        if not self._slots.acquire(blocking=False):
-            self._refuse(query, LocalError(f"{MOST_QUERIES} queries wait already; ask again"))
-            return
+        """Answer on a thread of the pool: a volume, or the asker, may be slow."""
 
         def run() -> None:
             try:
@@ -97,13 +97,9 @@ class StorageReplies:
                         self._refuse(query, error)
             except ZError as error:
                 log.debug("storage '%s': a reply was lost: %s", self._storage.name, error)
-            finally:
-                self._slots.release()
 
-        try:
-            self._pool.submit(run)
-        except RuntimeError:  # closing
-            self._slots.release()
+        if not self._workers.submit(query._incoming.branch.query.source, run):
+            self._refuse(query, LocalError("too many queries wait already; ask again"))
 
     def _refuse(self, query: Query, error: Exception) -> None:
         self._storage.counts.refused += 1
@@ -119,27 +115,30 @@ class StorageReplies:
         limit = _limit(parameters.interpreted(LIMIT))
         expr = str(query.key_expr)
         past = asked is not None
-        found: Iterable[Entry]
+        found: Iterable[list[Entry]]
         if asked is None:
-            found = storage.entries(expr, 0, _LAST, limit)
+            found = storage.values(expr, 0, _LAST, limit)
         else:
             start, end = _bounds(asked.resolve(time.time_ns()))
             everything = storage.settings.history == "all"
-            told = storage.samples if everything else storage.entries
+            told = storage.samples if everything else storage.values
             found = told(expr, start, end, limit)
         claims, claim = self._claims, self._claim
         lake = parameters.asks_lake()
         counts = storage.counts
-        for entry in found:
-            if self._closed:
-                return
-            key = entry.key
-            if not claims.is_first(claim, key, past=past):
-                continue
-            if lake and claims.left_to_lake(key):
-                continue
-            _reply(query, entry)
-            counts.replies += 1
+        branch = query._incoming.branch
+        for entries in found:
+            if self._closed or branch not in branch.query.branches:
+                return  # nobody waits for the rest
+            if not claims.has_one() or lake:
+                entries = [
+                    entry
+                    for entry in entries
+                    if claims.is_first(claim, entry.key, past=past)
+                    and not (lake and claims.left_to_lake(entry.key))
+                ]
+            reply_entries(query, entries)
+            counts.replies += len(entries)
 
     # ---------------------------------------------------------------------- acknowledged puts
 
@@ -169,23 +168,6 @@ class StorageReplies:
             encoding=JSON,
             timestamp=stamp,
         )
-
-
-def _reply(query: Query, entry: Entry) -> None:
-    key, time, id, _, _, value = entry
-    stamp = Timestamp(time >> 32, id, time & 0xFFFFFFFF)
-    if value is None:
-        query.reply_del(key, timestamp=stamp)
-    elif value.encoding_id or value.schema or value.attachment is not None:
-        query.reply(
-            key,
-            value.payload or b"",
-            encoding=Encoding.from_wire(value.encoding_id, value.schema or None),
-            attachment=value.attachment,
-            timestamp=stamp,
-        )
-    else:
-        query.reply(key, value.payload or b"", timestamp=stamp)
 
 
 def _limit(text: str | None) -> int | None:

@@ -327,10 +327,10 @@ class Storage:
 
     # --------------------------------------------------------------------------------- values
 
-    def entries(
+    def values(
         self, expr: str, start: int = 0, end: int = (1 << 64) - 1, limit: int | None = None
-    ) -> Iterator[Entry]:
-        """The values of the keys that `expr` stands for, with payloads, read some at a time.
+    ) -> Iterator[list[Entry]]:
+        """The values of the keys that `expr` stands for, with payloads, some at a time.
 
         Only those with a time from `start` to `end` (NTP64), and at most `limit`.
         """
@@ -344,37 +344,31 @@ class Storage:
                 keys = self._contents.keys(expr)
         if self.settings.ttl is not None:
             start = max(start, _ntp64(time.time() - self.settings.ttl))
-        given = 0
+        bounded = start > 0 or end < (1 << 64) - 1
+        left = len(keys) if limit is None else limit
         for first in range(0, len(keys), CHUNK):
-            for entry in self._read(keys[first : first + CHUNK]):
-                if not start <= entry.time <= end:
-                    continue
-                if limit is not None and given >= limit:
-                    return
-                given += 1
-                yield entry
+            entries = self._read(keys[first : first + CHUNK])
+            if bounded:
+                entries = [entry for entry in entries if start <= entry.time <= end]
+            if len(entries) >= left:
+                yield entries[:left]
+                return
+            left -= len(entries)
+            yield entries
 
-    def _read(self, keys: Sequence[str]) -> Iterator[Entry]:
+    def _read(self, keys: Sequence[str]) -> list[Entry]:
         with self._lock:
-            entries = [entry for key in keys if (entry := self._contents.get(key)) is not None]
-        away = [
-            entry.key
-            for entry in entries
-            if entry.value is not None and entry.value.payload is None
-        ]
-        fetched: dict[str, Entry | None] = {}
-        if away and self._volume is not None:
-            fetched = dict(zip(away, self._volume.read(away), strict=True))
-        for entry in entries:
-            if entry.key in fetched:
-                stored = fetched[entry.key]
-                # Changed since it was looked up: what is there now is as good, or it is gone.
-                if stored is not None and stored.value is not None:
-                    yield stored
-            else:
-                yield entry
+            entries, elsewhere = self._contents.read(list(keys))
+        if not elsewhere or self._volume is None:
+            return entries
+        fetched = dict(zip(elsewhere, self._volume.read(elsewhere), strict=True))
+        # Changed since it was looked up: what is there now is as good, or it is gone.
+        found = (fetched.get(entry.key, entry) for entry in entries)
+        return [entry for entry in found if entry is not None and entry.value is not None]
 
-    def samples(self, expr: str, start: int, end: int, limit: int | None = None) -> list[Entry]:
+    def samples(
+        self, expr: str, start: int, end: int, limit: int | None = None
+    ) -> Iterator[list[Entry]]:
         """Every sample from `start` to `end` (NTP64) in their order; with a limit the newest."""
         assert self._volume is not None
         self.flush()
@@ -383,7 +377,10 @@ class Storage:
         ]
         entries = list(self._volume.history(keys, start, end, limit))
         entries.sort(key=lambda entry: (entry.time, entry.id))
-        return entries if limit is None else entries[max(0, len(entries) - limit) :]
+        if limit is not None:
+            del entries[: max(0, len(entries) - limit)]
+        for first in range(0, len(entries), CHUNK):
+            yield entries[first : first + CHUNK]
 
     def await_put(self, key: str, stamp: Timestamp, timeout: float = ACK_TIME) -> None:
         """Wait until a put is stored, or a newer value of its key, and written."""

@@ -76,8 +76,6 @@ class SqliteFile:
             # FULL syncs the log at every commit; NORMAL may lose the last ones with the power.
             mine.execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'OFF'}")
             mine.execute("PRAGMA busy_timeout = 10000")
-            # KiB: a large batch must not be written out and read again before it is committed.
-            mine.execute("PRAGMA cache_size = -32768")
             self._threads.connection = mine
             with self._lock:
                 self._connections.append(mine)
@@ -161,6 +159,9 @@ class SqliteFile:
     def write(self, batch: Batch, payloads: bool = True) -> None:
         """Write a batch in one transaction."""
         try:
+            # KiB: a large batch must not be written out and read again before it is committed.
+            # Those who read need no such cache, and there may be many of them.
+            self.connection().execute("PRAGMA cache_size = -32768")
             with self.connection() as connection:
                 self.write_in(connection, batch, payloads)
         except sqlite3.DatabaseError as error:

@@ -85,6 +85,13 @@ def reply_value(
     return True
 
 
+def would_wait(incoming: IncomingQuery) -> bool:
+    """Whether a reply has to wait until the querier reads what was sent to it before."""
+    head = _head(incoming)
+    outbox = head.outbox
+    return outbox is not None and outbox.full(head.priority)
+
+
 def _head(incoming: IncomingQuery) -> ReplyHead:
     head = incoming.head
     if head is None:

@@ -1,0 +1,70 @@
+"""A reader that stops in the middle of an answer: others go on, and so does the end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import zenlake
+from tests.api.sessions import connected, listening
+from tests.storages.test_storages import manager, memory, settled, values
+from tests.waiting import until
+from zenlake.handlers import FifoChannel
+from zenlake.storages import Storages
+from zenlake.storages.workers import THREADS
+
+#: More than sockets and queues hold of one answer.
+VALUES, SIZE = 1500, 20_000
+
+
+@pytest.fixture
+def router() -> Iterator[zenlake.Session]:
+    with listening(
+        mode='"router"',
+        plugins=manager(s=memory()),
+        transport__link__tx__queue__congestion_control__block__wait_before_close="1000000",
+    ) as session:
+        for n in range(VALUES):
+            session.put(f"s/large/{n}", bytes(SIZE))
+        session.put("s/small/1", "1")
+        settled(session)
+        until(lambda: values(session, "s/small/*") == {"s/small/1": "1"})
+        yield session
+
+
+def stopped(client: zenlake.Session, selector: str) -> object:
+    """Ask, and read nothing; gives what is not read."""
+    return client.get(
+        selector, FifoChannel(1), consolidation=zenlake.ConsolidationMode.NONE, timeout=60.0
+    )
+
+
+def storage(session: zenlake.Session) -> zenlake.storages.Storage:
+    (service,) = session._runtime.services.values()
+    assert isinstance(service, Storages)
+    return service.running["s"]
+
+
+def test_a_reader_that_stops_delays_nobody_and_holds_little(router: zenlake.Session) -> None:
+    with connected(router, mode='"client"') as slow, connected(router, mode='"client"') as other:
+        # More than there are threads, and single values too, which are answered at once.
+        unread = [stopped(slow, "s/**") for _ in range(THREADS + 4)]
+        unread += [stopped(slow, f"s/large/{n}") for n in range(200)]
+        until(lambda: storage(router).counts.queries >= len(unread))
+        assert values(other, "s/small/*") == {"s/small/1": "1"}
+        assert values(other, "s/small/1") == {"s/small/1": "1"}
+        # Of so many answers, most are not made before they are read.
+        assert storage(router).counts.replies < VALUES * 4
+
+
+def test_a_storage_ends_while_a_reader_keeps_it_waiting(router: zenlake.Session) -> None:
+    with connected(router, mode='"client"') as slow:
+        unread = stopped(slow, "s/**")
+        until(lambda: storage(router).counts.queries >= 2)
+        ended = threading.Thread(target=router.close)
+        ended.start()
+        ended.join(20)
+        assert not ended.is_alive()
+        del unread
