@@ -49,3 +49,23 @@ def test_what_cannot_be_is_said_in_a_line(tmp_path: Path) -> None:
     code, lines = run_alone("storage", "verify", "x", "--volume", "fs", "--option", "dri=x")
     assert code == 2
     assert lines[0].startswith("zenlake: the volume 'fs' has no option 'dri'; did you mean 'dir'?")
+
+
+def test_an_export_that_fails_says_why_and_leaves_the_older_one(tmp_path: Path) -> None:
+    """The disk of a storage is damaged under it."""
+    with listening(
+        mode='"router"', adminspace__enabled="true", adminspace__permissions__write="true"
+    ) as router:
+        there = ("-m", "client", "-e", where(router))
+        file = ("--volume", "sqlite", "--option", f"dir={tmp_path}")
+        assert run("storage", "add", "one", "-k", "a/**", *file, *there)[0] == 0
+        assert run("put", "-k", "a/x", "-p", "kept", "--ack", *there)[0] == 0
+        for part in tmp_path.glob("one.sqlite*"):
+            part.write_bytes(b"nothing that was here" * 1000)
+        saved = tmp_path / "saved.jsonl"
+        saved.write_text("older")
+        code, lines = run("storage", "export", "one", str(saved), *there)
+        assert code == 1
+        assert "'one' was not read to its end" in lines[-1]
+        assert saved.read_text() == "older"
+        assert list(tmp_path.glob("*.part")) == []

@@ -31,10 +31,10 @@ BATCHES = 1 + int(os.environ.get("ZENLAKE_ROUNDS", "1"))
 UPDATES = 4
 
 
-def synced(kind: str, folder: Path) -> Volume:
-    """The volume of a kind, which syncs what it writes."""
+def opened_in(kind: str, folder: Path, *, fsync: bool) -> Volume:
+    """The volume of a kind, for the storage `s`."""
     made = volume_class(kind)
-    return made("s", checked_options(kind, made, {"dir": str(folder), "fsync": True}))
+    return made("s", checked_options(kind, made, {"dir": str(folder), "fsync": fsync}))
 
 
 def plan(seed: int) -> list[list[Said]]:
@@ -61,7 +61,7 @@ def run(
     kind: str, folder: Path, batches: list[list[Said]], told: int, arm: Callable[[], None]
 ) -> None:
     """Write batches; a byte to `told` for each that the volume has."""
-    volume = synced(kind, folder)
+    volume = opened_in(kind, folder, fsync=True)
     contents = Contents(keeps=True)
     contents.load(volume.entries(), volume.wide())
     arm()

@@ -139,8 +139,9 @@ int ftruncate64(int fd, off64_t size) {
     remember(fd, size, (size_t)1 << 40);
     return real(fd, size);
 }
-int fsync(int fd) { REAL(fsync); step(); forget_nothing_of(fd); return real(fd); }
-int fdatasync(int fd) { REAL(fdatasync); step(); forget_nothing_of(fd); return real(fd); }
+/* The machine's own disk need not be bothered: nobody takes its power away. */
+int fsync(int fd) { step(); forget_nothing_of(fd); return 0; }
+int fdatasync(int fd) { step(); forget_nothing_of(fd); return 0; }
 int rename(const char *from, const char *to) { REAL(rename); step(); return real(from, to); }
 int unlink(const char *path) { REAL(unlink); step(); return real(path); }
 int mkdir(const char *path, mode_t mode) { REAL(mkdir); step(); return real(path, mode); }

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from tests.storage.oracle import Said, answers
-from tests.volumes.dying import plan, synced
+from tests.volumes.dying import opened_in, plan
 from tests.volumes.opened import KINDS, OPTIONS, opened
 from zenlake.keys import intersects
 from zenlake.storage import Batch, Contents, Entry, Value, WideUpdate
@@ -249,7 +249,7 @@ def test_a_batch_is_whole_or_not_there_and_stays_once_it_is_written(
 
 def _found(kind: str, folder: Path) -> dict[str, tuple[int, bytes, str]]:
     """What a volume has after all, by the rule."""
-    volume = synced(kind, folder)
+    volume = opened_in(kind, folder, fsync=False)
     contents = Contents(keeps=True)
     contents.load(volume.entries(), volume.wide())
     keys = contents.keys("**")

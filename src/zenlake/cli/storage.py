@@ -6,8 +6,9 @@ import base64
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -188,7 +189,8 @@ def get(connection: Connection, name: Name) -> None:
 def export(connection: Connection, name: Name, lines_file: File = None) -> None:
     """Write what a storage answers as JSON lines.
 
-    A line has key, payload, encoding, timestamp and attachment of one value.
+    A line has key, payload, encoding, timestamp and attachment of one value. A file is there when
+    all of it is: after an error what it held before stays.
     """
     with connection.session() as session:
         expr = _expr_of(session, connection, name)
@@ -211,6 +213,10 @@ def export(connection: Connection, name: Name, lines_file: File = None) -> None:
                     line["attachment"] = base64.b64encode(attachment.to_bytes()).decode()
                 lines.write(json.dumps(line) + "\n")
                 count += 1
+            # Who goes away in the middle of an answer says nothing more.
+            if not any(found == name for _, found, _ in _storages(session, connection)):
+                note(f"'{name}' went away while it was read: {count} values are not all")
+                raise typer.Exit(FAILED)
     note(f"{count} values of '{name}'")
 
 
@@ -365,10 +371,19 @@ def _batched(keys: list[str], size: int) -> Iterator[list[str]]:
     return (keys[first : first + size] for first in range(0, len(keys), size))
 
 
-def _output(file: Path | None) -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext(sys.stdout) if file is None or str(file) == "-" else file.open("w")
+@contextmanager
+def _output(file: Path | None) -> Iterator[TextIO]:
+    """Where lines go: to a file that has its name when all of them are written, or to stdout."""
+    if file is None or str(file) == "-":
+        yield sys.stdout
+        return
+    unfinished = file.with_name(f"{file.name}.part")
+    try:
+        with unfinished.open("w") as lines:
+            yield lines
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _input(file: Path | None) -> Iterator[str]:

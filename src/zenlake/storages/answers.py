@@ -16,7 +16,7 @@ from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
 from zenlake.keys import ResolvedRange, includes, is_wild
-from zenlake.node.queries.replies import would_wait
+from zenlake.node.queries.replies import is_over, would_wait
 from zenlake.storage import Entry
 from zenlake.storages.stored_replies import reply_entries
 from zenlake.storages.workers import Workers
@@ -126,10 +126,9 @@ class StorageReplies:
         claims, claim = self._claims, self._claim
         lake = parameters.asks_lake()
         counts = storage.counts
-        branch = query._incoming.branch
         for entries in found:
-            if self._closed or branch not in branch.query.branches:
-                return  # nobody waits for the rest
+            if self._closed or is_over(query._incoming):
+                return
             if not claims.has_one() or lake:
                 entries = [
                     entry

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
 from rocksdict import AccessType, Options, Rdict, WriteBatch, WriteOptions
@@ -60,13 +61,10 @@ class RocksDb(Volume, Trimming):
         settings.create_if_missing(True)
         self._written = WriteOptions()
         self._written.sync = bool(options.get("fsync", True))
-        try:
+        with self._told():
             self._store: Any = Rdict(
                 str(self.folder), settings, access_type=AccessType.read_write()
             )
-        except Exception as error:
-            # The binding raises bare exceptions.
-            raise VolumeError(f"{self.folder}: {error}") from error
 
     # ----------------------------------------------------------------------------------- read
 
@@ -82,16 +80,32 @@ class RocksDb(Volume, Trimming):
 
     def _range(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys and records from one key up to and without another, in order."""
-        for key, record in self._store.items(from_key=first):
-            if key >= end:
-                return
-            yield key, record
+        with self._told():
+            for key, record in self._store.items(from_key=first):
+                if key >= end:
+                    return
+                yield key, record
+
+    def _get(self, keys: list[bytes]) -> Any:
+        """The records of some keys."""
+        with self._told():
+            return self._store.get(keys)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Failures of the binding, which raises bare exceptions, as those of a volume."""
+        try:
+            yield
+        except VolumeError:
+            raise
+        except Exception as error:
+            raise VolumeError(f"{self.folder}: {error}") from error
 
     def read(self, keys: Sequence[str]) -> list[Entry | None]:
         """The entries of some keys with their payloads."""
         names = [key.encode() for key in keys]
-        records = self._store.get([b"e" + name for name in names])
-        payloads = self._store.get([b"p" + name for name in names])
+        records = self._get([b"e" + name for name in names])
+        payloads = self._get([b"p" + name for name in names])
         entries: list[Entry | None] = []
         for key, record, payload in zip(keys, records, payloads, strict=True):
             entry = _joined(key, record, payload)
@@ -99,7 +113,7 @@ class RocksDb(Volume, Trimming):
             while entry is False and tries:
                 # A batch was written between the two questions.
                 name = key.encode()
-                entry = _joined(key, self._store.get(b"e" + name), self._store.get(b"p" + name))
+                entry = _joined(key, *self._get([b"e" + name, b"p" + name]))
                 tries -= 1
             if isinstance(entry, bool):
                 raise VolumeError(f"{self.folder}: the payload of '{key}' is missing")
@@ -137,7 +151,7 @@ class RocksDb(Volume, Trimming):
         for expr in batch.forgotten:
             writes.delete(b"w" + expr.encode())
         places = [_place(sample.key, sample.time, sample.id) for sample in batch.samples]
-        there = self._store.get(places) if places else []
+        there = self._get(places) if places else []
         sizes = []
         for sample, place, before in zip(batch.samples, places, there, strict=True):
             record = pack_entry(sample, True)
@@ -150,10 +164,8 @@ class RocksDb(Volume, Trimming):
             self._noted(sample.key, size)
 
     def _commit(self, writes: Any) -> None:
-        try:
+        with self._told():
             self._store.write(writes, self._written)
-        except Exception as error:
-            raise VolumeError(f"{self.folder}: {error}") from error
 
     # -------------------------------------------------------------------------------- history
 

@@ -91,9 +91,16 @@ class SqliteFile:
 
     # ---------------------------------------------------------------------------------- read
 
+    def _select(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[_Row]:
+        """The rows of a question."""
+        try:
+            yield from self.connection().execute(sql, parameters)
+        except sqlite3.DatabaseError as error:
+            raise _told(error, self.path) from error
+
     def entries(self) -> Iterator[Entry]:
         """The entry of every key, without payloads."""
-        rows = self.connection().execute(
+        rows = self._select(
             "SELECT key, time, id, base_time, base_id, deleted, encoding, schema, attachment, NULL"
             " FROM entries"
         )
@@ -103,7 +110,7 @@ class SqliteFile:
         """The updates of key expressions with wildcards."""
         return [
             _wide(row)
-            for row in self.connection().execute(
+            for row in self._select(
                 "SELECT expr, put_time, put_id, deleted_time, deleted_id, encoding, schema,"
                 " attachment, payload FROM wide"
             )
@@ -114,7 +121,7 @@ class SqliteFile:
         entries: dict[str, Entry] = {}
         for first in range(0, len(keys), _KEYS):
             some = keys[first : first + _KEYS]
-            rows = self.connection().execute(
+            rows = self._select(
                 "SELECT key, time, id, base_time, base_id, deleted, encoding, schema, attachment,"
                 f" payload FROM entries WHERE key IN ({', '.join('?' * len(some))})",
                 some,
@@ -124,10 +131,9 @@ class SqliteFile:
 
     def count(self) -> int:
         """How many keys have a value."""
-        (number,) = (
-            self.connection().execute("SELECT count(*) FROM entries WHERE NOT deleted").fetchone()
-        )
-        return int(number)
+        ((number,),) = self._select("SELECT count(*) FROM entries WHERE NOT deleted")
+        assert isinstance(number, int)
+        return number
 
     def history(
         self, keys: Sequence[str], start: int | None, end: int | None, limit: int | None
@@ -136,7 +142,7 @@ class SqliteFile:
         low = -_SHIFT if start is None else start - _SHIFT
         high = _SHIFT - 1 if end is None else end - _SHIFT
         for key in keys:
-            rows = self.connection().execute(
+            rows = self._select(
                 "SELECT * FROM (SELECT key, time, id, time, id, deleted, encoding, schema,"
                 " attachment, payload FROM history WHERE key = ? AND time BETWEEN ? AND ?"
                 " ORDER BY time DESC, id DESC LIMIT ?) ORDER BY 2, 3",
@@ -146,11 +152,11 @@ class SqliteFile:
 
     def history_keys(self) -> list[str]:
         """The keys that have samples."""
-        return [key for (key,) in self.connection().execute("SELECT DISTINCT key FROM history")]
+        return [str(key) for (key,) in self._select("SELECT DISTINCT key FROM history")]
 
     def check(self) -> Iterator[str]:
         """What SQLite finds wrong."""
-        for (line,) in self.connection().execute("PRAGMA integrity_check"):
+        for (line,) in self._select("PRAGMA integrity_check"):
             if line != "ok":
                 yield f"{self.path}: {line}"
 
@@ -197,31 +203,43 @@ class SqliteFile:
 
     def trim(self, before: int | None, count: int | None, size: int | None) -> int:
         """Drop samples that are too old or too many; the newest of a key stays."""
-        with self.connection() as connection:
-            changes = connection.total_changes
-            newest = "(SELECT max(time) FROM history newer WHERE newer.key = history.key)"
-            if before is not None:
-                connection.execute(
-                    f"DELETE FROM history WHERE time < ? AND time < {newest}", (before - _SHIFT,)
-                )
-            if count is not None:
-                connection.execute(
-                    "DELETE FROM history WHERE (key, time, id) IN (SELECT key, time, id FROM ("
-                    "SELECT key, time, id, row_number() OVER"
-                    " (PARTITION BY key ORDER BY time DESC, id DESC) AS place FROM history)"
-                    " WHERE place > ?)",
-                    (count,),
-                )
-            if size is not None:
-                connection.execute(
-                    "DELETE FROM history WHERE (key, time, id) IN (SELECT key, time, id FROM ("
-                    "SELECT key, time, id, sum(length(coalesce(payload, '')) + 128) OVER"
-                    " (ORDER BY time DESC, id DESC ROWS UNBOUNDED PRECEDING) AS size,"
-                    " row_number() OVER (PARTITION BY key ORDER BY time DESC, id DESC) AS place"
-                    " FROM history) WHERE size > ? AND place > 1)",
-                    (size,),
-                )
-            return connection.total_changes - changes
+        try:
+            with self.connection() as connection:
+                return self._trim(connection, before, count, size)
+        except sqlite3.DatabaseError as error:
+            raise _told(error, self.path) from error
+
+    def _trim(
+        self,
+        connection: sqlite3.Connection,
+        before: int | None,
+        count: int | None,
+        size: int | None,
+    ) -> int:
+        changes = connection.total_changes
+        newest = "(SELECT max(time) FROM history newer WHERE newer.key = history.key)"
+        if before is not None:
+            connection.execute(
+                f"DELETE FROM history WHERE time < ? AND time < {newest}", (before - _SHIFT,)
+            )
+        if count is not None:
+            connection.execute(
+                "DELETE FROM history WHERE (key, time, id) IN (SELECT key, time, id FROM ("
+                "SELECT key, time, id, row_number() OVER"
+                " (PARTITION BY key ORDER BY time DESC, id DESC) AS place FROM history)"
+                " WHERE place > ?)",
+                (count,),
+            )
+        if size is not None:
+            connection.execute(
+                "DELETE FROM history WHERE (key, time, id) IN (SELECT key, time, id FROM ("
+                "SELECT key, time, id, sum(length(coalesce(payload, '')) + 128) OVER"
+                " (ORDER BY time DESC, id DESC ROWS UNBOUNDED PRECEDING) AS size,"
+                " row_number() OVER (PARTITION BY key ORDER BY time DESC, id DESC) AS place"
+                " FROM history) WHERE size > ? AND place > 1)",
+                (size,),
+            )
+        return connection.total_changes - changes
 
 
 class Sqlite(Volume):

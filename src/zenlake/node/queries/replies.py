@@ -92,6 +92,13 @@ def would_wait(incoming: IncomingQuery) -> bool:
     return outbox is not None and outbox.full(head.priority)
 
 
+def is_over(incoming: IncomingQuery) -> bool:
+    """Whether nobody waits for more replies: the query has ended, or the link that it came by."""
+    branch = incoming.branch
+    outbox = _head(incoming).outbox
+    return branch not in branch.query.branches or (outbox is not None and outbox.closed)
+
+
 def _head(incoming: IncomingQuery) -> ReplyHead:
     head = incoming.head
     if head is None:
