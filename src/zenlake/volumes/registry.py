@@ -46,7 +46,7 @@ def volume_class(name: str) -> type[Volume]:
         points = [point for point in entry_points(group=GROUP) if point.name == name]
         if not points:
             hint = nearest(name, known_volumes())
-            meant = f"; did you mean '{hint}'?" if hint else ""
+            meant = f"; did you mean '{hint}'?" if hint else "."
             raise VolumeError(
                 f"there is no volume '{name}'{meant} There are: {', '.join(known_volumes())}"
             )
