@@ -89,6 +89,18 @@ def tokens(places: Places) -> str:
     return "hung up"
 
 
+def interests(places: Places) -> str:
+    """50 000 tokens, and 100 interests in all of them."""
+    one = Hostile.connect(places["tcp"])
+    many = scaled(places, 50_000)
+    one.say(
+        Declare(body=DeclareToken(id=id, scope=0, suffix=f"storm/token/{id}"))
+        for id in range(1, many + 1)
+    )
+    one.say(Interest(mode=CURRENT_FUTURE, id=id, tokens=True) for id in range(1, 101))
+    return linger(one, 3)
+
+
 def subscribers(places: Places) -> str:
     """A million subscribers."""
     one = Hostile.connect(places["tcp"])
@@ -314,8 +326,8 @@ def linger(one: Hostile, seconds: float) -> str:
 ATTACKS: dict[str, Callable[[Places], str]] = {
     attack.__name__: attack
     for attack in (
-        aggregates, tokens, subscribers, chunks, unread, fragments, queries, routers, named,
-        pings, continuations, silence, puts,
+        aggregates, tokens, interests, subscribers, chunks, unread, fragments, queries, routers,
+        named, pings, continuations, silence, puts,
     )
 }  # fmt: skip
 
