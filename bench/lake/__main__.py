@@ -3,6 +3,7 @@
     python -m bench.lake copy        journal → samples beside Spark's own Parquet → Parquet
     python -m bench.lake fresh       put → readable in the table, with the pipeline idle otherwise
     python -m bench.lake pruned      one key of one minute, at 1 and 10 million rows
+    python -m bench.lake decode      ROS 2 messages beside rosbags, JSON beside spark.read.json
     python -m bench.lake amplification   bytes written for a byte of payload, over an hour
     python -m bench.lake all --json build/bench-lake.json
 
@@ -28,6 +29,7 @@ import pyarrow.parquet as pq
 
 import zenlake.lake
 from bench.lake.amplification import amplification
+from bench.lake.decoding import json_columns, ros
 from zenlake.journal import SCHEMA, Journal, JournalWriter
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake import LakeConfig, Pipeline
@@ -205,7 +207,8 @@ def pruned(spark: SparkSession, folder: Path, sizes: list[int]) -> dict[str, Any
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("what", choices=["copy", "fresh", "pruned", "amplification", "all"])
+    works = ["copy", "fresh", "pruned", "decode", "amplification", "all"]
+    arguments.add_argument("what", choices=works)
     arguments.add_argument("--rows", type=int, default=1_000_000)
     arguments.add_argument("--payload", type=int, default=64)
     arguments.add_argument("--rounds", type=int, default=3)
@@ -225,7 +228,7 @@ def main() -> None:
         return
     spark = spark_session("bench", "local[2]")
     try:
-        for what in ("copy", "fresh", "pruned"):
+        for what in ("copy", "fresh", "pruned", "decode"):
             if asked.what not in (what, "all"):
                 continue
             with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as name:
@@ -234,6 +237,9 @@ def main() -> None:
                     told[what] = copy(spark, folder, asked.rows, asked.payload, asked.rounds)
                 elif what == "fresh":
                     told[what] = fresh(spark, folder, asked.puts)
+                elif what == "decode":
+                    told[what] = ros(5000, asked.rounds)
+                    told[what]["JSON"] = json_columns(spark, folder, asked.rows, asked.rounds)
                 else:
                     told[what] = pruned(spark, folder, [int(n) for n in asked.sizes.split(",")])
             print(json.dumps({what: told[what]}, indent=2), flush=True)
