@@ -14,7 +14,8 @@ import zenlake
 from tests.api.sessions import listening, where
 from tests.spark.rows import MIDNIGHT, row, write_journal
 from zenlake.journal import Journal
-from zenlake.journal.serving.serve import Documents, JournalReplies
+from zenlake.journal.serving.documents import Documents
+from zenlake.journal.serving.serve import JournalReplies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

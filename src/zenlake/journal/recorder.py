@@ -37,8 +37,9 @@ from zenlake.journal.options import Options, checked_name, distinct
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import HEALED, HLC_BIAS
 from zenlake.journal.serving.acknowledge import Expected, Place
+from zenlake.journal.serving.documents import Documents
 from zenlake.journal.serving.remember import RememberedValues
-from zenlake.journal.serving.serve import Documents, JournalReplies
+from zenlake.journal.serving.serve import JournalReplies
 from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import intersects
 from zenlake.node.advanced_keys import publishers_of

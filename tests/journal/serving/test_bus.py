@@ -16,7 +16,7 @@ from zenlake.journal import SCHEMA, Journal
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.journal.serving.bus import RemoteJournal
 from zenlake.journal.serving.request import RowRequest
-from zenlake.journal.serving.serve import inside
+from zenlake.journal.serving.time_ranges import inside
 from zenlake.keys import Parameters, TimeRange
 
 

@@ -25,9 +25,9 @@ from zenlake.journal.disk.segment import Segment
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.reading.readable import Keys, Offsets, Range, Readable
 from zenlake.journal.reading.times import Micros, Times, micros_of
+from zenlake.journal.serving.documents import root_of
 from zenlake.journal.serving.parts import batches_in
 from zenlake.journal.serving.request import RowRequest
-from zenlake.journal.serving.serve import root_of
 from zenlake.keys import KeyExpr
 from zenlake.values import ConsolidationMode
 

@@ -23,10 +23,8 @@ import threading
 import time as clock
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from zenlake.clock.zid import ZenohId
@@ -34,16 +32,23 @@ from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.ext import ack_duty
 from zenlake.ext.ack_duty import AckDuty
-from zenlake.journal.ingest.rows import hlc_nanos, timestamp_of
+from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.journal.schema import DELETE
+from zenlake.journal.serving.documents import (
+    Documents,
+    admin_root,
+    manifest_of,
+    root_of,
+    watermark_json,
+)
 from zenlake.journal.serving.latest import COLUMNS
 from zenlake.journal.serving.parts import ARROW, chunks, stream_of
 from zenlake.journal.serving.request import RowRequest
-from zenlake.keys import Parameters, ResolvedRange, intersects, is_wild
+from zenlake.journal.serving.time_ranges import inside, micros
+from zenlake.keys import Parameters, intersects, is_wild
 from zenlake.keys.parameters import LAKE as LAKE_PARAMETERS
 from zenlake.keys.parameters import TIME
 from zenlake.node.incidents import DENIED
-from zenlake.node.inspection import view
 from zenlake.node.inspection.view import is_within
 from zenlake.routing.resources import TOKEN
 from zenlake.values import Encoding
@@ -54,13 +59,12 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.api.subscribe import Subscriber
     from zenlake.clock import Timestamp
-    from zenlake.journal.disk.watermark import Watermark
     from zenlake.journal.reading.reader import Journal
     from zenlake.journal.serving.acknowledge import Place
     from zenlake.journal.serving.latest import LatestValue
     from zenlake.node.sample import Sample
 
-__all__ = ["Documents", "JournalReplies", "root_of"]
+__all__ = ["JournalReplies"]
 
 log = logging.getLogger("zenlake.journal")
 
@@ -76,20 +80,6 @@ REPLY_BYTES: Final = 4 << 20
 """How many bytes one reply carries, as far as rows can be cut."""
 
 Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
-
-
-def root_of(name: str) -> str:
-    """Where the journal of a name replies."""
-    return f"@journal/{name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Documents:
-    """What a recorder can tell of itself, made when it is asked for."""
-
-    watermark: Callable[[], Watermark]
-    ledger: Callable[[], dict[str, object]]
-    stats: Callable[[], dict[str, object]]
 
 
 class JournalReplies:
@@ -397,7 +387,7 @@ class JournalReplies:
         range = time_range.resolve(clock.time_ns())
         self._settle()
         keys = str(query.key_expr)
-        for batch in self._journal.scan(keys=keys, time=_micros(range), columns=COLUMNS):
+        for batch in self._journal.scan(keys=keys, time=micros(range), columns=COLUMNS):
             for row in inside(batch, range).to_pylist():
                 if self._closed:
                     return
@@ -508,63 +498,3 @@ class JournalReplies:
                     return
                 file.seek(position)
                 query.reply(f"{key}/{position}", file.read(REPLY_BYTES))
-
-
-def admin_root(session: Session) -> str | None:
-    """Where the node shows itself to operators, if it does."""
-    space = session._runtime.settings.adminspace
-    if not (space.enabled and space.permissions.read):
-        return None
-    with session._runtime.locked() as node:
-        return view.root(node)
-
-
-def watermark_json(watermark: Watermark) -> str:
-    """The watermark as it is told."""
-    return json.dumps(
-        {
-            "offsets": list(watermark.offsets),
-            "sources": dict(watermark.sources),
-            "synced": watermark.synced,
-        }
-    )
-
-
-def manifest_of(journal: Journal) -> dict[str, object]:
-    """What a journal is, and what it has."""
-    return {
-        "id": journal.id,
-        "name": journal.name,
-        "partitions": journal.partitions,
-        "earliest": list(journal.earliest()),
-        "watermark": list(journal.watermark().offsets),
-        "segments": [
-            [segment.to_page() | {"sealed": segment.sealed} for segment in journal.segments(p)]
-            for p in range(journal.partitions)
-        ],
-    }
-
-
-def _micros(range: ResolvedRange) -> tuple[int | None, int | None]:
-    """Microseconds that hold the range, and perhaps a little more."""
-    start, end = range.start_ns, range.end_ns
-    return (
-        None if start is None else start // 1000 - 1,
-        None if end is None else end // 1000 + 2,
-    )
-
-
-def inside(batch: Any, range: ResolvedRange) -> Any:
-    """The rows whose time lies in the range, to the nanosecond."""
-    nanos = hlc_nanos(batch.column("hlc").to_numpy(zero_copy_only=False))
-    chosen = np.ones(len(nanos), np.bool_)
-    start, end = range.start_ns, range.end_ns
-    if start is not None:
-        low = np.uint64(max(0, start))
-        chosen &= nanos >= low if range.start_inclusive or start < 0 else nanos > low
-    if end is not None:
-        if end < 0:
-            return batch.slice(0, 0)
-        high = np.uint64(end)
-        chosen &= nanos <= high if range.end_inclusive else nanos < high
-    return batch if chosen.all() else batch.filter(pa.array(chosen))
