@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from zenlake.lake.decoders import Reason, Undecodable
@@ -31,12 +32,18 @@ EXACT: Final = 1 << 53
 MOST_DEPTH: Final = 8
 MOST_FIELDS: Final = 1000
 MOST_NAME: Final = 200
+_SIMPLE: Final[Mapping[type, str]] = {bool: "boolean", float: "double", bytes: "binary"}
+"""Types whose values are all of one kind, whatever they are."""
+_ATOMS: Final = frozenset((bool, int, str, bytes, type(None)))
 _UNFIT: Final = re.compile(r"\W")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def kind_of(value: object) -> str | None:
     """The kind of column that a value would make; None where it makes none (null, `[]`)."""
+    simple = _SIMPLE.get(type(value))
+    if simple is not None:
+        return simple
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
@@ -81,8 +88,8 @@ def joined(one: str, other: str) -> str | None:
 
 def fitted(value: object, kind: str) -> object:
     """The value as the column holds it; raises `Undecodable` if it would not be the same."""
-    if value is None:
-        return None
+    if value is None or _SIMPLE.get(type(value)) == kind:
+        return value
     if kind.startswith("array<"):
         if isinstance(value, list):
             return [fitted(item, kind[6:-1]) for item in value]
@@ -120,20 +127,24 @@ def _flatten(
 ) -> None:
     for name, value in fields.items():
         column = before + column_name(str(name))
-        if isinstance(value, Mapping) and depth < MOST_DEPTH:
+        atom = type(value) in _ATOMS
+        if not atom and isinstance(value, Mapping) and depth < MOST_DEPTH:
             _flatten(f"{column}_", value, columns, depth + 1)
             continue
         if column in columns:
             raise Undecodable(f"two fields come to the column '{column}'", Reason.NAME, column)
         if len(columns) >= MOST_FIELDS:
             raise Undecodable(f"more than {MOST_FIELDS} fields", Reason.COLUMNS)
-        if isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
-            value = json.dumps(value, default=repr, ensure_ascii=False)
-        elif isinstance(value, float) and not math.isfinite(value):
+        if atom:
+            pass
+        elif isinstance(value, float):
             value = None if math.isnan(value) else value
+        elif isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
+            value = json.dumps(value, default=repr, ensure_ascii=False)
         columns[column] = value
 
 
+@lru_cache(maxsize=4096)
 def column_name(name: str) -> str:
     """A name that every reader of tables accepts."""
     fitting = _UNFIT.sub("_", name)[:MOST_NAME]

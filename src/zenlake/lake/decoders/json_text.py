@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from zenlake.lake.decoders import WHOLE, Fields, Undecodable
 
@@ -14,6 +14,10 @@ def _refuse(text: str) -> NoReturn:
     raise Undecodable(f"{text} is not a number of JSON")
 
 
+_STRICT: Final = json.JSONDecoder(parse_constant=_refuse)
+"""Made once: making one takes longer than reading a small payload."""
+
+
 class Json:
     """Reads `application/json` and `text/json`."""
 
@@ -22,7 +26,7 @@ class Json:
     def decode(self, payload: bytes, schema: str, type: object) -> Fields:
         """The members of the object, or the value."""
         try:
-            value = json.loads(payload, parse_constant=_refuse)
+            value = _STRICT.decode(payload.decode(json.detect_encoding(payload), "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise Undecodable(f"not JSON: {error}") from error
         return value if isinstance(value, dict) else {WHOLE: value}
