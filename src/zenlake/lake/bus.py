@@ -230,7 +230,7 @@ class Answers:
             return looked, self.history.samples(looked, expr, selection.time, SHOWN)
         if selection.asof is not None:
             looked = self.history.look()
-            return looked, [self.history.as_of(looked, expr, selection.asof)]
+            return looked, [self.history.as_of(looked, expr, selection.asof, SHOWN)]
         looked, table = self.history.newest(expr)
         return looked, [table]
 

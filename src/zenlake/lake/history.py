@@ -179,16 +179,25 @@ class History:
 
     # --- newest values --------------------------------------------------------------------------
 
-    def as_of(self, looked: Looked, expr: str, instant: int) -> pa.Table:
-        """The newest value of each key at an instant (ns), as deletions had left it."""
+    def as_of(
+        self, looked: Looked, expr: str, instant: int, columns: Sequence[str] = COLUMNS.names
+    ) -> pa.Table:
+        """The newest value of each key at an instant (ns), as deletions had left it.
+
+        `columns`: those that are read, the others are null; key, kind and time among them.
+        """
         until = ResolvedRange(None, instant)
         sought = Sought.within(expr, until)
         paths = self._with_wild(looked, sought)
-        parts = list(self._newest_in(looked, paths, sought))
+        parts = list(self._newest_in(looked, paths, sought, columns))
         return _newest([*parts, *self.tail(looked, expr, until)], expr)
 
     def _newest_in(
-        self, looked: Looked, paths: Iterable[str], sought: Sought
+        self,
+        looked: Looked,
+        paths: Iterable[str],
+        sought: Sought,
+        columns: Sequence[str] = COLUMNS.names,
     ) -> Iterator[pa.Table]:
         """Rows of files, among them the newest of each key and all updates of many at once.
 
@@ -208,7 +217,7 @@ class History:
                     own = _own(places)
                     best = max(best, int(own.max())) if len(own) else best
         for path, places in _without_older(by_path).items():
-            yield self._files.take(path, places.rows)
+            yield self._files.take(path, places.rows, columns)
 
     def newest(self, expr: str) -> tuple[Looked, pa.Table]:
         """The newest value of each key now."""
