@@ -150,8 +150,11 @@ class Announcements:
     def concerned(self, kind: int, resource: Resource) -> list[tuple[Aggregate, int]]:
         """The aggregate interests that meet a key, and how it stands for each: before a change."""
         concerned: list[tuple[Aggregate, int]] = []
+        aggregating = self.aggregating[kind]
+        if not len(aggregating):
+            return concerned
         standings: dict[Face, int] = {}
-        for entry in self.aggregating[kind].intersecting(resource.key):
+        for entry in aggregating.intersecting(resource.key):
             for aggregate in entry.value.values():
                 face = aggregate.face
                 standing = standings.get(face, -1)
@@ -165,6 +168,8 @@ class Announcements:
         self, kind: int, resource: Resource, concerned: list[tuple[Aggregate, int]]
     ) -> None:
         """Bring aggregate interests up to date with a change of the key that they meet."""
+        if not concerned:
+            return
         standings: dict[Face, int] = {}
         for aggregate, before in concerned:
             face = aggregate.face
