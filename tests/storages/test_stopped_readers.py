@@ -13,7 +13,7 @@ from tests.storages.test_storages import manager, memory, settled, values
 from tests.waiting import until
 from zenlake.handlers import FifoChannel
 from zenlake.storages import Storages
-from zenlake.storages.workers import THREADS
+from zenlake.storages.answers import THREADS
 
 #: More than sockets and queues hold of one answer.
 VALUES, SIZE = 1500, 20_000

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import EncodingError, LocalError, SelectorError, ZError
 from zenlake.journal.reading.lists import list_of_bytes, list_of_each
 from zenlake.journal.schema import HLC_BIAS
@@ -42,7 +43,6 @@ from zenlake.lake.answering import (
     projected,
 )
 from zenlake.lake.history import History, Looked
-from zenlake.lake.lanes import Lanes
 from zenlake.lake.question import ask as tables_of
 from zenlake.lake.questions import Bounds
 from zenlake.lake.recorded_replies import RecordedReplies
@@ -94,8 +94,8 @@ class Answers:
         self.answered = 0
         self.refused = 0
         self._root = f"@journal/{service.journal.name}"
-        self._pool = Lanes("zenlake answers", WORKERS)
-        self._spark = Lanes("zenlake sql", WORKERS)
+        self._pool = AskerLanes("zenlake answers", WORKERS)
+        self._spark = AskerLanes("zenlake sql", WORKERS)
         self._closed = False
         self._exprs = list(exprs) if exprs is not None else self._recorded()
         views = {f"{SQL}/{name}": sight for name, sight in service.lake.config.views.items()}
@@ -159,7 +159,7 @@ class Answers:
     def _asked_tables(self, query: Query) -> None:
         self._later(self._pool, query, lambda: self._tables(query))
 
-    def _later(self, pool: Lanes, query: Query, answer: Callable[[], None]) -> None:
+    def _later(self, pool: AskerLanes, query: Query, answer: Callable[[], None]) -> None:
         """Answer on another thread, in the asker's turn: disks are slow, and others wait."""
 
         def run() -> None:

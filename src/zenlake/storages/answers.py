@@ -1,7 +1,7 @@
 """The answers of a storage: values, history, and acknowledged puts.
 
 The value of one key that lies in memory is answered at once; whatever may wait for a volume, or
-for a reader that is slow, is answered by threads of its own (`workers`).
+for a reader that is slow, is answered by threads of its own (`engine/asker_lanes`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
@@ -19,7 +20,6 @@ from zenlake.keys import ResolvedRange, includes, is_wild
 from zenlake.node.queries.replies import is_over, would_wait
 from zenlake.storage import Entry
 from zenlake.storages.stored_replies import reply_entries
-from zenlake.storages.workers import Workers
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
@@ -32,6 +32,9 @@ log = logging.getLogger("zenlake.storages")
 
 JSON: Final = "application/json"
 ACK_PUT: Final = "_ack_put"
+#: How many threads answer for one storage, and how many of them for one asker.
+THREADS: Final = 16
+SHARE: Final = 4
 LIMIT: Final = "_limit"
 _LAST: Final = (1 << 64) - 1
 
@@ -44,7 +47,7 @@ class StorageReplies:
         self._storage = storage
         self._session = session
         self._closed = False
-        self._workers = Workers(f"zenlake storage {storage.name}")
+        self._lanes = AskerLanes(f"zenlake storage {storage.name}", THREADS, SHARE)
         past = HISTORY if storage.settings.history == "all" else NEWEST
         self._claims = session._runtime.claims
         self._claim = self._claims.claim(storage.key_expr, HISTORY, past)
@@ -62,7 +65,7 @@ class StorageReplies:
         self._duty.close()
         if not self._session.is_closed():
             self._queryable.undeclare()
-        self._workers.close()
+        self._lanes.close()
 
     def _asked(self, query: Query) -> None:
         self._storage.counts.queries += 1
@@ -98,7 +101,7 @@ class StorageReplies:
             except ZError as error:
                 log.debug("storage '%s': a reply was lost: %s", self._storage.name, error)
 
-        if not self._workers.submit(query._incoming.branch.query.source, run):
+        if not self._lanes.submit(query._incoming.branch.query.source, run):
             self._refuse(query, LocalError("too many queries wait already; ask again"))
 
     def _refuse(self, query: Query, error: Exception) -> None:

@@ -1,0 +1,116 @@
+"""Threads that answer queries, askers in turn: who asks much waits behind itself.
+
+Each asker has a lane. A thread that is free takes the first query of the lane whose turn was
+longest ago, and no asker has more than a share of the threads at once: an answer may wait for a
+disk or for an asker that does not read, and then the others go on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from typing import Final, final
+
+__all__ = ["AskerLanes"]
+
+MOST: Final = 256
+MOST_OF_ONE: Final = 128
+"""How many queries may wait, and how many of one asker."""
+
+
+@final
+class AskerLanes:
+    """A pool of threads that does the work of many askers."""
+
+    def __init__(
+        self,
+        name: str,
+        threads: int,
+        share: int | None = None,
+        *,
+        most: int = MOST,
+        most_of_one: int = MOST_OF_ONE,
+    ) -> None:
+        """So many `threads`, started when there is work; `share` of them for one asker at once.
+
+        Without `share` all but one: it is left for who comes next. `most` queries may wait, and
+        `most_of_one` of one asker.
+        """
+        self._name = name
+        self._most_threads = threads
+        self._share = max(1, threads - 1) if share is None else share
+        self._most = most
+        self._most_of_one = most_of_one
+        self._changed = threading.Condition()
+        #: What waits, by asker; the asker whose turn is next comes first.
+        self._lanes: OrderedDict[Hashable, deque[Callable[[], None]]] = OrderedDict()
+        self._working: dict[Hashable, int] = {}
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._over = False
+        self.waiting = 0
+        self.refused = 0
+
+    def submit(self, asker: Hashable, work: Callable[[], None]) -> bool:
+        """Have work done in this asker's turn; False if too much waits, or it is closed."""
+        with self._changed:
+            lane = self._lanes.get(asker, ())
+            if self._over or self.waiting >= self._most or len(lane) >= self._most_of_one:
+                self.refused += 1
+                return False
+            self._lanes.setdefault(asker, deque()).append(work)
+            self.waiting += 1
+            # Idle threads that were notified may not have woken yet: count what waits for them.
+            if self.waiting > self._idle and len(self._threads) < self._most_threads:
+                name = f"{self._name} {len(self._threads)}"
+                thread = threading.Thread(target=self._work, name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            else:
+                self._changed.notify()
+        return True
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for what has begun."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (taken := self._taken()) is not None:
+            asker, work = taken
+            try:
+                work()
+            finally:
+                with self._changed:
+                    self._working[asker] -= 1
+                    if not self._working[asker]:
+                        del self._working[asker]
+                    self._changed.notify()
+
+    def _taken(self) -> tuple[Hashable, Callable[[], None]] | None:
+        """The next work, when there is some; None at the end."""
+        with self._changed:
+            while True:
+                if self._over:
+                    return None
+                asker = next(
+                    (one for one in self._lanes if self._working.get(one, 0) < self._share), None
+                )
+                if asker is not None:
+                    break
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
+            lane = self._lanes[asker]
+            work = lane.popleft()
+            self.waiting -= 1
+            if lane:
+                self._lanes.move_to_end(asker)
+            else:
+                del self._lanes[asker]
+            self._working[asker] = self._working.get(asker, 0) + 1
+            return asker, work

@@ -1,0 +1,135 @@
+"""Askers in turn: who asks much waits behind itself, and no asker has all threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.waiting import until
+from zenlake.engine.asker_lanes import AskerLanes
+
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def lanes() -> Iterator[AskerLanes]:
+    made = AskerLanes("test", threads=2, most=8, most_of_one=5)
+    yield made
+    made.close()
+
+
+def test_one_question_is_answered_while_another_asker_has_many(lanes: AskerLanes) -> None:
+    """Though the many never end."""
+    go = threading.Event()
+
+    def wait() -> None:
+        go.wait(PATIENCE)
+
+    assert all(lanes.submit("many", wait) for _ in range(5))
+    done = threading.Event()
+    assert lanes.submit("one", done.set)
+    assert done.wait(PATIENCE)
+    assert not go.is_set()
+    go.set()
+
+
+def test_askers_take_turns() -> None:
+    """However many questions the first of them has asked before."""
+    lanes = AskerLanes("test", threads=1)
+    begun, go, done = threading.Event(), threading.Event(), threading.Semaphore(0)
+    told: list[str] = []
+
+    def first() -> None:
+        begun.set()
+        go.wait(PATIENCE)
+
+    def tell(name: str) -> None:
+        told.append(name)
+        done.release()
+
+    lanes.submit("a", first)
+    assert begun.wait(PATIENCE)
+    asked = ("a", "a", "a", "b", "b", "c")
+    for name in asked:
+        lanes.submit(name, lambda name=name: tell(name))  # type: ignore[misc]
+    go.set()
+    assert all(done.acquire(timeout=PATIENCE) for _ in asked)
+    lanes.close()
+    assert told == ["a", "b", "c", "a", "b", "a"]
+
+
+def test_too_many_questions_are_refused_and_counted(lanes: AskerLanes) -> None:
+    go = threading.Event()
+    begun = threading.Semaphore(0)
+
+    def wait() -> None:
+        begun.release()
+        go.wait(PATIENCE)
+
+    lanes.submit("many", wait)
+    assert begun.acquire(timeout=PATIENCE)
+    assert [lanes.submit("many", wait) for _ in range(6)] == [True] * 5 + [False]
+    lanes.submit("another", wait)
+    assert begun.acquire(timeout=PATIENCE)
+    assert [lanes.submit(n, wait) for n in range(4)] == [True] * 3 + [False]
+    assert (lanes.waiting, lanes.refused) == (8, 2)
+    go.set()
+
+
+def test_an_asker_that_holds_its_share_up_delays_nobody_else() -> None:
+    lanes = AskerLanes("test", threads=4, share=2)
+    held, done = threading.Event(), threading.Semaphore(0)
+
+    def slow() -> None:
+        held.wait(PATIENCE)
+        done.release()
+
+    for _ in range(6):
+        assert lanes.submit("slow", slow)
+    answered = [threading.Event(), threading.Event()]
+    for event in answered:
+        assert lanes.submit("other", event.set)
+    assert all(event.wait(PATIENCE) for event in answered)
+    assert not done.acquire(blocking=False)
+    held.set()
+    for _ in range(6):
+        assert done.acquire(timeout=PATIENCE)
+    lanes.close()
+
+
+def test_work_that_comes_at_once_is_done_at_once_by_as_many_threads_as_there_may_be() -> None:
+    lanes = AskerLanes("test", threads=3, share=3)
+    for _ in range(50):
+        together = threading.Barrier(3)
+        done = threading.Semaphore(0)
+
+        def meet(together: threading.Barrier = together, done: threading.Semaphore = done) -> None:
+            together.wait(PATIENCE)  # breaks if one of the three is not begun
+            done.release()
+
+        assert all(lanes.submit("a", meet) for _ in range(3))
+        assert all(done.acquire(timeout=PATIENCE) for _ in range(3))
+    lanes.close()
+
+
+def test_nothing_is_begun_after_the_end() -> None:
+    lanes = AskerLanes("test", threads=1, share=1)
+    begun, held = threading.Event(), threading.Event()
+    late: list[str] = []
+
+    def slow() -> None:
+        begun.set()
+        held.wait(PATIENCE)
+
+    lanes.submit("a", slow)
+    assert begun.wait(PATIENCE)
+    lanes.submit("a", lambda: late.append("a"))
+    lanes.submit("b", lambda: late.append("b"))
+    closing = threading.Thread(target=lanes.close)
+    closing.start()
+    until(lambda: not lanes.submit("c", lambda: late.append("c")), "it is closed")
+    held.set()
+    closing.join(PATIENCE)
+    assert late == []
