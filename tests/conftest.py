@@ -9,7 +9,10 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import tomllib
 from collections.abc import Generator
+from fnmatch import fnmatchcase
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -64,21 +67,22 @@ def pytest_configure(config: pytest.Config) -> None:
         _demand_extensions()
 
 
-def home_of_tests(module: str) -> Path:
-    """The file with the tests of a module of the package, if they are where they should be."""
-    _, *rooms, name = module.split(".")
-    return TESTS.joinpath(*rooms, f"test_{name}.py")
+@cache
+def of_compiled(path: Path) -> bool:
+    """Whether a file has the tests of a module that is compiled."""
+    # Not by `hatch_build`: what builds a wheel is not there wherever tests run.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    rooms = path.relative_to(TESTS).with_name(path.stem.removeprefix("test_")).parts
+    module = ".".join(("zenlake", *rooms))
+    return any(fnmatchcase(module, one) for one in project["tool"]["zenlake"]["compiled"])
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take items away
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[COLLECTED] = {item.path for item in items}
-    from hatch_build import compiled_modules
-
-    both = {home_of_tests(module) for module in compiled_modules(ROOT)}
     once = [TESTS / name for name in ONCE]
     for item in items:
-        if item.path not in both and any(item.path.is_relative_to(place) for place in once):
+        if any(item.path.is_relative_to(place) for place in once) and not of_compiled(item.path):
             item.add_marker(pytest.mark.once)
 
 
