@@ -93,7 +93,7 @@ class NodeLimits:
         1000, "Messages of one link that are handled before others have theirs.", honoured_by=_BY
     )
     turn_microseconds: Annotated[int, Whole("microseconds", 100)] = key(
-        1000, "How long one link is handled before others have their turn.", honoured_by=_BY
+        300, "How long one link is handled before others have their turn.", honoured_by=_BY
     )
 
 

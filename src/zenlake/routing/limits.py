@@ -50,7 +50,7 @@ class ResourceLimits:
     bytes_a_second: int = 0
     #: How much is handled of one session before the others have their turn.
     turn_messages: int = 1000
-    turn_seconds: float = 0.001
+    turn_seconds: float = 0.0003
     #: Of all sessions together, in bytes.
     all_memory: int = 1 << 30
     all_waiting: int = 256 << 20
