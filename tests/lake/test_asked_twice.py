@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from tests.api.sessions import connected, listening, where
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import START, Row
+from tests.waiting import until
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.bus import Answers
 from zenlake.lake.lake import Lake
@@ -76,6 +78,13 @@ def asked(client: zenoh.Session, selector: str) -> list[tuple[str, Any]]:
     return found
 
 
+def declared(session: zenlake.Session, client: zenoh.Session) -> None:
+    """Wait until the router knows all that the session has declared and undeclared so far."""
+    last = f"ready/{uuid.uuid4().hex}"
+    with session.declare_queryable(last, lambda query: query.reply(last, "1")):
+        until(lambda: asked(client, last) != [], "the router does not know of the lake")
+
+
 @settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -104,6 +113,7 @@ def test_parameters_and_sql_find_the_same(
         service = Service(lake, pipeline.journal, session, plan=judged(lake), doorway=False)
         service.add(Answers(service, session, ["**"]))
         try:
+            declared(session, client)
             span = f"_time=[{told(2)}..{told(15)}]"
             then = told(middle)
             found = {
@@ -200,6 +210,7 @@ def test_hostile_questions_on_the_bus_are_refused(
     service = Service(lake, pipeline.journal, session, plan=judged(lake), doorway=False)
     service.add(Answers(service, session, ["**"]))
     try:
+        declared(session, client)
         (reply,) = client.get("@lake/sql", payload=question, timeout=30)
         assert reply.err is not None
         assert named in json.loads(reply.err.payload.to_bytes())["error"]
