@@ -133,3 +133,18 @@ def test_nothing_is_begun_after_the_end() -> None:
     held.set()
     closing.join(PATIENCE)
     assert late == []
+
+
+def test_work_that_fails_is_told_and_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    lanes = AskerLanes("test", threads=1)
+
+    def fail() -> None:
+        raise ValueError("torn")
+
+    assert lanes.submit("a", fail)
+    done = threading.Event()
+    assert lanes.submit("b", done.set)
+    assert done.wait(PATIENCE)
+    lanes.close()
+    assert "work for a failed" in caplog.text
+    assert "torn" in caplog.text

@@ -7,12 +7,15 @@ disk or for an asker that does not read, and then the others go on.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Final, final
 
 __all__ = ["AskerLanes"]
+
+log = logging.getLogger("zenlake.engine")
 
 MOST: Final = 256
 MOST_OF_ONE: Final = 128
@@ -84,6 +87,9 @@ class AskerLanes:
             asker, work = taken
             try:
                 work()
+            except Exception:
+                # The thread goes on: it is one of a few, and others wait for it.
+                log.exception("work for %s failed", asker)
             finally:
                 with self._changed:
                     self._working[asker] -= 1
