@@ -19,9 +19,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, final
 
+from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import intersects
 from zenlake.lake.config import seconds_of
@@ -48,7 +48,7 @@ SETTLE: Final = 1.0
 """Seconds that may lie between a sample's time and the moment that the journal has it for good."""
 
 MOST_TRIALS: Final = 8
-"""The alerts that are tried or wait to be, for programs on the bus; more are refused."""
+"""The alerts that wait to be tried, for programs on the bus; more are refused."""
 
 JSON: Final = "application/json"
 
@@ -131,8 +131,7 @@ class Standing:
         self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
         self._batches = 0
         self._queryables: list[Any] = []
-        self._trials = ThreadPoolExecutor(1, "zenlake trial")
-        self._trials_waiting = threading.BoundedSemaphore(MOST_TRIALS)
+        self._trials = AskerLanes("zenlake trial", 1, most=MOST_TRIALS)
         service.handle("standing", self._visited)
         session = service.session
         if session is not None:
@@ -150,7 +149,7 @@ class Standing:
         """End them all; they go on when the lake runs again."""
         self._over.set()
         self._thread.join(60.0)
-        self._trials.shutdown(wait=True, cancel_futures=True)
+        self._trials.close()
         session = self._service.session
         if session is not None and not session.is_closed():
             for queryable in self._queryables:
@@ -242,9 +241,6 @@ class Standing:
 
     def _try_later(self, query: Query, asking: str) -> None:
         """Try alerts over history on a thread of its own: it takes Spark seconds."""
-        if not self._trials_waiting.acquire(blocking=False):
-            refuse(query, LocalError(f"{MOST_TRIALS} trials wait already; ask again in a moment"))
-            return
 
         def run() -> None:
             try:
@@ -252,10 +248,9 @@ class Standing:
                     self._try(query, asking)
             except ZError as error:
                 log.debug("nobody hears of the trial of %s: %s", asking, error)
-            finally:
-                self._trials_waiting.release()
 
-        self._trials.submit(run)
+        if not self._trials.submit(asking, run):
+            refuse(query, LocalError(f"{MOST_TRIALS} trials wait already; ask again in a moment"))
 
     def _try(self, query: Query, asking: str) -> None:
         try:
