@@ -14,7 +14,7 @@ from zenlake.wire.message import Message
 
 
 class KeyExt(Message):
-    """The key of an undeclared entity, for those who know it by its key only."""
+    """The key of an undeclared entity, for nodes that know it by its key only."""
 
     __slots__ = ("scope", "sender_mapping", "suffix")
 
@@ -184,21 +184,28 @@ def skip_undeclare_key_expr(r: Reader, header: int) -> None:
 
 
 class DeclareSubscriber(Message):
-    """Somebody here wants the samples of a key expression."""
+    """The sender wants the samples of a key expression."""
 
-    __slots__ = ("id", "scope", "sender_mapping", "suffix")
+    __slots__ = ("filter", "id", "scope", "sender_mapping", "suffix")
 
     NAME: ClassVar[str] = "DeclareSubscriber"
-    FIELDS: ClassVar[tuple[str, ...]] = ("id", "scope", "suffix", "sender_mapping")
+    FIELDS: ClassVar[tuple[str, ...]] = ("id", "scope", "suffix", "sender_mapping", "filter")
 
     def __init__(
-        self, *, id: int, scope: int, suffix: str = "", sender_mapping: bool = True
+        self,
+        *,
+        id: int,
+        scope: int,
+        suffix: str = "",
+        sender_mapping: bool = True,
+        filter: bytes | None = None,
     ) -> None:
         """Make it from its fields, in wire order."""
         self.id: int = id
         self.scope: int = scope
         self.suffix: str = suffix
         self.sender_mapping: bool = sender_mapping
+        self.filter: bytes | None = filter
 
     def write(self, w: Writer) -> None:
         """Append its bytes."""
@@ -208,11 +215,20 @@ class DeclareSubscriber(Message):
             header |= 0x20
         if self.sender_mapping:
             header |= 0x40
+        more = 0
+        if self.filter is not None:
+            more += 1
+        if more:
+            header |= 0x80
         w.u8(header)
         w.vle(self.id, 0xFFFFFFFF)
         w.vle(self.scope, 0xFFFF)
         if flag_n:
             w.text(self.suffix, 0xFFFF)
+        if self.filter is not None:
+            more -= 1
+            w.u8(0x4E | (0x80 if more else 0))
+            w.sized(self.filter, 0xFFFFFFFF)
 
     def to_dict(self) -> dict[str, object]:
         """Its fields as JSON can hold them; what is absent on the wire is left out."""
@@ -222,6 +238,8 @@ class DeclareSubscriber(Message):
         if len(self.suffix) > 0:
             fields["suffix"] = self.suffix
         fields["sender_mapping"] = self.sender_mapping
+        if self.filter is not None:
+            fields["filter"] = self.filter.hex()
         return fields
 
 
@@ -233,13 +251,20 @@ def read_declare_subscriber(r: Reader, header: int) -> DeclareSubscriber:
     if header & 0x20:
         suffix = r.text(r.vle(0xFFFF))
     sender_mapping = (header & 0x40) != 0
+    filter: bytes | None = None
     if header & 0x80:
         while True:
             tag = r.u8()
-            r.skip_extension(tag, "DeclareSubscriber")
+            kind = tag & 0x7F
+            if kind == 0x4E:
+                filter = r.take(r.vle(0xFFFFFFFF))
+            else:
+                r.skip_extension(tag, "DeclareSubscriber")
             if tag < 0x80:
                 break
-    return DeclareSubscriber(id=id, scope=scope, suffix=suffix, sender_mapping=sender_mapping)
+    return DeclareSubscriber(
+        id=id, scope=scope, suffix=suffix, sender_mapping=sender_mapping, filter=filter
+    )
 
 
 def skip_declare_subscriber(r: Reader, header: int) -> None:
@@ -257,7 +282,7 @@ def skip_declare_subscriber(r: Reader, header: int) -> None:
 
 
 class UndeclareSubscriber(Message):
-    """Nobody here wants them any more."""
+    """The sender does not want them any more."""
 
     __slots__ = ("id", "key")
 
@@ -331,7 +356,7 @@ def skip_undeclare_subscriber(r: Reader, header: int) -> None:
 
 
 class DeclareQueryable(Message):
-    """Somebody here answers questions about a key expression."""
+    """The sender replies to queries about a key expression."""
 
     __slots__ = ("id", "info", "scope", "sender_mapping", "suffix")
 
@@ -423,7 +448,7 @@ def skip_declare_queryable(r: Reader, header: int) -> None:
 
 
 class UndeclareQueryable(Message):
-    """Nobody here answers any more."""
+    """The sender does not reply to them any more."""
 
     __slots__ = ("id", "key")
 
@@ -497,7 +522,7 @@ def skip_undeclare_queryable(r: Reader, header: int) -> None:
 
 
 class DeclareToken(Message):
-    """Somebody here is alive."""
+    """Something of the sender is alive."""
 
     __slots__ = ("id", "scope", "sender_mapping", "suffix")
 

@@ -16,7 +16,7 @@ from zenlake.wire.message import Message, zid_text
 
 
 class InitSyn(Message):
-    """Here I am: the first word of whoever connects."""
+    """Here I am: the first message of the side that connects."""
 
     __slots__ = (
         "auth",
@@ -1100,10 +1100,10 @@ def read_frame(r: Reader, header: int) -> Frame:
                 r.skip_extension(tag, "Frame")
             if tag < 0x80:
                 break
-    found: list[Message] = []
+    read: list[Message] = []
     while r.pos < r.end and r.data[r.pos] & 0x1F >= 0x19:
-        found.append(read_network(r))
-    messages = tuple(found)
+        read.append(read_network(r))
+    messages = tuple(read)
     return Frame(reliable=reliable, sn=sn, priority=priority, messages=messages)
 
 

@@ -155,6 +155,8 @@ EXTENSIONS = {
     "Declare": "21 42 33",
     "Interest": "21 42 33",
     "Oam": "21 42",
+    # Zenlake's own, which others pass over: its mandatory bit is clear.
+    "DeclareSubscriber": "4e",
     "DeclareQueryable": "21",
     "UndeclareSubscriber": "5f",
     "UndeclareQueryable": "5f",

@@ -21,7 +21,7 @@ PAGE = ProtocolPage("declare", "Declarations", "1.x", (zenoh.PAGE,))
 
 @PAGE.structure
 class KeyExt:
-    """The key of an undeclared entity, for those who know it by its key only."""
+    """The key of an undeclared entity, for nodes that know it by its key only."""
 
     flags = flag_byte("N M")
     scope = z16()
@@ -47,17 +47,18 @@ class UndeclareKeyExpr:
 
 @PAGE.message(0x02, "N M Z")
 class DeclareSubscriber:
-    """Somebody here wants the samples of a key expression."""
+    """The sender wants the samples of a key expression."""
 
     id = z32(wrap=True)
     scope = z16()
     suffix = text(16).when("N")
     sender_mapping = flag("M", default=True)
+    filter = ext(0x4E, rest()).says("zenlake's own: only those that this is true of")
 
 
 @PAGE.message(0x03)
 class UndeclareSubscriber:
-    """Nobody here wants them any more."""
+    """The sender does not want them any more."""
 
     id = z32(wrap=True)
     key = ext(0x5F, struct("KeyExt"))
@@ -65,7 +66,7 @@ class UndeclareSubscriber:
 
 @PAGE.message(0x04, "N M Z")
 class DeclareQueryable:
-    """Somebody here answers questions about a key expression."""
+    """The sender replies to queries about a key expression."""
 
     id = z32(wrap=True)
     scope = z16()
@@ -76,7 +77,7 @@ class DeclareQueryable:
 
 @PAGE.message(0x05)
 class UndeclareQueryable:
-    """Nobody here answers any more."""
+    """The sender does not reply to them any more."""
 
     id = z32(wrap=True)
     key = ext(0x5F, struct("KeyExt"))
@@ -84,7 +85,7 @@ class UndeclareQueryable:
 
 @PAGE.message(0x06, "N M Z")
 class DeclareToken:
-    """Somebody here is alive."""
+    """Something of the sender is alive."""
 
     id = z32(wrap=True)
     scope = z16()

@@ -48,7 +48,7 @@ def lane(header: int) -> Field:
 
 @PAGE.message(0x01, "A S Z", A=False)
 class InitSyn:
-    """Here I am: the first word of whoever connects."""
+    """Here I am: the first message of the side that connects."""
 
     version = u8()
     identity = identity("whatami", 2, legal=ROLE, names=ROLE)

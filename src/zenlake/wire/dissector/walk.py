@@ -49,7 +49,7 @@ from zenlake.wire.message import zid_text
 
 __all__ = ["Walker"]
 
-#: Bytes that are a structure of their own, which the codec leaves to whoever wants it.
+#: Bytes that are a structure of their own, which the codec leaves to its callers.
 INSIDE = {
     "Oam.body": ("LinkStates", "link states"),
     "TimestampRecord.stamp": ("Timestamp", "a timestamp"),

@@ -85,10 +85,10 @@ byte says that another follows; a ninth byte is eight bits of value |
 +---+---+---+---+---+---+---+---+
 ```
 
-Z: another extension follows. Shape: 0 nothing, 1 a z64, 2 bytes z32. M: whoever does not know the
-extension must refuse the message. Shape, M and id together tell which extension it is. An unknown
-one without M is passed over; data messages keep it, so that it can be sent on. A field that has
-its default is left out.
+Z: another extension follows. Shape: 0 nothing, 1 a z64, 2 bytes z32. M: a node that does not know
+the extension must refuse the message. Shape, M and id together tell which extension it is. An
+unknown one without M is passed over; data messages keep it, so that it can be sent on. A field
+that has its default is left out.
 """
 
 INTRODUCTION_2018 = """\

@@ -61,18 +61,18 @@ def _markers(markers: list[MessageSpec], kinds: str) -> str:
     with out.under(f"def read_markers(r: Reader, header: int) -> {kinds}:"):
         out('"""Read the markers that begin with `header`; the next byte begins their message."""')
         out("start = r.pos - 1")
-        out(f"found: list[{item}] = []")
+        out(f"markers: list[{item}] = []")
         with out.under("while True:"):
             out("kind = header & 0x1F")
             word = "if"
             for spec in markers:
                 with out.under(f"{word} kind == {spec.id}:"):
-                    out(f"found.append(read_{snake(spec.name)}(r, header))")
+                    out(f"markers.append(read_{snake(spec.name)}(r, header))")
                 word = "elif"
             with out.under("else:"):
                 out("r.pos -= 1")
-                out("return tuple(found)")
-            with out.under(f"if len(found) > {MARKERS_MAX}:"):
+                out("return tuple(markers)")
+            with out.under(f"if len(markers) > {MARKERS_MAX}:"):
                 out(
                     'raise DecodeError(f"the message at offset {start} has more than '
                     f'{MARKERS_MAX} markers", start)'

@@ -164,11 +164,11 @@ class ReaderText:
                 out(f"{target}{verb}_{self.union_name(names, self.spec.name)}(r)")
             case Messages():
                 if not self.skip:
-                    out("found: list[Message] = []")
+                    out("read: list[Message] = []")
                 with out.under("while r.pos < r.end and r.data[r.pos] & 0x1F >= 0x19:"):
-                    out("skip_network(r)" if self.skip else "found.append(read_network(r))")
+                    out("skip_network(r)" if self.skip else "read.append(read_network(r))")
                 if not self.skip:
-                    out(f"{name} = tuple(found)")
+                    out(f"{name} = tuple(read)")
             case ByEncoding():
                 self.by_encoding(name)
             case _:
