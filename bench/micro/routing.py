@@ -84,7 +84,7 @@ def leaving(size: int) -> Callable[[int], None]:
 CASES: dict[str, Callable[[], Callable[[int], None]]] = {}
 for _size in SIZES:
     CASES[f"routing: declare and undeclare, {_size} subscriptions"] = partial(declaring, _size)
-    CASES[f"routing: find a way, {_size} subscriptions"] = partial(routing, _size)
+    CASES[f"routing: find a route, {_size} subscriptions"] = partial(routing, _size)
     CASES[f"routing: a client comes and goes, {_size} subscriptions"] = partial(leaving, _size)
 for _many in (100, 1000):
     CASES[f"routing: declare and undeclare, {_many} clients"] = partial(declaring, 1000, _many)

@@ -92,7 +92,7 @@ class Clients:
         (attempt,) = client.attempts(now)
         mine = client.connected(attempt, name, router.endpoint, True, 65535, now)
         began = time.thread_time()
-        assert router.node.sessions.may_accept(name), f"the router takes no client {self.count}"
+        assert router.node.sessions.admission.may_accept(name), f"no client {self.count}"
         theirs = router.node.accepted(router.endpoint, name, True, 65535, now)
         spent = time.thread_time() - began
         spent += self._speak(client, mine, router.node, theirs)

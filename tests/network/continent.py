@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from zenlake.keys.matching import intersects
+from zenlake.routing.interests import SLICE
 from zenlake.testing.network import Conditions, Host, Network, SampleRecorder
 
 KEYS = ["a/1", "a/2", "a/*", "b/1", "b/**", "**"]
@@ -17,6 +18,8 @@ class Continent:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.network = Network(random, Conditions(jitter=0.02, chunks=False))
+        #: The rows that nodes tell or forget in one go: as always, or one by one.
+        self.slice = random.choice([SLICE, 1])
         self.routers: list[Host] = []
         self.clients: list[Host] = []
         #: Whose client is whose.
@@ -33,7 +36,9 @@ class Continent:
         self._names += 1
         known = self.routers
         connect = sorted({known[n % len(known)].name for n in others}) if known else []
-        self.routers.append(self.network.node(f"r{self._names}", "router", connect=connect))
+        router = self.network.node(f"r{self._names}", "router", connect=connect)
+        router.node.tables.slice = self.slice
+        self.routers.append(router)
 
     def found_client(self, at: int) -> None:
         """A client comes."""
@@ -41,6 +46,7 @@ class Continent:
             self._names += 1
             router = self.routers[at % len(self.routers)]
             client = self.network.node(f"c{self._names}", "client", connect=[router.name])
+            client.node.tables.slice = self.slice
             self.clients.append(client)
             self.home[client.name] = router.name
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zenlake.node.sessions.events import LinkFinished, SessionOpened
-from zenlake.routing.limits import NUMBER
+from zenlake.routing.keyids import NUMBER
 from zenlake.testing.network import Conditions, Host, Network, SampleRecorder
 
 

@@ -44,7 +44,9 @@ def test_what_one_side_sends_the_other_receives_lane_by_lane() -> None:
     assert sent.tx_bytes == heard.rx_bytes
     assert sent.tx_batches == heard.rx_batches
     assert sent.tx_lane_bytes[3] > heard.rx_lane_bytes[3] > 15
-    assert {way.key: (way.samples, way.size) for way in earth.node.neighbours[0].inbounds()} == {
+    assert {
+        way.key: (way.samples, way.size) for way in earth.node.neighbours[0].pushes.inbounds.all()
+    } == {
         "light/a": (10, 50),
         "light/b": (5, 15),
     }
@@ -64,7 +66,7 @@ def test_large_values_are_counted_once() -> None:
     sent, heard = counts_of(sun.node.neighbours[0]), counts_of(earth.node.neighbours[0])
     assert sent.tx_messages == heard.rx_messages
     assert heard.rx_lane_bytes[5] >= 200_000
-    assert [(way.samples, way.size) for way in earth.node.neighbours[0].inbounds()] == [
+    assert [(way.samples, way.size) for way in earth.node.neighbours[0].pushes.inbounds.all()] == [
         (1, 200_000)
     ]
 
@@ -80,7 +82,9 @@ def test_what_is_passed_on_is_counted_on_both_sides_of_a_router() -> None:
     for number in range(30):
         speaker.put(f"light/{number % 3}", b"12345")
     network.settle()
-    came = {way.key: (way.samples, way.size) for way in router.node.neighbours[0].inbounds()}
+    came = {
+        way.key: (way.samples, way.size) for way in router.node.neighbours[0].pushes.inbounds.all()
+    }
     assert came == {f"light/{number}": (10, 50) for number in range(3)}
     sent = counts_of(router.node.neighbours[1])
     assert sent.tx_messages == counts_of(listener.node.neighbours[0]).rx_messages

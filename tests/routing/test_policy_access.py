@@ -19,7 +19,9 @@ from tests.routing.policies import (
     subject,
 )
 from zenlake.clock import ZenohId
-from zenlake.keys.matching import chunk_includes, includes
+from zenlake.keys import Parameters
+from zenlake.keys.matching import chunk_includes, includes, is_wild
+from zenlake.keys.readable import ReadableKeys
 from zenlake.routing.policy import EGRESS, FLOWS, INGRESS, KINDS, Access, Subject
 from zenlake.routing.policy.access import RULE_SETS, AccessRules, covers
 
@@ -272,7 +274,7 @@ def cases(draw: st.DrawFn) -> Case:
             f"r{number}",
             draw(st.sampled_from(["allow", "deny"])),
             *draw(st.lists(keys, min_size=1, max_size=3)),
-            messages=draw(some_of(["put", "declare_subscriber"])),
+            messages=draw(some_of(["put", "declare_subscriber", "query", "reply"])),
             flows=draw(st.none() | some_of(["ingress", "egress"])),
         )
         for number in range(draw(st.integers(0, 4)))
@@ -377,6 +379,16 @@ def test_decisions_are_those_of_brute_force(case: Case) -> None:
                 assert named["permission"] == ("allow" if expected else "deny")
                 assert deciding.key_expr is not None
                 assert includes(deciding.key_expr, case.key)
+    readable = told.readable()
+    if not is_wild(case.key):
+        asked = decided_slowly(case, "ingress", "query")
+        replied = decided_slowly(case, "egress", "reply")
+        assert readable.lets(case.key) is (asked and replied)
+        # What is granted lacks nothing but what rules deny.
+        assert readable.granted().lets(case.key) >= readable.lets(case.key)
+    said = Parameters(readable.restrict("_readable=W10;_sql=SELECT 1"))
+    assert ReadableKeys.in_parameters(said) == readable
+    assert said.get("_sql") == "SELECT 1"
 
 
 # --- explanations --------------------------------------------------------------------------------

@@ -290,7 +290,9 @@ def test_a_quiet_side_keeps_its_lease_alive_four_times_a_lease() -> None:
     assert ticking(client, 1.6) == pytest.approx([0.375, 0.75, 1.125, 1.5])
 
 
-@pytest.mark.parametrize(("low_latency", "compression"), [(True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("low_latency", "compression"), [(True, False), (False, True), (True, True)]
+)
 def test_other_modes_keep_alive_as_often(low_latency: bool, compression: bool) -> None:
     offer = Offer(
         b"\x01", CLIENT, lease=1500, qos=not low_latency, low_latency=low_latency,

@@ -49,13 +49,16 @@ class _Part:
 class KeyFormat:
     """A shape of keys with named parts."""
 
-    __slots__ = ("_key_expr", "_parts", "_text")
+    __slots__ = ("_fixed", "_key_expr", "_parts", "_text")
 
     def __init__(self, text: str) -> None:
         """Read the format; raise `KeyExprError` where it is malformed."""
         self._text = text
         self._parts = _read_parts(text)
         self._key_expr = KeyExpr.autocanonize("/".join([str(p.pattern) for p in self._parts]))
+        patterns = tuple([chunk for part in self._parts for chunk in part.pattern.chunks])
+        # Where no part may be longer than another time, there is only one way to lay them.
+        self._fixed = None if "**" in patterns else patterns
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -112,12 +115,13 @@ class KeyFormat:
         """
         key = KeyExpr.of(key)
         chunks = list(key.chunks)
+        if self._fixed is not None:
+            if not _lies(self._fixed, chunks):
+                raise self._other_shape(key)
+            return self._laid(chunks)
         spare = self._spare(chunks)
         if not spare[0] & 1:
-            raise KeyExprError(
-                f"'{key}' has not the shape '{self._text}'; its keys are those of "
-                f"'{self._key_expr}'"
-            )
+            raise self._other_shape(key)
         values: dict[str, str] = {}
         at = 0
         for part, after in zip(self._parts, spare[1:], strict=True):
@@ -130,7 +134,26 @@ class KeyFormat:
 
     def matches(self, key: IntoKeyExpr) -> bool:
         """Whether `parse` would succeed on this key."""
-        return bool(self._spare(list(KeyExpr.of(key).chunks))[0] & 1)
+        chunks = list(KeyExpr.of(key).chunks)
+        if self._fixed is not None:
+            return _lies(self._fixed, chunks)
+        return bool(self._spare(chunks)[0] & 1)
+
+    def _other_shape(self, key: KeyExpr) -> KeyExprError:
+        return KeyExprError(
+            f"'{key}' has not the shape '{self._text}'; its keys are those of '{self._key_expr}'"
+        )
+
+    def _laid(self, chunks: list[str]) -> dict[str, str]:
+        """The named parts of a key when each has its own chunks, whatever the others have."""
+        values: dict[str, str] = {}
+        at = 0
+        for part in self._parts:
+            end = at + len(part.pattern.chunks)
+            if part.name:
+                values[part.name] = "/".join(chunks[at:end])
+            at = end
+        return values
 
     def _spare(self, chunks: list[str]) -> list[int]:
         """For each part, the places of the key from which it and the later parts can be laid.
@@ -163,6 +186,14 @@ class KeyFormat:
 
 
 # --- reading a key ------------------------------------------------------------------------------
+
+
+def _lies(patterns: tuple[str, ...], chunks: list[str]) -> bool:
+    """Whether each chunk is one of its pattern; none of the patterns is `**`."""
+    return len(patterns) == len(chunks) and all(
+        chunk != "**" and chunk_includes(pattern, chunk)
+        for pattern, chunk in zip(patterns, chunks, strict=True)
+    )
 
 
 def _ends(pattern: KeyExpr, chunks: list[str], places: int) -> int:

@@ -64,11 +64,14 @@ class _Node(Generic[V]):
         self.many: _Node[V] | None = None
 
     def child(self, chunk: str) -> _Node[V] | None:
-        if chunk == "*":
-            return self.one
-        if chunk == "**":
-            return self.many
-        table = self.some if _is_pattern(chunk) else self.literal
+        table = self.literal
+        if "*" in chunk:
+            if chunk == "*":
+                return self.one
+            if chunk == "**":
+                return self.many
+            if _is_pattern(chunk):
+                table = self.some
         return None if table is None else table.get(chunk)
 
     def grow(self, chunk: str) -> _Node[V]:
@@ -86,6 +89,18 @@ class _Node(Generic[V]):
                 self.literal = {}
             self.literal[chunk] = node
         return node
+
+    def literally(self, chunk: str) -> _Node[V]:
+        """The child of a chunk that has no wildcard, made if it is not there."""
+        literal = self.literal
+        if literal is None:
+            literal = {}
+            self.literal = literal
+        child = literal.get(chunk)
+        if child is None:
+            child = _Node()
+            literal[chunk] = child
+        return child
 
     def cut(self, chunk: str) -> None:
         if chunk == "*":
@@ -117,7 +132,7 @@ class _Node(Generic[V]):
 class _Question:
     """The chunks asked, and for each kind of chunk the places where it stands."""
 
-    __slots__ = ("chunks", "end", "exact", "many", "memo", "open", "relation", "wild")
+    __slots__ = ("chunks", "end", "exact", "many", "memo", "open", "relation", "rest", "wild")
 
     def __init__(self, chunks: list[str], relation: int) -> None:
         self.chunks = chunks
@@ -128,6 +143,8 @@ class _Question:
         self.wild = 0  # places before a chunk that may match several literals
         self.exact: dict[str, int] = {}  # literal chunk -> the places where it stands
         self.memo: dict[str, int] = {}
+        # The places of a key that only a `**` at the end is left for; none has none.
+        self.rest = 3 << (len(chunks) - 1) if chunks[-1] == "**" else -1
         bit = 1
         for chunk in chunks:
             if not chunk.startswith("@"):
@@ -225,9 +242,13 @@ class KeyTree(Generic[V]):
     def insert(self, key: str, value: V) -> V | None:
         """Store `value` at `key`; return the value it replaces, or None."""
         node = self._root
-        for chunk in key.split("/"):
-            child = node.child(chunk)
-            node = node.grow(chunk) if child is None else child
+        if "*" in key:
+            for chunk in key.split("/"):
+                child = node.child(chunk)
+                node = node.grow(chunk) if child is None else child
+        else:
+            for chunk in key.split("/"):
+                node = node.literally(chunk)
         entry = node.entry
         if entry is None:
             node.entry = TreeEntry(key, value)
@@ -240,8 +261,18 @@ class KeyTree(Generic[V]):
     def entry(self, key: str) -> TreeEntry[V] | None:
         """Return the entry whose key is exactly `key`, or None."""
         node = self._root
+        if "*" in key:
+            for chunk in key.split("/"):
+                child = node.child(chunk)
+                if child is None:
+                    return None
+                node = child
+            return node.entry
         for chunk in key.split("/"):
-            child = node.child(chunk)
+            literal = node.literal
+            if literal is None:
+                return None
+            child = literal.get(chunk)
             if child is None:
                 return None
             node = child
@@ -368,6 +399,9 @@ def _walk(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
     stack: list[tuple[_Node[V], int]] = [(root, asked.settle(1))]
     while stack:
         node, places = stack.pop()
+        if places == asked.rest:
+            _all_below(node, entries)
+            continue
         if places & asked.end and node.entry is not None:
             entries.append(node.entry)
         stay = places & asked.many
@@ -389,6 +423,26 @@ def _walk(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
         if node.literal is not None:
             _walk_literals(node.literal, places, asked, stack)
     return entries
+
+
+def _all_below(top: _Node[V], entries: list[TreeEntry[V]]) -> None:
+    """Add all that a `**` at the end of a question finds: no chunk but an `@` stops it."""
+    stack: list[_Node[V]] = [top]
+    while stack:
+        node = stack.pop()
+        if node.entry is not None:
+            entries.append(node.entry)
+        if node.many is not None:
+            stack.append(node.many)
+        if node.one is not None:
+            stack.append(node.one)
+        if node.some is not None:
+            stack.extend(node.some.values())
+        literal = node.literal
+        if literal is not None:
+            for chunk, child in literal.items():
+                if not chunk.startswith("@"):
+                    stack.append(child)
 
 
 def _walk_literals(

@@ -18,6 +18,7 @@ from zenlake.node.stamps import Timestamper
 from zenlake.node.traffic import Traffic
 from zenlake.routing.borders import Borders
 from zenlake.routing.face import Face
+from zenlake.routing.filters import SampleFilters
 from zenlake.routing.home import Home
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.policy import Policy
@@ -93,6 +94,8 @@ class Core(Home):
         self.happened: EventQueue = EventQueue()
         #: Who guesses at passwords, and must wait.
         self.brake: LoginBrake = LoginBrake()
+        #: Asks the filters of neighbours' subscribers.
+        self.filters: SampleFilters = SampleFilters()
         #: What an operator should know of.
         self.incidents: Incidents = Incidents()
         self.rejections.incidents = self.incidents

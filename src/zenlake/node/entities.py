@@ -41,7 +41,7 @@ class SampleSink:
     """Where a subscriber's samples go."""
 
     def hears(self, zid: bytes) -> bool:
-        """Whether samples of a neighbour are taken at all; asked when their way is found."""
+        """Whether samples of a neighbour are taken at all; asked when their route is found."""
         return True
 
     def push(self, sample: Sample) -> None:

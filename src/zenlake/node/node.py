@@ -98,7 +98,7 @@ class Node(Core):
         self.local.expire(now)
         self.deadline = min(
             deadline,
-            self.sessions.connect_discovered(now),
+            self.sessions.discovered.tick(now),
             self.topology.deadline(),
             self.tables.deadline(),
             self.queries.deadline(),
@@ -111,8 +111,7 @@ class Node(Core):
     def attempts(self, now: float) -> list[Attempt]:
         """The connections that the edge should make now."""
         self.now = now
-        started = self.plan.due(now) + self.sessions.started
-        self.sessions.started = []
+        started = self.plan.due(now) + self.sessions.discovered.take_started()
         self.wake_by(self.plan.deadline)
         return started
 
@@ -215,7 +214,7 @@ class Node(Core):
         self.now = now
         self.closing = True
         self.plan.stopped = True
-        self.sessions.discovered = []
+        self.sessions.discovered.clear()
         for neighbour in list(self.neighbours):
             unicast = neighbour.unicast
             if unicast is not None:
@@ -236,8 +235,6 @@ class Node(Core):
         self.wake_by(multicast.group.deadline)
         return multicast
 
-    # -------------------------------------------------------------------- told by neighbours
-
     # ------------------------------------------------------------------------------- policy
 
     def obey(self, policy: Policy) -> None:
@@ -250,8 +247,6 @@ class Node(Core):
         for multicast in self.sessions.multicasts:
             multicast.obey()
         self.tables.version += 1
-
-    # ------------------------------------------------------------------------------------ data
 
     # ------------------------------------------------------------------------ told by the tables
 

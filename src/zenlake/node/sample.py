@@ -7,6 +7,8 @@ the link, and the sample keeps those.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import mypyc_attr
 
 from zenlake.clock.timestamp import Timestamp
@@ -29,8 +31,11 @@ from zenlake.wire.codec_zenoh import Put, read_timestamp
 from zenlake.wire.codec_zenoh import SourceInfo as WireSourceInfo
 from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
 from zenlake.wire.cursor import Reader
+from zenlake.wire.numbers import PUT_FLAG_ENCODING, PUT_FLAG_TIMESTAMP
 
 _BYTES = Encoding.from_wire(0, None)
+#: The greatest word that an encoding is on the wire: its id and whether a schema follows.
+LAST_ENCODING: Final = 0x1_FFFF
 
 
 # Nothing that it holds can lead back to it: the collector need not look at samples at all.
@@ -312,3 +317,20 @@ def timestamp_stack_of(wire: WireTimestampStack | None) -> TimestampStack | None
                 pass
         records.append(TimestampStackRecord(InterceptionPoint(point), stamp))
     return TimestampStack(TimestampInstrumentation(wire.points), tuple(records))
+
+
+def stamp_and_encoding(r: Reader, header: int) -> tuple[int, int, bytes, int]:
+    """Read what a Put says before its extensions: seconds, fraction and id of its time; encoding.
+
+    The encoding is the word of the wire: if it is odd, a schema follows, which is not read.
+    """
+    seconds = 0
+    fraction = 0
+    id = b""
+    encoding = 0
+    if header & PUT_FLAG_TIMESTAMP:
+        seconds, fraction = r.ntp64()
+        id = r.zid(r.vle(0xFF))
+    if header & PUT_FLAG_ENCODING:
+        encoding = r.vle(0xFFFF_FFFF)
+    return seconds, fraction, id, encoding

@@ -10,8 +10,9 @@ from __future__ import annotations
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.face import CONTROL_QOS, Aggregate, Face, InterestIn
+from zenlake.routing.filters import any_of
 from zenlake.routing.policy.messages import DECLARE_SUBSCRIBER
-from zenlake.routing.regions import PEER
+from zenlake.routing.regions import LOCAL, PEER, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, Resource, merged
 from zenlake.wire.codec_declare import (
     DeclareQueryable,
@@ -119,7 +120,14 @@ class Announcements:
             if not visible:
                 id = announced.pop(key)
                 face.announced_info.pop(key, None) if kind == QUERYABLE else None
+                face.announced_filters.pop(key, None) if kind == SUBSCRIBER else None
                 retract(face, kind, id, key)
+            elif kind == SUBSCRIBER:
+                if face.announced_filters.get(key, "") != self.filter_of(face, resource):
+                    # Under another id: to everybody else it is one subscriber more and one less.
+                    id = announced.pop(key)
+                    self.tell(face, kind, resource, None)
+                    retract(face, kind, id, key)
             elif kind == QUERYABLE:
                 info = self.info(face, resource)
                 if face.announced_info.get(key, 0) != info:
@@ -143,7 +151,32 @@ class Announcements:
             announced[key] = id
         if kind == QUERYABLE:
             face.announced_info[key] = info
-        announce(face, kind, id, key, info, interest)
+        filter = self.filter_of(face, resource) if kind == SUBSCRIBER else ""
+        if filter:
+            face.announced_filters[key] = filter
+        elif kind == SUBSCRIBER:
+            face.announced_filters.pop(key, None)
+        announce(face, kind, id, key, info, interest, filter)
+
+    def filter_of(self, face: Face, resource: Resource) -> str:
+        """What a router may ask of samples of a key before it sends them here; empty: nothing.
+
+        Only if all who are behind this node's subscription have a filter: its own programs.
+        """
+        if face.role != ROUTER:
+            return ""
+        texts: list[str] = []
+        for holder, ids in resource.holders[SUBSCRIBER].items():
+            if holder is face or not self.flows(holder, face):
+                continue
+            if holder.role != LOCAL:
+                return ""
+            for id in ids:
+                filter = holder.filters.get(id)
+                if filter is None:
+                    return ""
+                texts.append(filter.text)
+        return any_of(texts) if texts else ""
 
     # ---------------------------------------------------------- one word for all that matches
 
@@ -279,20 +312,16 @@ class Announcements:
                 announce(face, kind, id, interest.key, complete, None)
 
 
-def announce(face: Face, kind: int, id: int, key: str, info: int, interest: int | None) -> None:
+def announce(
+    face: Face, kind: int, id: int, key: str, info: int, interest: int | None, filter: str = ""
+) -> None:
     """Tell a neighbour of a key, in reply to an interest of its or on our own account."""
     # The policy counts the kinds of declarations in the same order.
     if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
         return
     may_declare = not face.south or (face.wants_keys and id != 0)
     scope, mine, suffix = face.wire_key(key, may_declare)
-    body: DeclareSubscriber | DeclareQueryable | DeclareToken
-    if kind == SUBSCRIBER:
-        body = DeclareSubscriber(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
-    elif kind == QUERYABLE:
-        body = DeclareQueryable(id=id, scope=scope, suffix=suffix, sender_mapping=mine, info=info)
-    else:
-        body = DeclareToken(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
+    body = declaration(kind, id, scope, suffix, mine, info, filter)
     face.send(Declare(interest_id=interest, qos=CONTROL_QOS, body=body))
 
 
@@ -300,12 +329,32 @@ def retract(face: Face, kind: int, id: int, key: str) -> None:
     """Undeclare a key to a neighbour: nothing is declared on it any more."""
     if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
         return
-    body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
-    null = KeyExt(scope=0)
+    face.send(Declare(qos=CONTROL_QOS, body=undeclaration(kind, id, KeyExt(scope=0))))
+
+
+def declaration(
+    kind: int, id: int, scope: int, suffix: str, mine: bool, info: int, filter: str = ""
+) -> DeclareSubscriber | DeclareQueryable | DeclareToken:
+    """The body that declares an entity of a kind."""
     if kind == SUBSCRIBER:
-        body = UndeclareSubscriber(id=id)
-    elif kind == QUERYABLE:
-        body = UndeclareQueryable(id=id, key=null)
-    else:
-        body = UndeclareToken(id=id, key=null)
-    face.send(Declare(qos=CONTROL_QOS, body=body))
+        return DeclareSubscriber(
+            id=id,
+            scope=scope,
+            suffix=suffix,
+            sender_mapping=mine,
+            filter=filter.encode() if filter else None,
+        )
+    if kind == QUERYABLE:
+        return DeclareQueryable(id=id, scope=scope, suffix=suffix, sender_mapping=mine, info=info)
+    return DeclareToken(id=id, scope=scope, suffix=suffix, sender_mapping=mine)
+
+
+def undeclaration(
+    kind: int, id: int, key: KeyExt
+) -> UndeclareSubscriber | UndeclareQueryable | UndeclareToken:
+    """The body that undeclares an entity of a kind."""
+    if kind == SUBSCRIBER:
+        return UndeclareSubscriber(id=id, key=key if key.scope or key.suffix else None)
+    if kind == QUERYABLE:
+        return UndeclareQueryable(id=id, key=key)
+    return UndeclareToken(id=id, key=key)

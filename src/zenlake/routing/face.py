@@ -14,8 +14,9 @@ from zenlake.errors import LimitError
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.deadlines import NEVER, Timed
-from zenlake.routing.keyids import KeyIds, literal_prefix
-from zenlake.routing.limits import DEFAULTS, ResourceLimits, key_cost
+from zenlake.routing.filters import SubscriberFilter
+from zenlake.routing.keyids import KeyIds, key_cost, literal_prefix
+from zenlake.routing.limits import DEFAULTS, ResourceLimits
 from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import PolicyVerdict
 from zenlake.routing.regions import LOCAL, PEER, ROUTER, is_brokered, is_south, kind_of
@@ -230,6 +231,9 @@ class Face:
         self.keys: KeyIds = KeyIds(self.account)
         #: By kind: what it declared (its id → key).
         self.declared: list[dict[int, str]] = [{}, {}, {}]
+        #: The filters of its subscribers, by id; and what it was told of ours (key → filter).
+        self.filters: dict[int, SubscriberFilter] = {}
+        self.announced_filters: dict[str, str] = {}
         #: How many entities it has declared, how many queries it has open, and to how many
         #: queryables these were sent.
         self.entities: int = 0
@@ -239,9 +243,9 @@ class Face:
         self.announced: list[dict[str, int]] = [{}, {}, {}]
         self.announced_info: dict[str, int] = {}
         self.interests_in: dict[int, InterestIn] = {}
-        #: By kind: its future interests in keys, those for which one word stands for all that
-        #: match left out; and in everything.
-        self.wants: list[KeyTree[list[InterestIn]]] = [KeyTree(), KeyTree(), KeyTree()]
+        #: By kind: its future interests in keys, aggregate ones left out, in a tree that is made
+        #: with the first of them; and how many it has in everything.
+        self.wants: list[KeyTree[list[InterestIn]] | None] = [None, None, None]
         self.wants_all: list[int] = [0, 0, 0]
         #: Whether it allows ids for keys in what we tell it.
         self.wants_keys: bool = False
@@ -276,9 +280,13 @@ class Face:
     def refused(self, limit: str) -> None:
         """Ignore something of it because of a limit, which is named."""
         self.ignored += 1
+        self.held_back(f"refused: {limit}")
+
+    def held_back(self, what: str) -> None:
+        """Name it for something that it is refused, or must wait for."""
         report = self.on_limit
         if report is not None:
-            report(limit)
+            report(what)
 
     def lie(self, mode: int, region: int, serves: bool) -> None:
         """Have a place: in a region of a node of `mode`; `serves`: it has that node in its own."""
@@ -367,11 +375,39 @@ class Face:
         self.send(Declare(qos=CONTROL_QOS, body=DeclareKeyExpr(id=id, scope=0, suffix=prefix)))
         return id, True, key[len(prefix) :]
 
+    def want(self, kind: int, interest: InterestIn) -> None:
+        """It has shown a future interest of its own (not an aggregate) in a kind of entity."""
+        if not interest.key:
+            self.wants_all[kind] += 1
+            return
+        tree = self.wants[kind]
+        if tree is None:
+            tree = KeyTree()
+            self.wants[kind] = tree
+        row = tree.get(interest.key)
+        if row is None:
+            tree.insert(interest.key, [interest])
+        else:
+            row.append(interest)
+
+    def want_no_more(self, kind: int, interest: InterestIn) -> None:
+        """It has withdrawn a future interest of its own (not an aggregate)."""
+        if not interest.key:
+            self.wants_all[kind] -= 1
+            return
+        tree = self.wants[kind]
+        row = None if tree is None else tree.get(interest.key)
+        if tree is not None and row is not None and interest in row:
+            row.remove(interest)
+            if not row:
+                tree.remove(interest.key)
+
     def has_interest(self, kind: int, key: str) -> bool:
         """Whether a future interest of its own (not an aggregate) covers this key."""
         if self.wants_all[kind]:
             return True
-        return bool(self.wants[kind].intersecting(key))
+        tree = self.wants[kind]
+        return tree is not None and bool(tree.intersecting(key))
 
     def knows_all(self, kind: int, key: str) -> bool:
         """Whether a finished interest of ours covers the key: what it did not tell is not there."""

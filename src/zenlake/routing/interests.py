@@ -35,8 +35,10 @@ from zenlake.routing.resources import KINDS, QUERYABLE, TOKEN, Resource
 from zenlake.wire.codec_declare import DeclareFinal
 from zenlake.wire.codec_network import Declare, Interest
 
-SLICE: Final = 128
-"""The rows that are told or forgotten in one go, about a millisecond; then others have a turn."""
+SLICE: Final = 32
+"""The rows that are told or forgotten in one go, as long as a turn; then others have theirs."""
+MANY_WAIT: Final = 16
+"""The interests of a neighbour that may wait for what there is before it is named for them."""
 CURRENT_ROWS: Final = (-1, 0)
 """Among what an interest waits for: that all there is now has been told."""
 
@@ -61,6 +63,7 @@ class Interests(Announcements):
         super().__init__(mode)
         self.home: Home = home
         self.interest_timeout: float = 10.0
+        self.slice: int = SLICE
         #: Interests that neighbours have not answered.
         self.unanswered: Deadlines = Deadlines()
         #: By face: the interests that are still told what there is now; each face in its turn.
@@ -127,7 +130,7 @@ class Interests(Announcements):
                     reply_to = message.id if message.mode & CURRENT else None
                     self.aggregate(face, kind, interest, reply_to)
                 else:
-                    _want(face, kind, interest)
+                    face.want(kind, interest)
         if message.mode & CURRENT:
             self._declare_current(face, interest)
         self._interest_north(face, interest, message, now)
@@ -145,33 +148,31 @@ class Interests(Announcements):
                 continue
             if interest.aggregate:
                 self.aggregate_no_more(face, kind, interest)
-                continue
-            if not interest.key:
-                face.wants_all[kind] -= 1
-                continue
-            row = face.wants[kind].get(interest.key)
-            if row is not None and interest in row:
-                row.remove(interest)
-                if not row:
-                    face.wants[kind].remove(interest.key)
+            else:
+                face.want_no_more(kind, interest)
         for north, shown in interest.shown:
             out = north.interests_out.get(shown)
             if out is not None and out.owner is face and out.owner_id == id:
                 self.withdraw(north, shown)
 
     def _declare_current(self, face: Face, interest: InterestIn) -> None:
-        """Tell what there is now: at once what is little, and `SLICE` rows a tick what is much."""
+        """Tell what there is now: at once what is little, and a slice a tick of what is much."""
         if interest.aggregate:
             return  # it has been told when it was counted
         if face.id not in self.telling:
             entries = self._entries(interest)
-            if len(entries) <= SLICE:
+            if len(entries) <= self.slice:
                 self._tell_current(face, interest, entries)
                 return
         # Which rows there are is seen again in its turn: lists of them for all the interests that
         # a neighbour may show would cost more than the interests.
         interest.waiting.add(CURRENT_ROWS)
-        self.telling.setdefault(face.id, deque()).append(CurrentRows(face, interest))
+        queue = self.telling.setdefault(face.id, deque())
+        queue.append(CurrentRows(face, interest))
+        if len(queue) > MANY_WAIT:
+            face.held_back(
+                f"more than {MANY_WAIT} interests in many keys at once are answered in turn"
+            )
 
     def _entries(self, interest: InterestIn) -> list[TreeEntry[Resource]]:
         return self.tree.intersecting(interest.key) if interest.key else self.tree.entries()
@@ -209,8 +210,8 @@ class Interests(Announcements):
             queue.popleft()  # it was withdrawn meanwhile
         else:
             entries = self._entries(interest) if rows.entries is None else rows.entries
-            self._tell_current(face, interest, entries[-SLICE:])
-            del entries[-SLICE:]
+            self._tell_current(face, interest, entries[-self.slice :])
+            del entries[-self.slice :]
             rows.entries = entries
             if not entries:
                 queue.popleft()
@@ -355,17 +356,6 @@ class Interests(Announcements):
         interest = owner.interests_in.get(out.owner_id)
         if interest is not None:
             announce(owner, TOKEN, 0, key, 0, interest.id)
-
-
-def _want(face: Face, kind: int, interest: InterestIn) -> None:
-    if not interest.key:
-        face.wants_all[kind] += 1
-        return
-    row = face.wants[kind].get(interest.key)
-    if row is None:
-        face.wants[kind].insert(interest.key, [interest])
-    else:
-        row.append(interest)
 
 
 def finish(face: Face, interest: InterestIn) -> None:

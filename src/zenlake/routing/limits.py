@@ -1,4 +1,4 @@
-"""What one neighbour may have of a node, and all of them together; and what keys cost."""
+"""What one neighbour may have of a node, and all of them together."""
 
 from __future__ import annotations
 
@@ -6,19 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from zenlake.transport.budget import NO_LIMIT
-
-#: What a declaration or an interest costs beside its key, in bytes: a row of the tables with its
-#: dictionaries. Measured: 300 000 tokens take 356 MiB.
-ROW: Final = 1100
-#: What a chunk of a key costs: a node of the tree and its dictionary. Measured: 75 KB for 500.
-CHUNK: Final = 150
-#: What a number for a key costs beside the key.
-NUMBER: Final = 250
-
-
-def key_cost(key: str) -> int:
-    """What it costs to keep a declaration on a key, if no other face has one there."""
-    return ROW + len(key) + CHUNK * (key.count("/") + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +19,8 @@ class ResourceLimits:
     #: Of a key that is declared: characters and chunks.
     key_length: int = 65_535
     key_chunks: int = 256
+    #: Of one session: filters of subscribers that are asked before samples are sent to it.
+    filters: int = 64
     #: Of one session: queries in flight, and the queryables that all of these were sent to.
     queries: int = 10_000
     questions: int = 50_000

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.linkstate import KnownNode, Outgoing
-from zenlake.routing.announce import RouterRegion
+from zenlake.routing.announce import RouterRegion, declaration, undeclaration
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.keyids import key_flaw
 from zenlake.routing.limits import NO_LIMITS, key_excess
@@ -64,9 +64,21 @@ class RemoteRouter(Face):
         #: By kind: the number that stands for each key it declared.
         self.numbers: list[dict[str, int]] = [{}, {}, {}]
         #: By kind: what it declares (key → information), and the neighbour that said so first,
-        #: which is charged for it: whoever speaks pays, not whom it speaks of.
+        #: which is charged for it: the router that tells pays, not the one it tells of.
         self.held: list[dict[str, int]] = [{}, {}, {}]
         self.payers: list[dict[str, Face]] = [{}, {}, {}]
+
+
+class RowsBelow:
+    """What a root declares, as far as a neighbour that is new below it was not told."""
+
+    __slots__ = ("face", "root", "rows")
+
+    def __init__(self, face: Face, root: bytes) -> None:
+        """Which rows there are is seen when it is their turn."""
+        self.face: Face = face
+        self.root: bytes = root
+        self.rows: list[tuple[int, str]] | None = None
 
 
 class Mesh(RouterRegion):
@@ -101,6 +113,8 @@ class Mesh(RouterRegion):
         self.own: list[dict[str, int]] = [{}, {}, {}]
         #: For each root, the links over which all that it declares has been said.
         self._below: dict[bytes, set[int]] = {}
+        #: By link and root: what is still to be said over a link that is new below a root.
+        self._telling: dict[tuple[int, bytes], RowsBelow] = {}
         #: For each router, what it declares no more, and since when.
         self._withdrawn: dict[bytes, dict[tuple[int, str], float]] = {}
         #: Since when each router has been known, and when it was last on the map.
@@ -124,6 +138,8 @@ class Mesh(RouterRegion):
             del self.links[face.zid]
         for below in self._below.values():
             below.discard(face.id)
+        for place in [each for each in self._telling if each[0] == face.id]:
+            del self._telling[place]
         for doubted in [each for each in self._doubted if each[3] == face.id]:
             self._forget_doubt(doubted)
         return self._changed(self.state.removed(face.id))
@@ -168,8 +184,14 @@ class Mesh(RouterRegion):
                 self._regrouped = True
         return out
 
+    def deadline(self) -> float:
+        """When `tick` has something to do; 0: as soon as it can be."""
+        return 0.0 if self._telling else self.plan.deadline
+
     def tick(self, now: float) -> None:
-        """Compute the trees anew, if it is time."""
+        """Tell some rows to routers that are new below; compute the trees anew, if it is time."""
+        if self._telling:
+            self._tell_more()
         if not self.plan.due(now):
             return
         graph = self.state.graph()
@@ -184,8 +206,13 @@ class Mesh(RouterRegion):
             for face in self._children(root):
                 below[root].add(face.id)
                 if face.id not in before:
-                    self._tell_all(face, root)
+                    self._telling[face.id, root] = RowsBelow(face, root)
         self._below = below
+        for id, root in list(self._telling):
+            if id not in below.get(root, set()):
+                del self._telling[id, root]  # another tells it
+        if self._telling:
+            self._tell_more()
         self._decide(now)
         if self._regrouped:
             self._regrouped = False
@@ -392,24 +419,55 @@ class Mesh(RouterRegion):
             if face is not source:
                 self._say(face, zid, kind, key, info)
 
-    def _tell_all(self, face: Face, root: bytes) -> None:
-        """Tell a neighbour all that a router declares, and what it declared until just now."""
+    def _tell_more(self) -> None:
+        """Tell a slice more to those that are new below: one after the other.
+
+        What changes meanwhile they are told at once, as all below are.
+        """
+        left = self.tables.slice
+        while left > 0 and self._telling:
+            place, telling = next(iter(self._telling.items()))
+            if telling.rows is None:
+                telling.rows = self._rows_of(telling.root, telling.face)
+                left -= 1  # looking costs something where there is nothing, too
+            rows = telling.rows
+            now = rows[-left:]
+            del rows[-left:]
+            left -= len(now)
+            for kind, key in now:
+                self._tell(telling.face, telling.root, kind, key)
+            if not rows:
+                self._telling.pop(place, None)
+
+    def _rows_of(self, root: bytes, face: Face) -> list[tuple[int, str]]:
+        """All that a router declares, and what it declared until just now."""
+        rows: list[tuple[int, str]] = []
+        router = self.routers.get(root)
         for kind in KINDS:
             if root == self.me:
-                for key, info in self.own[kind].items():
-                    self._say(face, root, kind, key, info)
-                continue
-            router = self.routers.get(root)
-            if router is not None:
-                for key, info in router.held[kind].items():
-                    self._say(face, root, kind, key, info)
+                rows.extend([(kind, key) for key in self.own[kind]])
+            elif router is not None:
+                rows.extend([(kind, key) for key in router.held[kind]])
         now = self.now()
         withdrawn = self._withdrawn.get(root, {})
         for (kind, key), when in list(withdrawn.items()):
             if when < now - REMEMBERED:
                 del withdrawn[kind, key]
             elif when >= self._since.get(face.zid, now):
-                self._say(face, root, kind, key, NO_MORE)
+                rows.append((kind, key))
+        return rows
+
+    def _tell(self, face: Face, root: bytes, kind: int, key: str) -> None:
+        """Tell a neighbour whether a router declares a key now."""
+        info = NO_MORE
+        if root == self.me:
+            info = self.own[kind].get(key, NO_MORE)
+        else:
+            router = self.routers.get(root)
+            if router is not None:
+                info = router.held[kind].get(key, NO_MORE)
+        if info != NO_MORE or (kind, key) in self._withdrawn.get(root, {}):
+            self._say(face, root, kind, key, info)
 
     def _say(self, face: Face, zid: bytes, kind: int, key: str, info: int) -> None:
         if not face.may_learn(DECLARE_SUBSCRIBER + kind, key):
@@ -423,25 +481,10 @@ class Mesh(RouterRegion):
             self._say_no_more(face, number, kind, key)
             return
         scope, mine, suffix = face.wire_key(key, True)
-        body: DeclareSubscriber | DeclareQueryable | DeclareToken
-        if kind == SUBSCRIBER:
-            body = DeclareSubscriber(id=0, scope=scope, suffix=suffix, sender_mapping=mine)
-        elif kind == QUERYABLE:
-            body = DeclareQueryable(
-                id=0, scope=scope, suffix=suffix, sender_mapping=mine, info=info
-            )
-        else:
-            body = DeclareToken(id=0, scope=scope, suffix=suffix, sender_mapping=mine)
+        body = declaration(kind, 0, scope, suffix, mine, info)
         face.send(Declare(qos=CONTROL_QOS, node_id=number, body=body))
 
     def _say_no_more(self, face: Face, number: int, kind: int, key: str) -> None:
         scope, mine, suffix = face.wire_key(key, False)
         named = KeyExt(scope=scope, suffix=suffix, sender_mapping=mine)
-        body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
-        if kind == SUBSCRIBER:
-            body = UndeclareSubscriber(id=0, key=named)
-        elif kind == QUERYABLE:
-            body = UndeclareQueryable(id=0, key=named)
-        else:
-            body = UndeclareToken(id=0, key=named)
-        face.send(Declare(qos=CONTROL_QOS, node_id=number, body=body))
+        face.send(Declare(qos=CONTROL_QOS, node_id=number, body=undeclaration(kind, 0, named)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zenlake.routing.borders import Borders
 from zenlake.routing.face import Face
+from zenlake.routing.filters import SubscriberFilter
 from zenlake.routing.regions import LOCAL, PEER
 from zenlake.routing.resources import SUBSCRIBER
 from zenlake.routing.tables import Tables
@@ -40,3 +41,29 @@ def destinations(
         elif face.role == PEER and not face.settled:
             faces.append(face)
     return faces
+
+
+def filters_of(tables: Tables, key: str, faces: list[Face]) -> dict[int, list[SubscriberFilter]]:
+    """What is asked of samples of a key before they are sent to some of these, by face.
+
+    Only of those all of whose subscribers to the key have a filter; they hear what one is true of.
+    """
+    filters: dict[int, list[SubscriberFilter]] = {}
+    if not tables.filters:
+        return filters
+    asking = [face for face in faces if face.filters and face.role != LOCAL]
+    if not asking:
+        return filters
+    unfiltered: set[int] = set()
+    for entry in tables.tree.intersecting(key):
+        holders = entry.value.holders[SUBSCRIBER]
+        for face in asking:
+            for id in holders.get(face, {}):
+                filter = face.filters.get(id)
+                if filter is None:
+                    unfiltered.add(face.id)
+                else:
+                    filters.setdefault(face.id, []).append(filter)
+    for id in unfiltered:
+        filters.pop(id, None)
+    return filters

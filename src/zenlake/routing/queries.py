@@ -32,9 +32,9 @@ BEST_MATCHING: Final = 0
 ALL: Final = 1
 ALL_COMPLETE: Final = 2
 
-#: The branches of queries that are ended in one go when time runs out or a neighbour leaves:
-#: about a millisecond.
-SLICE: Final = 128
+#: The branches of queries that are ended in one go when time runs out or a neighbour leaves: as
+#: long as a turn.
+SLICE: Final = 32
 
 #: Where the times of a message are taken: its flags on the wire.
 SEND: Final = 1

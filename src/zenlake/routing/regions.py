@@ -23,6 +23,7 @@ from typing import Final
 
 from zenlake.errors import HandshakeError
 
+#: Roles as numbers of two bits, as an opening carries them; `values.WhatAmI` has them as flags.
 ROUTER: Final = 0
 PEER: Final = 1
 CLIENT: Final = 2
@@ -215,7 +216,7 @@ def place(mode: int, role: int, claim: int, assigned: int) -> Placement:
         mode: of this node.
         role: of the neighbour.
         claim: where the own list puts it.
-        told: what it says of this node: `IN_THE_NORTH`, `IN_THE_SOUTH` or `UNSAID`.
+        assigned: what it says of this node: `IN_THE_NORTH`, `IN_THE_SOUTH` or `UNSAID`.
 
     Raises `HandshakeError` if the two cannot both be right.
     """

@@ -8,13 +8,17 @@ many hold it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from zenlake.errors import LimitError
-from zenlake.routing.face import BOTH, Face
+from zenlake.keys.tree import TreeEntry
+from zenlake.routing.face import BOTH, CONTROL_QOS, Face
+from zenlake.routing.filters import CHARACTER, FilterNotAsked, SubscriberFilter, heard_filter
 from zenlake.routing.home import Home
-from zenlake.routing.interests import SLICE, Interests
+from zenlake.routing.interests import Interests
 from zenlake.routing.keyids import key_flaw
 from zenlake.routing.limits import key_excess
-from zenlake.routing.regions import PEER, usual_region, usually_serves
+from zenlake.routing.regions import LOCAL, PEER, ROUTER, usual_region, usually_serves
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource
 from zenlake.wire.codec_declare import (
     DeclareFinal,
@@ -28,6 +32,22 @@ from zenlake.wire.codec_declare import (
 )
 from zenlake.wire.codec_network import Declare
 
+#: Characters of what is said about a filter that is wrong: it is a stranger's.
+FLAW: Final = 200
+
+
+class Joining:
+    """A neighbour that has come and is told everything unasked, as far as it has not been told."""
+
+    __slots__ = ("entries", "face", "final")
+
+    def __init__(self, face: Face) -> None:
+        """Which rows there are is seen when it is its turn."""
+        self.face: Face = face
+        self.entries: list[TreeEntry[Resource]] | None = None
+        #: Whether it wants to know when that was all.
+        self.final: bool = False
+
 
 class Tables(Interests):
     """The declarations and interests of all faces."""
@@ -37,11 +57,24 @@ class Tables(Interests):
         super().__init__(mode, home)
         #: Faces that have left, whose rows are still there.
         self.leaving: list[Face] = []
+        #: How many filters of subscribers there are, of neighbours and our own.
+        self.filters: int = 0
+        #: Faces that are still told what there is; one after the other, for a list of all rows
+        #: for each of them could be more than the rows.
+        self.joining: dict[int, Joining] = {}
 
     # --------------------------------------------------------------------------- what there is
 
-    def declare(self, face: Face, kind: int, id: int, key: str, info: int = 0) -> None:
-        """`face` declares an entity."""
+    def declare(
+        self,
+        face: Face,
+        kind: int,
+        id: int,
+        key: str,
+        info: int = 0,
+        filter: SubscriberFilter | None = None,
+    ) -> None:
+        """`face` declares an entity; `filter`: a subscriber to what this is true of."""
         declared = face.declared[kind]
         old = declared.get(id)
         if old is not None and old != key:
@@ -50,6 +83,8 @@ class Tables(Interests):
         if old is None:
             face.take_on(key)
         declared[id] = key
+        if kind == SUBSCRIBER:
+            self._filter(face, id, filter)
         resource = self.tree.get(key)
         if resource is None:
             resource = Resource(key)
@@ -64,6 +99,23 @@ class Tables(Interests):
         if first or kind == QUERYABLE:  # which may have become complete
             self.home.changed(kind, key, face, True)
 
+    def _filter(self, face: Face, id: int, filter: SubscriberFilter | None) -> None:
+        """Ask this filter of samples for a subscriber, or none."""
+        former = face.filters.pop(id, None)
+        if former is not None:
+            face.account.refund(CHARACTER * len(former.text))
+            self.filters -= 1
+        if filter is None:
+            return
+        if face.role != LOCAL and len(face.filters) >= face.limits.filters:
+            face.refused(
+                f"filters of more than {face.limits.filters} subscribers: it is sent everything "
+                "for the others (limits/session/filters)"
+            )
+        elif face.account.charge(CHARACTER * len(filter.text)):
+            face.filters[id] = filter
+            self.filters += 1
+
     def undeclare(self, face: Face, kind: int, id: int) -> None:
         """`face` undeclares an entity; an unknown id is nothing."""
         key = face.declared[kind].pop(id, None)
@@ -73,6 +125,8 @@ class Tables(Interests):
     def _release(self, face: Face, kind: int, id: int, key: str) -> None:
         """What `face` declared on a key under an id is over."""
         face.let_go(key)
+        if kind == SUBSCRIBER and face.filters:
+            self._filter(face, id, None)
         resource = self.tree.get(key)
         if resource is None:
             return
@@ -135,9 +189,9 @@ class Tables(Interests):
         if face.south or face.meshed:
             return
         self.listeners[face.id] = face
-        for entry in self.tree.entries():
-            for kind in KINDS:
-                self._update(face, kind, entry.value, True)
+        self.joining[face.id] = Joining(face)
+        if len(self.joining) == 1:
+            self.introduce()
         if self.needs_interest(face):
             for south in list(self.faces.values()):
                 for interest in list(south.interests_in.values()):
@@ -146,11 +200,38 @@ class Tables(Interests):
                             face, interest.kinds, interest.key, BOTH, south, interest.id, now
                         )
 
+    def introduce(self) -> None:
+        """Tell the first of those that have come another slice of what there is.
+
+        What changes meanwhile it is told at once, as all listeners are; rows that it knows then
+        are passed over.
+        """
+        joining = next(iter(self.joining.values()))
+        entries = self.tree.entries() if joining.entries is None else joining.entries
+        for entry in entries[-self.slice :]:
+            for kind in KINDS:
+                self._update(joining.face, kind, entry.value, True)
+        del entries[-self.slice :]
+        joining.entries = entries
+        if not entries:
+            del self.joining[joining.face.id]
+            if joining.final:
+                self.conclude(joining.face)
+
+    def conclude(self, face: Face) -> None:
+        """Say that a face that has come was told everything, when it was."""
+        joining = self.joining.get(face.id)
+        if joining is not None:
+            joining.final = True
+        else:
+            face.send(Declare(interest_id=0, qos=CONTROL_QOS, body=DeclareFinal()))
+
     def remove(self, face: Face) -> None:
         """A neighbour has gone: all it had goes with it."""
         if self.faces.pop(face.id, None) is None:
             return
         self.listeners.pop(face.id, None)
+        self.joining.pop(face.id, None)
         face.closed = True
         self.version += 1
         for out in list(face.interests_out.values()):
@@ -161,7 +242,7 @@ class Tables(Interests):
         self.leave(face)
 
     def leave(self, face: Face) -> None:
-        """Forget what a face had: at once what is little, and `SLICE` rows a tick what is much."""
+        """Forget what a face had: at once what is little, and a slice a tick of what is much."""
         face.closed = True
         self.version += 1
         self.leaving.append(face)
@@ -170,7 +251,7 @@ class Tables(Interests):
 
     def sweep(self) -> None:
         """Forget some rows of those that have left."""
-        left = SLICE
+        left = self.slice
         while left > 0 and self.leaving:
             face = self.leaving[0]
             for kind in KINDS:
@@ -187,14 +268,16 @@ class Tables(Interests):
                 del self.leaving[0]
 
     def expire(self, now: float) -> None:
-        """Give up waiting for neighbours that do not answer; forget some of what has left."""
+        """Give up waiting for neighbours that do not answer; tell and forget some rows."""
         super().expire(now)
+        if self.joining:
+            self.introduce()
         if self.leaving:
             self.sweep()
 
     def deadline(self) -> float:
         """When `expire` has something to do; 0: as soon as it can be."""
-        return 0.0 if self.leaving else super().deadline()
+        return 0.0 if self.leaving or self.joining else super().deadline()
 
     # ----------------------------------------------------------------------------- what is heard
 
@@ -223,9 +306,7 @@ class Tables(Interests):
         elif face.meshed:
             self.routers[face.region].heard(face, message)
         elif isinstance(body, DeclareSubscriber):
-            self._heard_entity(
-                face, SUBSCRIBER, body.id, body.scope, body.suffix, body.sender_mapping, 0
-            )
+            self._heard_subscriber(face, body)
         elif isinstance(body, DeclareQueryable):
             self._heard_entity(
                 face, QUERYABLE, body.id, body.scope, body.suffix, body.sender_mapping, body.info
@@ -238,6 +319,18 @@ class Tables(Interests):
             self.undeclare(face, QUERYABLE, body.id)
         else:
             self.undeclare(face, TOKEN, body.id)
+
+    def _heard_subscriber(self, face: Face, body: DeclareSubscriber) -> None:
+        key = self.key_of(face, body.scope, body.sender_mapping, body.suffix)
+        if key is None:
+            return
+        filter: SubscriberFilter | None = None
+        if body.filter and self.mode == ROUTER and face.limits.filters:
+            try:
+                filter = heard_filter(body.filter)
+            except FilterNotAsked as error:
+                face.refused(f"a filter that is not asked: {error}"[:FLAW])
+        self.declare(face, SUBSCRIBER, body.id, key, 0, filter)
 
     def _heard_entity(
         self, face: Face, kind: int, id: int, scope: int, suffix: str, mapping: bool, info: int

@@ -44,7 +44,7 @@ def _believed(text: str, within: bool, networks: list[Network] | None) -> bool:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
-        # A name: whoever resolves it decides where it leads, so it needs networks to be free.
+        # A name: its resolver decides where it leads, so it needs networks to be free.
         return networks is None and host != "localhost" and not host.endswith(".localhost")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

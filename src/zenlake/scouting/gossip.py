@@ -104,7 +104,7 @@ class Gossip:
         self.multihop = multihop
         self.targets = targets
         self.passed_over = 0
-        """How many entries were about nobody known, or beyond what is remembered."""
+        """How many entries were about unknown nodes, or beyond what is remembered."""
         self._zid = zid
         self._role = role
         self._locators = locators

@@ -1,8 +1,9 @@
 """What neighbours may have of a node's memory: each for itself, and all together.
 
 A neighbour that asks for more than its own limit is refused. When all together have reached theirs,
-those are refused that have as much as the average or more: who has little is not in the way, and
-does not pay for who has much. So what all have stays near the limit of all, whoever comes.
+those are refused that have as much as the average or more: one that has little is not in the way of
+others, and does not pay for one that has much. So what all have stays near the limit of all,
+however many come.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ HEAD: Final = 1024
 class Reassembly:
     """The message that one lane is collecting."""
 
-    __slots__ = ("collecting", "dropped", "limit", "next_sn", "parts", "size")
+    __slots__ = ("collecting", "dropped", "excessive", "limit", "next_sn", "parts", "size")
 
     def __init__(self, limit: int) -> None:
         """Collect nothing yet; `limit` bounds what a message may grow to."""
@@ -39,6 +39,8 @@ class Reassembly:
         self.collecting: bool = False
         #: How many messages were given up, by a gap, an abandoned train or the limit.
         self.dropped: int = 0
+        #: How many of them by the limit.
+        self.excessive: int = 0
 
     def clear(self) -> None:
         """Forget what was collected."""
@@ -67,6 +69,7 @@ class Reassembly:
         self.size += len(payload)
         if self.size > self.limit or len(self.parts) > self.limit // SMALLEST_PIECE:
             self.clear()
+            self.excessive += 1
             return None
         self.parts.append(payload)
         if more:

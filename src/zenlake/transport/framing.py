@@ -31,15 +31,19 @@ from zenlake.wire.numbers import (
 FRAGMENT_HEAD: Final = 1 + 5 + 2 + 1
 
 
-def vle(value: int) -> bytes:
-    """A variable-length integer as bytes."""
+def _vle(value: int) -> bytes:
     w = Writer()
     w.vle(value, 0xFFFF_FFFF_FFFF_FFFF)
     return b"".join(w.parts)
 
 
 #: Lengths of small payloads, encoded once.
-_SMALL: Final[list[bytes]] = [vle(value) for value in range(0x4000)]
+_SMALL: Final[list[bytes]] = [_vle(value) for value in range(0x4000)]
+
+
+def vle(value: int) -> bytes:
+    """A variable-length integer as bytes."""
+    return _SMALL[value] if 0 <= value < 0x4000 else _vle(value)
 
 
 @final

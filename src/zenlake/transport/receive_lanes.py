@@ -152,6 +152,7 @@ class ReceiveLanes:
             self._give_up(reassembly)
             return 0
         before = reassembly.size
+        excessive = reassembly.excessive
         pieces = reassembly.add(
             sn, self.mask, payload, first, (header & FRAGMENT_FLAG_MORE) != 0, self.marked
         )
@@ -168,9 +169,13 @@ class ReceiveLanes:
                 "limits/node/fragments)"
             )
             return 0
-        if self.collecting > self.limit:
+        if self.collecting > self.limit or reassembly.excessive > excessive:
             # Sixteen lanes together may not collect more than one of them.
             self._give_up(reassembly)
+            listener.refused(
+                "an unfinished message of more bytes than one may have "
+                "(transport/link/rx/max_message_size)"
+            )
             return 0
         if pieces is None:
             return 0

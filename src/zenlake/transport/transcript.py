@@ -140,7 +140,8 @@ class Transcript:
             if isinstance(message, InitAck):
                 # What is agreed changes how batches look, once the session is open.
                 self._bare = bool(message.low_latency)
-                self._lz4 = Lz4() if message.compression else None
+                packed = message.compression and not message.low_latency
+                self._lz4 = Lz4() if packed else None
             self._tell(
                 direction,
                 f"{'init' if isinstance(message, InitSyn) else 'init accepted'}: version "

@@ -12,8 +12,8 @@ Bytes and time in, messages and bytes out:
 
 States:
 
-    OPENING   `connect`: InitSyn was sent, an `Initiator` answers; `listen`: an `Acceptor` answers.
-              Only messages of the opening are read, one batch at a time: what follows the last of
+    OPENING   an `UnicastOpening` answers, as the side that connects or that was connected to. Only
+              messages of the opening are read, one batch at a time: what follows the last of
               them may be cut or compressed otherwise.
     OPEN      both sides hold the same `terms`. Frames, fragments and bare messages go to the
               listener; keep-alives are sent when nothing else was; the lease is watched.
@@ -45,14 +45,13 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.errors import ClosedError, DecodeError, HandshakeError, LimitError, RemoteError
+from zenlake.transport.backlog import Backlog
 from zenlake.transport.budget import MemoryAccount
 from zenlake.transport.compress import Lz4
 from zenlake.transport.handshake import (
     GENERIC,
     INVALID,
     REASONS,
-    Acceptor,
-    Initiator,
     Offer,
     Terms,
 )
@@ -61,6 +60,7 @@ from zenlake.transport.outbox import Outbox
 from zenlake.transport.receive_lanes import DATA, LANES, ReceiveLanes
 from zenlake.transport.stream import BatchDeframer
 from zenlake.transport.turn import Turn
+from zenlake.transport.unicast_opening import UnicastOpening
 from zenlake.wire.codec_network import read_network, skip_network
 from zenlake.wire.codec_transport import Close, read_transport
 from zenlake.wire.cursor import Reader, Writer
@@ -103,15 +103,13 @@ class Unicast:
 
         `account` is charged for messages that are not complete.
         """
-        self.offer = offer
         self.listener: Listener = listener
         self.stream: bool = stream
         self.state: int = OPENING
         self.terms: Terms | None = None
         self.deframer: BatchDeframer = BatchDeframer(2)
         self.outbox: Outbox = outbox
-        self.initiator: Initiator | None = None
-        self.acceptor: Acceptor | None = None
+        self.opening: UnicastOpening = UnicastOpening(offer, listener, outbox)
         self.keep_alive: int = keep_alive
         self.open_timeout: float = open_timeout
         #: When `tick` wants to be called.
@@ -131,13 +129,7 @@ class Unicast:
         #: Whether more was received than has been handled: see `go_on`. Until then nothing more
         #: should be read.
         self.behind: bool = False
-        #: Batches that were received and not begun, from `_begun` on; and the one that was, with
-        #: the lane of its open frame.
-        self._later: list[tuple[bytes, int, int]] = []
-        self._begun: int = 0
-        self._open_batch: Reader | None = None
-        self._open_priority: int = DATA
-        self._open_reliable: bool = True
+        self._backlog: Backlog = Backlog()
         self.received: int = 0
         self.bytes_received: int = 0
         self.batches_received: int = 0
@@ -148,55 +140,13 @@ class Unicast:
 
     def connect(self, now: float, expected: bytes = b"") -> None:
         """Begin the opening as the side that connects."""
-        self.initiator = Initiator(self.offer, expected)
         self.deadline = now + self.open_timeout
-        self._send(self.initiator.start())
+        self.opening.connect(expected)
 
     def listen(self, now: float, cookie: bytes) -> None:
         """Begin the opening as the side that was connected to."""
-        self.acceptor = Acceptor(self.offer, cookie)
         self.deadline = now + self.open_timeout
-
-    def _send(self, message: Message) -> None:
-        w = Writer()
-        message.write(w)
-        self.outbox.send_transport(w.getvalue())
-
-    def _handshake(self, message: Message, now: float) -> None:
-        """One step of the opening."""
-        initiator = self.initiator
-        if initiator is not None:
-            reply = initiator.receive(message)
-            terms = initiator.terms
-            if terms is not None:
-                # As soon as we know who it is, and again at the end: of two links that both sides
-                # make at once, neither side may open one after it has accepted the other.
-                reason = self.listener.admit(terms)
-                if reason >= 0:
-                    raise HandshakeError(f"refused: {REASONS[reason]}", reason)
-            if reply is not None:
-                self._send(reply)
-            if initiator.done and terms is not None:
-                self._opened(terms, now)
-            return
-        acceptor = self.acceptor
-        if acceptor is None:
-            raise HandshakeError(f"{message.NAME} came before `listen` or `connect`", INVALID)
-        reply = acceptor.receive(message)
-        if reply is not None:
-            self._send(reply)
-        if acceptor.done and acceptor.terms is not None:
-            try:
-                reason = self.listener.admit(acceptor.terms)
-            except HandshakeError:
-                # This side has no region for the other, which sees why from the bound in OpenAck;
-                # Close has no field for that.
-                self._send(acceptor.accept())
-                raise
-            if reason >= 0:
-                raise HandshakeError(f"refused: {REASONS[reason]}", reason)
-            self._send(acceptor.accept())
-            self._opened(acceptor.terms, now)
+        self.opening.listen(cookie)
 
     def follow(self, terms: Terms, next_sns: list[int], now: float) -> None:
         """Receive from a member of a multicast group: there is no opening, and nothing is sent.
@@ -217,7 +167,8 @@ class Unicast:
     def _opened(self, terms: Terms, now: float) -> None:
         self._begin(terms, [terms.rx_initial_sn] * LANES, now)
         self._bare = terms.low_latency
-        self._lz4 = Lz4() if terms.compression else None
+        # Bare messages travel as they are, whatever was agreed about batches: as Eclipse does.
+        self._lz4 = Lz4() if terms.compression and not terms.low_latency else None
         if terms.low_latency and self.stream:
             self.deframer = BatchDeframer(4)
         self.outbox.agree(
@@ -255,7 +206,7 @@ class Unicast:
             turn.begin()
         if not self.stream:
             if self.behind:
-                self._later.append((data, 0, len(data)))
+                self._backlog.add(data, 0, len(data))
             else:
                 self._batch(data, 0, len(data), now)
             return
@@ -269,7 +220,7 @@ class Unicast:
         first = deframer.first
         if first:
             if self.behind:
-                self._later.append((first, deframer.prefix, len(first)))
+                self._backlog.add(first, deframer.prefix, len(first))
             else:
                 self._batch(first, deframer.prefix, len(first), now)
         starts = deframer.starts
@@ -280,7 +231,7 @@ class Unicast:
             if self.behind or (turn is not None and turn.is_over()):
                 self.behind = True
                 for later in range(index, len(starts)):
-                    self._later.append((data, starts[later], ends[later]))
+                    self._backlog.add(data, starts[later], ends[later])
                 return
             self._batch(data, starts[index], ends[index], now)
 
@@ -293,29 +244,23 @@ class Unicast:
         if turn is not None:
             turn.begin()
         self.behind = False
-        r = self._open_batch
+        backlog = self._backlog
+        r = backlog.take_begun()
         if r is not None:
-            self._open_batch = None
-            self._messages(r, self._open_priority, self._open_reliable)
+            self._messages(r, backlog.priority, backlog.reliable)
             self._rest_of_batch(r, now)
-        later = self._later
-        while self._begun < len(later):
+        while backlog.has_batch():
             if self.state == CLOSED:
                 return
             if self.behind or (turn is not None and turn.is_over()):
                 self.behind = True
                 return
-            data, start, end = later[self._begun]
-            self._begun += 1
+            data, start, end = backlog.next_batch()
             self._batch(data, start, end, now)
-        self._later = []
-        self._begun = 0
 
     def free(self) -> None:
         """The session is over: let go of all that was received and not handled."""
-        self._later = []
-        self._begun = 0
-        self._open_batch = None
+        self._backlog.clear()
         self._early = b""
         self.behind = False
         self.deframer = BatchDeframer(2)
@@ -377,7 +322,7 @@ class Unicast:
     def _rest_of_batch(self, r: Reader, now: float) -> None:
         """Handle what is left of a batch, or what the turn has time for."""
         if self.behind:
-            self._open_batch = r
+            self._backlog.begun = r
             return
         while r.pos < r.end and self.state != CLOSED:
             kind = r.data[r.pos] & ID
@@ -390,13 +335,15 @@ class Unicast:
             else:
                 self._other(read_transport(r), now)
             if self.behind:
-                self._open_batch = r
+                self._backlog.begun = r
                 return
 
     def _other(self, message: Message, now: float) -> None:
         """Handle a transport message that carries no data."""
         if self.state == OPENING:
-            self._handshake(message, now)
+            terms = self.opening.receive(message)
+            if terms is not None:
+                self._opened(terms, now)
         elif isinstance(message, Close):
             self.state = CLOSED
             self.outbox.closed = True
@@ -450,8 +397,7 @@ class Unicast:
             if turn is not None and turn.spend():
                 if r.pos < r.end:
                     self.behind = True
-                    self._open_priority = priority
-                    self._open_reliable = reliable
+                    self._backlog.interrupt(priority, reliable)
                 break
         lanes.messages[lane] += self.received - before
         lanes.bytes[lane] += r.pos - start
@@ -493,9 +439,9 @@ class Unicast:
         if self.state == OPENING:
             # An open session is cut without Close, as other implementations do.
             if isinstance(error, HandshakeError):
-                self._send(Close(reason=error.reason))
+                self.opening.send(Close(reason=error.reason))
             elif isinstance(error, DecodeError):
-                self._send(Close(reason=INVALID))
+                self.opening.send(Close(reason=INVALID))
         self.state = CLOSED
         self.outbox.closed = True
         self.listener.closed(error, now)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from zenlake.keys.matching import intersects
+from zenlake.linkstate import KnownNode
 from zenlake.node.inspection import view
 from zenlake.node.inspection.metrics import METRICS, MetricSelection, openmetrics
 from zenlake.node.inspection.why import why
@@ -254,6 +255,19 @@ def test_metrics_say_what_passed() -> None:
     assert {labels["prefix"]: n for labels, n in own["zenoh_tx_key_samples_total"]} == by_prefix
 
 
+def test_metrics_say_what_was_announced_and_passed_over() -> None:
+    village = Village()
+    node = village.a.node
+    locators = ("tcp/10.0.0.7:7447", "serial//dev/ttyS0", "tcp/127.0.0.1:22")
+    node.sessions.discovered.gossiped(KnownNode(b"\7" * 16, 1, locators), within=False)
+    assert node.mesh is not None
+    node.mesh.state.passed_over += 3
+    node.topology.gossip.passed_over += 4
+    found = parsed(openmetrics(node, MetricSelection(), "v1", 0.0))
+    passed_over = found["zenoh_announcements_passed_over_total"]
+    assert {labels["kind"]: n for labels, n in passed_over} == {"entry": 7, "locator": 2}
+
+
 def test_totals_outlive_sessions() -> None:
     village = busy_village()
     before = parsed(openmetrics(village.a.node, MetricSelection(per_transport=False), "v", 0.0))
@@ -320,7 +334,7 @@ def test_members_of_a_group_are_sessions_with_a_group() -> None:
     multicast = node.join("udp/224.0.0.224:7446", terms, outbox_for(False, 2), 0.0)
     member = GroupMember(multicast, b"\xbb", 1, "192.0.2.1:5000")
     multicast.members.append(member)
-    member.inbounds()
+    member.pushes.inbounds.all()
     assert view.summary(node, "v", None)["sessions"] == [
         {
             "group": "udp/224.0.0.224:7446",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zenlake.node.queries.replies import reply_value
+from zenlake.node.queries.replies import put_of, reply_value
 from zenlake.testing import spec
 from zenlake.testing.network import Host, Network, Stranger
 from zenlake.testing.strategies import messages
@@ -31,8 +31,26 @@ from zenlake.wire import (
     read_batch,
     write,
 )
+from zenlake.wire.codec_zenoh import put_head
 
 NONE, MONOTONIC, LATEST = 1, 2, 3
+
+
+@given(messages(spec("Put")), st.binary(max_size=40))
+def test_a_put_is_made_again_from_its_head_and_a_value(put: Message, value: bytes) -> None:
+    assert isinstance(put, Put)
+    head = put_head(
+        timestamp=put.timestamp,
+        encoding=put.encoding,
+        schema=put.schema,
+        source_info=put.source_info,
+        attachment=put.attachment,
+    )
+    made = put_of(head, value)
+    assert made.payload == value
+    made.payload = put.payload
+    made.shm, made.slices, made.extensions = put.shm, put.slices, put.extensions
+    assert made == put
 
 
 class Line:

@@ -56,7 +56,7 @@ class Passage:
 
     def forget(self) -> None:
         """Have the router know no head by its bytes."""
-        self.router.node.by_zid[b"\x01"]._by_head.clear()
+        self.router.node.by_zid[b"\x01"].pushes.forget_heads()
 
     def heard(self) -> list[list[tuple[bytes, int, bool]]]:
         """What each of them heard."""
@@ -250,6 +250,6 @@ def test_what_may_not_be_dropped_crowds_and_says_so() -> None:
             frame = write(Frame(sn=passage.publisher.sn, reliable=True, messages=(put,)))
             passage.publisher.sn += 1
             node.receive(neighbour, len(frame).to_bytes(2, "little") + frame, 1.0)
-        assert bool(neighbour.relay.crowded) is kept
+        assert bool(neighbour.pushes.relay.crowded) is kept
         passage.network.run(0.01)
         assert (len(slow.heard()) == 12) is kept

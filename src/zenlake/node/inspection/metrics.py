@@ -63,6 +63,13 @@ EVENTS = Metric(
     "What happened that an operator should know of, by kind: denied, rejected, login, limit, slow.",
     ("kind",),
 )
+PASSED_OVER = Metric(
+    "announcements_passed_over",
+    "counter",
+    "What neighbours announced of other nodes and was passed over, by kind: entry (of an unknown "
+    "node, or beyond what is remembered), locator (not dialled on a neighbour's word alone).",
+    ("kind",),
+)
 LINKS = Metric("links_opened", "gauge", "Links of sessions that are open.", ("protocol",))
 RESOURCES = Metric(
     "resources_declared",
@@ -105,6 +112,13 @@ TX_DROPPED = Metric(
     "What was not sent, by reason: access-control, downsampling, low-pass; congestion (no room), "
     "oversized (too large for a low-latency session).",
     (*SESSION, "reason", "priority"),
+)
+TX_FILTERED = Metric(
+    "tx_filtered_samples",
+    "counter",
+    "Samples for neighbours whose subscribers have filters: held-back (not sent), unasked (sent "
+    "because they were too large, or too many to look at).",
+    ("outcome",),
 )
 RX_KEY = Metric("rx_key_samples", "counter", "Samples received, by prefix of key.", ("prefix",))
 RX_KEY_BYTES = Metric(
@@ -186,18 +200,23 @@ HTTP_REFUSED = Metric(
 )
 HTTP_STREAMS = Metric("http_streams", "gauge", "Streams of events that are open.")
 HTTP_SKIPPED = Metric("http_skipped", "counter", "Samples that slow readers of events missed.")
-REMOTE_CLIENTS = Metric("remote_clients", "gauge", "Clients of the remote API.")
+REMOTE_CLIENTS = Metric(
+    "remote_clients",
+    "gauge",
+    "Clients of the remote API, at its own port (remote_api) or at that of HTTP (rest).",
+    ("at",),
+)
 REMOTE_REFUSED = Metric(
     "remote_refused",
     "counter",
     "Clients of the remote API that were refused, by reason: name, origin, user, busy.",
-    ("reason",),
+    ("at", "reason"),
 )
 REMOTE_DROPPED = Metric(
     "remote_dropped",
     "counter",
     "What slow clients of the remote API missed: sample, query, unanswered.",
-    ("kind",),
+    ("at", "kind"),
 )
 WEB_METRICS = (
     HTTP_REQUESTS, HTTP_REFUSED, HTTP_STREAMS, HTTP_SKIPPED, REMOTE_CLIENTS, REMOTE_REFUSED,
@@ -205,11 +224,11 @@ WEB_METRICS = (
 )  # fmt: skip
 
 METRICS = (
-    BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, REJECTED, EVENTS, LINKS, RESOURCES,
-    QUERIES, REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES, TX_MESSAGES,
-    RX_LANE_BYTES,
-    TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES, RX_FILTER,
-    RX_FILTER_BYTES, *STORAGE_METRICS, *WEB_METRICS,
+    BUILD, UPTIME, TRANSPORTS, TRANSPORTS_PAST, UNOPENED, REJECTED, EVENTS, PASSED_OVER,
+    LINKS, RESOURCES, QUERIES, REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES,
+    TX_MESSAGES, RX_LANE_BYTES,
+    TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, TX_FILTERED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES,
+    RX_FILTER, RX_FILTER_BYTES, *STORAGE_METRICS, *WEB_METRICS,
 )  # fmt: skip
 """All metrics, in the order in which they are told."""
 
@@ -299,6 +318,8 @@ def _node(node: Node) -> Iterator[Row]:
         yield EVENTS, {"kind": event}, happened
     for reason, rejected in node.rejections.counts.items():
         yield REJECTED, {"reason": reason}, rejected
+    yield PASSED_OVER, {"kind": "entry"}, node.topology.passed_over()
+    yield PASSED_OVER, {"kind": "locator"}, node.sessions.discovered.passed_over
     links: dict[str, int] = {}
     for neighbour in neighbours:
         protocol = neighbour.dst.partition("/")[0]
@@ -313,6 +334,8 @@ def _node(node: Node) -> Iterator[Row]:
     for (name, where), many in held.items():
         yield RESOURCES, {"resource": name, "locality": where}, many
     yield QUERIES, {}, len(node.queries.open)
+    yield TX_FILTERED, {"outcome": "held-back"}, node.filters.held_back
+    yield TX_FILTERED, {"outcome": "unasked"}, node.filters.unasked
 
 
 def _sessions(
@@ -375,7 +398,7 @@ def _keys(node: Node) -> Iterator[Row]:
     for multicast in node.sessions.multicasts:
         speakers.extend(multicast.members)
     for neighbour in speakers:
-        for inbound in neighbour.inbounds():
+        for inbound in neighbour.pushes.inbounds.all():
             heard.add(inbound.key, inbound.samples, inbound.size)
     said = node.traffic.said.copy()
     for key, tally in node.traffic.own.items():

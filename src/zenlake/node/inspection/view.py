@@ -58,12 +58,26 @@ def root(node: Node) -> str:
 # ------------------------------------------------------------------------------- the node itself
 
 
-def summary(node: Node, version: str, metadata: object, stats: bool = False) -> Plain:
-    """The node, where it listens, and its sessions; `stats`: with what was counted."""
+def summary(
+    node: Node,
+    version: str,
+    metadata: object,
+    stats: bool = False,
+    plugins: dict[str, object] | None = None,
+) -> Plain:
+    """The node, where it listens, and its sessions.
+
+    Args:
+        node: nothing changes it meanwhile.
+        version: of the program.
+        metadata: what the configuration says of the node.
+        stats: with what was counted.
+        plugins: what runs beside it, by id.
+    """
     page: Plain = {
         "locators": list(node.settings.locators),
         "metadata": metadata,
-        "plugins": None,
+        "plugins": plugins,
         "sessions": [
             *(session(node, neighbour, stats) for neighbour in sessions(node)),
             *(
@@ -326,7 +340,7 @@ def traffic(node: Node, wanted: Callable[[str], bool], limit: int) -> Plain:
     for neighbour in speakers:
         face = neighbour.face
         assert face is not None
-        for inbound in neighbour.inbounds():
+        for inbound in neighbour.pushes.inbounds.all():
             if inbound.samples and wanted(inbound.key):
                 zid = zid_text(face.zid)
                 rows.append(

@@ -17,6 +17,7 @@ from zenlake.node.programs.interests import TOKENS, ProgramInterest, ProgramInte
 from zenlake.node.sample import Sample, sample_of
 from zenlake.routing.face import BOTH, CURRENT, FUTURE, Face, InterestOut
 from zenlake.routing.resources import TOKEN
+from zenlake.values.qos import QOS_DEFAULT
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
@@ -46,7 +47,7 @@ class ProgramLiveliness:
             self.node.tables.undeclare(self.node.face, TOKEN, token.eid)
 
     def watch(self, key: str, sink: SampleSink, history: bool) -> LivelinessSubscriber:
-        """Be told who comes alive and who dies; with `history`, who is alive already."""
+        """Subscribe to tokens that come alive and die; with `history`, also those alive already."""
         subscriber = LivelinessSubscriber(self.declared.eid(), key, sink)
         self.watchers[subscriber.eid] = subscriber
         if history:
@@ -74,11 +75,11 @@ class ProgramLiveliness:
         return alive
 
     def get(self, key: str, sink: ReplySink, timeout: float) -> LivelinessQuery:
-        """Ask who is alive now."""
+        """Query the tokens that are alive now."""
         get = LivelinessQuery(self.declared.eid(), key, sink, self.node.now + timeout)
         for alive in self.alive(key):
             get.seen.add(alive)
-            sink.push(alive, Put(), None, 5)
+            sink.push(alive, Put(), None, QOS_DEFAULT)
         self.gets[get.eid] = get
         for face, out in self.interests.add(get.eid, ProgramInterest(TOKENS, key, CURRENT)):
             if not out.final:
@@ -118,7 +119,7 @@ class ProgramLiveliness:
         name = self.declared.inside(key)
         if get is not None and name is not None and name not in get.seen:
             get.seen.add(name)
-            get.sink.push(name, Put(), None, 5)
+            get.sink.push(name, Put(), None, QOS_DEFAULT)
 
     def interest_final(self, interest: InterestOut) -> None:
         """An interest of ours has been answered."""

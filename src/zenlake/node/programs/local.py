@@ -30,6 +30,7 @@ from zenlake.node.programs.liveliness import ProgramLiveliness
 from zenlake.node.programs.matching import Matching
 from zenlake.node.queries.gets import AUTO, LATEST, NONE, Get
 from zenlake.routing.face import BOTH, Face, PendingQuery, QueryBranch, ReplyBody
+from zenlake.routing.filters import SubscriberFilter
 from zenlake.routing.queries import RECEIVE, ROUTE, SEND
 from zenlake.routing.resources import QUERYABLE, SUBSCRIBER
 from zenlake.wire.codec_network import Request, Responder, TimestampStack
@@ -67,9 +68,17 @@ class Local(ProgramEntities):
     # ------------------------------------------------------------------------------ subscribers
 
     def subscribe(
-        self, key: str, sink: SampleSink, origin: int = ANY, no_namespace: bool = False
+        self,
+        key: str,
+        sink: SampleSink,
+        origin: int = ANY,
+        no_namespace: bool = False,
+        filter: SubscriberFilter | None = None,
     ) -> LocalSubscriber:
-        """Declare a subscriber; `no_namespace`: of the node itself, in no namespace."""
+        """Declare a subscriber; `no_namespace`: of the node itself, in no namespace.
+
+        `filter`: what its sink asks of samples anyway, and a router may ask before it sends them.
+        """
         subscriber = LocalSubscriber(self.eid(), key, sink, origin)
         self.subscribers[subscriber.eid] = subscriber
         if no_namespace and self.namespace is not None:
@@ -84,7 +93,9 @@ class Local(ProgramEntities):
         self.node.tables.version += 1
         if origin != SESSION_LOCAL:
             name = self.outside(key)
-            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, name)
+            if self.namespace is not None:
+                filter = None  # which may be about keys, and others call them otherwise
+            self.node.tables.declare(self.node.face, SUBSCRIBER, subscriber.eid, name, 0, filter)
         self.matching.subscribers_changed(key)
         return subscriber
 

@@ -12,19 +12,18 @@ from typing import Final
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import IncomingQuery, ReplyHead
 from zenlake.node.queries.gets import Get, ReplyKey
+from zenlake.node.sample import LAST_ENCODING, stamp_and_encoding
 from zenlake.routing.face import Face
 from zenlake.transport.framing import vle
 from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 from zenlake.wire.codec_network import Responder, read_responder, response_head
-from zenlake.wire.codec_zenoh import put_head
+from zenlake.wire.codec_zenoh import Put, put_head, read_put
 from zenlake.wire.cursor import Reader
 from zenlake.wire.numbers import (
     EXTENSION,
     ID,
     MORE,
     PUT,
-    PUT_FLAG_ENCODING,
-    PUT_FLAG_TIMESTAMP,
     REPLY,
     RESPONSE_EXT_QOS,
     RESPONSE_EXT_RESPONDER,
@@ -83,6 +82,14 @@ def reply_value(
         start = b"".join((head.before, name, head.behind, put))
         outbox.reply(start, value, head.priority, head.hold)
     return True
+
+
+def put_of(head: bytes, value: bytes) -> Put:
+    """The Put that a head (`put_head`) and a value make, for where no shortcut is."""
+    r = Reader(head + b"\0")  # the length of no payload
+    put = read_put(r, r.u8())
+    put.payload = value
+    return put
 
 
 def would_wait(incoming: IncomingQuery) -> bool:
@@ -157,23 +164,14 @@ class ReplyReader:
         put = r.u8()
         if put & (MORE | ID) != PUT:
             return False
-        seconds = 0
-        fraction = 0
-        stamp_id = b""
-        encoding = 0
-        if put & PUT_FLAG_TIMESTAMP:
-            seconds, fraction = r.ntp64()
-            stamp_id = r.zid(r.vle(0xFF))
-        if put & PUT_FLAG_ENCODING:
-            encoding = r.vle(0xFFFF_FFFF)
-            if encoding > 0x1_FFFF or encoding & 1:  # no such, or one with a schema
-                return False
-            encoding >>= 1
+        seconds, fraction, stamp_id, encoding = stamp_and_encoding(r, put)
+        if encoding > LAST_ENCODING or encoding & 1:  # no such, or one with a schema
+            return False
         value = r.take(r.vle(0xFFFF_FFFF))
         reply_key = self._reply_keys.get(name)
         if reply_key is None:
             reply_key = self._learn(name)
-        get.value(reply_key, value, encoding, seconds, fraction, stamp_id, responder)
+        get.value(reply_key, value, encoding >> 1, seconds, fraction, stamp_id, responder)
         return True
 
     def _meet(self, raw: bytes) -> bool:

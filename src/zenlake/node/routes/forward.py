@@ -31,6 +31,7 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import LocalSubscriber, SampleSink
 from zenlake.node.stamps import Timestamper
 from zenlake.routing.face import Face
+from zenlake.routing.filters import SubscriberFilter
 from zenlake.transport.framing import FRAGMENT_HEAD
 from zenlake.transport.outbox import Outbox
 from zenlake.values.qos import QOS_BLOCK, QOS_BLOCK_FIRST, QOS_PRIORITY
@@ -91,8 +92,8 @@ class Inbound:
     """A key that a neighbour publishes on, and who hears it."""
 
     __slots__ = (
-        "faces", "frames", "free", "guarded", "key", "key_expr", "name", "node_id", "number",
-        "region", "samples", "size", "subscribers", "version",
+        "faces", "filters", "frames", "free", "guarded", "key", "key_expr", "name", "node_id",
+        "number", "region", "samples", "size", "subscribers", "version",
     )  # fmt: skip
 
     def __init__(self, key: str, node_id: int) -> None:
@@ -113,6 +114,8 @@ class Inbound:
         #: Those of them that take rows instead of samples.
         self.frames: list[FrameSink] = []
         self.faces: list[Face] = []
+        #: What is asked before samples are sent to some of these, by the id of the face.
+        self.filters: dict[int, list[SubscriberFilter]] = {}
         #: The samples that took it, and the bytes of their payloads.
         self.samples: int = 0
         self.size: int = 0
@@ -191,6 +194,8 @@ class Relay:
         route.version = inbound.version
         route.reliable = reliable
         route.fan = None
+        if inbound.filters:
+            return  # each sample is looked at
         words: dict[bytes, list[Face]] = {}
         put = bytes((route.put | PUT_FLAG_TIMESTAMP if stamping else route.put,))
         for face in inbound.faces:

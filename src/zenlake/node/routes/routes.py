@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.core import Core
@@ -10,14 +11,19 @@ from zenlake.node.entities import Publication, PublicationRoutes, Remote
 from zenlake.node.programs.declared import ProgramEntities
 from zenlake.node.routes.forward import FrameSink, Inbound, Relay
 from zenlake.routing.face import Face
+from zenlake.routing.filters import fields_of
 from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import PUT
-from zenlake.routing.pubsub import destinations
+from zenlake.routing.pubsub import destinations, filters_of
 from zenlake.routing.regions import CLIENT
+from zenlake.values.encoding import Encoding
 from zenlake.values.qos import QOS_PRIORITY
 from zenlake.wire.codec_network import Push, push_head
-from zenlake.wire.codec_zenoh import put_head
+from zenlake.wire.codec_zenoh import Put, put_head
 from zenlake.wire.cursor import Writer
+
+if TYPE_CHECKING:
+    from zenlake.expr.closure import SampleFields
 
 
 class Routes(PublicationRoutes):
@@ -86,6 +92,7 @@ class Routes(PublicationRoutes):
         inbound.version = node.tables.version
         inbound.subscribers = []
         inbound.frames = []
+        inbound.filters = {}
         name = self.declared.inside(inbound.key)
         if name is not None and name != inbound.name:
             inbound.name = name
@@ -114,6 +121,7 @@ class Routes(PublicationRoutes):
         inbound.faces = []
         if face is not None:
             inbound.faces = destinations(node.tables, node.borders, face, inbound.key, root)
+            inbound.filters = filters_of(node.tables, inbound.key, inbound.faces)
         if face is not None and face.role == CLIENT:
             # What clients say reaches a group through us.
             inbound.faces += node.group_faces
@@ -124,9 +132,10 @@ class Routes(PublicationRoutes):
 
     def forward(self, push: Push, inbound: Inbound, reliable: bool, relay: Relay) -> None:
         """Pass a sample on to other neighbours, written anew for each."""
+        unwanted = self._unwanted(push, inbound) if inbound.filters else None
         for face in inbound.faces:
             outbox = face.outbox_for(push.qos & QOS_PRIORITY, reliable)
-            if outbox is None or face.closed:
+            if outbox is None or face.closed or (unwanted is not None and face.id in unwanted):
                 continue
             scope, mine, suffix = face.wire_key(inbound.key, False)
             copy = Push(
@@ -142,6 +151,31 @@ class Routes(PublicationRoutes):
                 w = Writer()
                 copy.write(w)
                 relay.one(outbox, b"".join(w.parts), copy.qos, reliable)
+
+    def _unwanted(self, push: Push, inbound: Inbound) -> list[int] | None:
+        """The faces none of whose subscribers wants a sample, by their filters; None: no face."""
+        node = self.node
+        body = push.body
+        unwanted: list[int] | None = None
+        fields: SampleFields | None = None
+        payload = b""
+        encoding = Encoding.ZENOH_BYTES
+        if isinstance(body, Put):
+            if body.slices:
+                return None  # it lies in shared memory
+            payload = body.payload
+            if body.encoding or body.schema:
+                encoding = Encoding.from_wire(body.encoding, body.schema or None)
+        for id, filters in inbound.filters.items():
+            if not node.filters.affords(filters, len(payload), node.now):
+                continue
+            if fields is None:
+                fields = fields_of(inbound.key, isinstance(body, Put), payload, str(encoding))
+            if not node.filters.lets(filters, fields):
+                if unwanted is None:
+                    unwanted = []
+                unwanted.append(id)
+        return unwanted
 
 
 def publication_head(publication: Publication, remote: Remote) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.clock.zid import ZenohId
+from zenlake.keys.readable import ReadableKeys, asks_of_many
 from zenlake.node.core import Core
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.policy.gate import PolicyGate
@@ -22,6 +23,7 @@ from zenlake.wire.codec_declare import (
     UndeclareToken,
 )
 from zenlake.wire.codec_network import Declare, Interest, Push, Request, Response
+from zenlake.wire.codec_zenoh import Query
 from zenlake.wire.message import Message
 
 #: What rules call the protocols of links that have several names.
@@ -86,6 +88,15 @@ def admitted(
         final = DeclareFinal()
         face.send(Declare(interest_id=message.id, qos=CONTROL_QOS, body=final))
     return False
+
+
+def restrict(face: Face, message: Request, readable: ReadableKeys) -> None:
+    """Have a question that may be answered about many keys say which of them its asker may read."""
+    body = message.body
+    if isinstance(body, Query):
+        key = key_of(face, message)
+        if key is not None and asks_of_many(key, body.parameters):
+            body.parameters = readable.restrict(body.parameters)
 
 
 def key_of(face: Face, message: Message) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from zenlake.clock import ZenohId
 from zenlake.node.core import Core
-from zenlake.node.routes.forward import Relay
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
 from zenlake.routing.face import Face
@@ -39,18 +38,16 @@ class GroupMember(Neighbour):
             False,
             0,
             0,
+            patient=False,  # a group cannot be asked to wait
         )
         self.multicast: MulticastSession = multicast
         self.zid: ZenohId = ZenohId(zid)
         self.whatami: WhatAmI = WhatAmI(1 << whatami)
         self.terms: Terms | None = None
-        # A group cannot be asked to wait.
-        self.relay = Relay(False)
         # Routers tell each other everything by sessions: in a group one is a peer like others.
-        self.face = Face(
-            multicast.node.fresh_face(), zid, CLIENT if whatami == CLIENT else PEER, None
-        )
-        multicast.node.tables.situate(self.face)
+        face = Face(multicast.node.fresh_face(), zid, CLIENT if whatami == CLIENT else PEER, None)
+        self.enter(face)
+        multicast.node.tables.situate(face)
 
     def opened(self, terms: Terms, now: float) -> None:
         """It joined."""
@@ -65,7 +62,7 @@ class GroupMember(Neighbour):
         face = self.face
         if face is not None:
             face.closed = True
-        self.fold()
+        self.pushes.clear()
         self.multicast.members.remove(self)
         self.owner.member_changed(self, False)
 

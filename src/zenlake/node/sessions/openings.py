@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from zenlake.node.rejections import LIMIT, host_of
+from zenlake.node.rejections import KEY, LIMIT, host_of
 from zenlake.node.sessions.neighbour import Neighbour
 
-__all__ = ["limit_reporter", "overflow_of", "room_for"]
+__all__ = ["illegal_key_reporter", "limit_reporter", "overflow_of", "room_for"]
 
 
 def room_for(
@@ -40,11 +40,21 @@ def room_for(
 
 
 def limit_reporter(neighbour: Neighbour) -> Callable[[str], None]:
-    """Takes the limits for which something of a neighbour was refused."""
+    """Takes what of a neighbour was refused because of a limit, or must wait."""
     node = neighbour.node
 
-    def report(limit: str) -> None:
-        node.rejections.add(LIMIT, neighbour.dst, f"refused: {limit}", node.now)
+    def report(what: str) -> None:
+        node.rejections.add(LIMIT, neighbour.dst, what, node.now)
+
+    return report
+
+
+def illegal_key_reporter(neighbour: Neighbour) -> Callable[[str], None]:
+    """Takes what is wrong with keys that a neighbour names."""
+    node = neighbour.node
+
+    def report(flaw: str) -> None:
+        node.rejections.add(KEY, neighbour.dst, f"ignored: {flaw}", node.now)
 
     return report
 

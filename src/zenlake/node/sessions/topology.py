@@ -94,6 +94,15 @@ class Topology:
             self.meshes[region] = mesh
         return mesh
 
+    def passed_over(self) -> int:
+        """How many entries of neighbours were about unknown nodes, or beyond what is remembered."""
+        counted = self.gossip.passed_over
+        for introductions in self.introductions.values():
+            counted += introductions.passed_over
+        for mesh in self.meshes.values():
+            counted += mesh.state.passed_over
+        return counted
+
     def greet(self, face: Face) -> None:
         """Tell a new neighbour who else is there; before anything is declared to it."""
         self._faces[face.id] = face
@@ -189,7 +198,7 @@ class Topology:
 
     def deadline(self) -> float:
         """When `tick` has something to do."""
-        return min((mesh.plan.deadline for mesh in self.meshes.values()), default=float("inf"))
+        return min((mesh.deadline() for mesh in self.meshes.values()), default=float("inf"))
 
     def _say(self, messages: list[tuple[int, Oam]]) -> None:
         for id, message in messages:

@@ -30,8 +30,17 @@ from typing import Final, final
 
 from zenlake.config.model_interceptors import AccessControl, AccessRule, AccessSubject
 from zenlake.keys.matching import chunk_includes, is_verbatim
+from zenlake.keys.readable import ReadableChoice, ReadableKeys
 from zenlake.keys.tree import KeyTree
-from zenlake.routing.policy.messages import FLOWS, KINDS, flows_of
+from zenlake.routing.policy.messages import (
+    EGRESS,
+    FLOWS,
+    INGRESS,
+    KINDS,
+    QUERY,
+    REPLY,
+    flows_of,
+)
 from zenlake.routing.policy.subject import Subject
 
 __all__ = ["Access", "AccessRules", "Explanation", "Ground", "covers"]
@@ -163,6 +172,17 @@ class RuleSet:
         chunks = key.split("/")
         return any(covers(entry.key.split("/"), chunks) for entry in allow.including(key))
 
+    def choice(self, flow: int, kind: int, default: bool) -> ReadableChoice:
+        """The keys of messages of a kind that this identity lets pass."""
+        deny = self._deny[_place(flow, kind)]
+        allow = self._allow[_place(flow, kind)]
+        denied = () if deny is None else tuple([entry.key for entry in deny.entries()])
+        if default:
+            return ReadableChoice(None, denied)
+        return ReadableChoice(
+            () if allow is None else tuple([entry.key for entry in allow.entries()]), denied
+        )
+
     def ground(self, flow: int, kind: int, key: str, default: bool) -> Ground:
         """The same with its reason; of several rules that agree, the first in the file."""
         rules: list[tuple[int, str, _Source]] = []
@@ -248,6 +268,16 @@ class Access:
             if rules.permits(flow, kind, key, self.default):
                 return True
         return self.default and not self.rule_sets
+
+    def readable(self) -> ReadableKeys:
+        """The keys that it may ask for and be answered about."""
+        demands: list[tuple[ReadableChoice, ...]] = []
+        for flow, kind in ((INGRESS, QUERY), (EGRESS, REPLY)):
+            choices = tuple([rules.choice(flow, kind, self.default) for rules in self.rule_sets])
+            free = any([one.allowed is None and not one.denied for one in choices])
+            if not free and (choices or not self.default):
+                demands.append(choices)
+        return ReadableKeys(tuple(dict.fromkeys(demands)))
 
     def explain(self, flow: int, kind: int, key: str) -> Explanation:
         """The same decision with all its grounds."""

@@ -13,6 +13,7 @@ from typing import Final, final
 
 from zenlake.errors import KeyExprError
 from zenlake.keys.matching import check
+from zenlake.keys.readable import ReadableKeys
 from zenlake.routing.policy.access import Access, Explanation
 from zenlake.routing.policy.downsampling import Downsampler, Timer
 from zenlake.routing.policy.low_pass import NO_LIMIT, Limit, LowPass
@@ -293,14 +294,23 @@ def _is_canonical(key: str) -> bool:
 
 @final
 class Interceptors:
-    """The two gates of a neighbour; a gate that has nothing to do is None."""
+    """The two gates of a neighbour, and the keys that it may read.
 
-    __slots__ = ("egress", "ingress")
+    A gate that has nothing to do is None; so is `readable` where all keys are.
+    """
 
-    def __init__(self, ingress: PolicyGate | None, egress: PolicyGate | None) -> None:
+    __slots__ = ("egress", "ingress", "readable")
+
+    def __init__(
+        self,
+        ingress: PolicyGate | None,
+        egress: PolicyGate | None,
+        readable: ReadableKeys | None = None,
+    ) -> None:
         """`ingress`: for what it sends to us; `egress`: for what we send to it."""
         self.ingress: PolicyGate | None = ingress
         self.egress: PolicyGate | None = egress
+        self.readable: ReadableKeys | None = readable
 
     def gate(self, flow: int) -> PolicyGate | None:
         """The gate of a flow."""

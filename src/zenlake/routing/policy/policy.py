@@ -75,7 +75,12 @@ class Policy:
         access = self.access_of(who)
         ingress = self._gate(who, access, INGRESS)
         egress = self._gate(who, access, EGRESS)
-        return None if ingress is None and egress is None else Interceptors(ingress, egress)
+        if ingress is None and egress is None:
+            return None
+        readable = None if access is None else access.readable()
+        if readable is not None and readable.unrestricted:
+            readable = None
+        return Interceptors(ingress, egress, readable)
 
     def _gate(self, who: Subject, access: Access | None, flow: int) -> PolicyGate | None:
         gate = PolicyGate(
