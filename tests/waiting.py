@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -20,3 +21,13 @@ def until(
         assert time.monotonic() < deadline, f"{what} within {seconds:g} s"
         time.sleep(step)
         step = min(LONGEST, step * 1.5)
+
+
+async def holding(
+    holds: Callable[[], object], what: str = "it did not happen", seconds: float = SECONDS
+) -> None:
+    """Wait, as a task, until something holds; fail with `what` if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} within {seconds:g} s"
+        await asyncio.sleep(STEP)

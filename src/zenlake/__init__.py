@@ -261,9 +261,9 @@ def __getattr__(name: str) -> object:
     room = _ROOM_OF.get(name)
     if room is None:
         raise AttributeError(f"module 'zenlake' has no attribute {name!r}")
-    found: object = getattr(import_module(room), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(room), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@
     │   ├── DecodeError     … with bytes that are not Zenoh
     │   └── HandshakeError · ClosedError
     ├── LinkError       the network did it
-    ├── JournalError    the journal's disk did it, or somebody who shares it
+    ├── JournalError    the journal's disk did it, or a process that shares it
     │   └── JournalCorrupt · JournalFull · JournalGap · JournalLocked
     └── Timeout         nobody answered in time
 

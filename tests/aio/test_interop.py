@@ -11,6 +11,7 @@ import pytest
 
 from tests.aio.sessions import BLOCK, alone, matched, run
 from tests.api.sessions import config
+from tests.waiting import holding
 from zenlake import aio
 
 pytestmark = pytest.mark.interop
@@ -76,8 +77,7 @@ def test_samples_and_answers_go_both_ways(theirs: Any, endpoint: str) -> None:
             await session.declare_queryable("ours", answer)
             token = await session.liveliness().declare_token("alive/ours")
             ask = theirs.declare_querier("ours")
-            while not ask.matching_status.matching:
-                await asyncio.sleep(0.01)
+            await holding(lambda: ask.matching_status.matching)
             replies = await asyncio.to_thread(lambda: list(ask.get(payload="x")))
             assert [reply.ok.payload.to_bytes() for reply in replies] == [b"x"]
             alive = await asyncio.to_thread(lambda: list(theirs.liveliness().get("alive/*")))

@@ -18,6 +18,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import config, listening, where
+from tests.waiting import holding
 from zenlake import aio
 from zenlake.wire.codec_declare import DeclareKeyExpr
 from zenlake.wire.codec_network import (
@@ -179,8 +180,7 @@ Act = Callable[[Surface, zenlake.Session], Awaitable[None]]
 
 
 async def until_matching(entity: Any) -> None:
-    while not entity.matching_status.matching:
-        await asyncio.sleep(0.005)
+    await holding(lambda: entity.matching_status.matching)
 
 
 async def put_and_delete(session: Surface, other: zenlake.Session) -> None:

@@ -138,6 +138,8 @@ class MemoryLink(UnicastLink):
         self.closed = False
         self.admitted = False
         self.descriptor = -1
+        #: What it was told to read at once, last.
+        self.read_size = 0
         #: What `read_now` finds.
         self.arrived: list[bytes] = []
         self.reads = 0
@@ -181,6 +183,9 @@ class MemoryLink(UnicastLink):
                 os.read(self.descriptor, 4096)
         while self.arrived and self.on_data is not None:
             self.on_data(self.arrived.pop(0))
+
+    def read_at_most(self, size: int) -> None:
+        self.read_size = size
 
     def unwatch(self) -> None:
         self.watched = False

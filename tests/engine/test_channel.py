@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.engine.channel import END, Channel, live
+from zenlake.engine.delivery import MOST_OF_BATCH
 from zenlake.engine.item_queue import BYTES
 
 SECONDS = 10.0
@@ -406,6 +407,72 @@ def test_delivery_loses_nothing_however_threads_change_places(impatient: None) -
     assert sorted(int(str(n)) for n in got) == list(range(3000))
 
 
+def in_batches(callback: Callable[[list[object]], object], capacity: int = 8) -> Channel:
+    def take(batch: object) -> None:
+        assert isinstance(batch, list)
+        callback(batch)
+
+    channel = called(take, capacity=capacity)
+    channel.delivery.batches = True
+    return channel
+
+
+def test_batches_have_all_that_is_there_up_to_a_bound_and_their_weight_is_let_go() -> None:
+    got: list[list[object]] = []
+    channel = in_batches(got.append)
+    items = list(range(MOST_OF_BATCH + 2))
+    for item in items:
+        channel.push(item, 2000)
+    channel.push("light", 0)
+    channel.commit()
+    channel.end()
+    channel.join()
+    assert got == [items[:MOST_OF_BATCH], [*items[MOST_OF_BATCH:], "light"]]
+    assert channel.delivered == channel.received == len(items) + 1
+    assert channel.queue.held == 0
+
+
+def test_a_batch_that_fails_is_logged_and_the_next_one_comes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    got: list[list[object]] = []
+
+    def callback(batch: list[object]) -> None:
+        if 0 in batch:
+            raise RuntimeError("not these")
+        got.append(batch)
+
+    channel = in_batches(callback)
+    with caplog.at_level(logging.ERROR, "zenlake"):
+        feed(channel, *range(MOST_OF_BATCH + 1))
+        channel.end()
+        channel.join()
+    assert got == [[MOST_OF_BATCH]]
+    assert "not these" in caplog.text
+
+
+def test_batches_lose_nothing_however_threads_change_places(impatient: None) -> None:
+    got: list[object] = []
+    link = PausedLink()
+    channel = in_batches(got.extend, capacity=64)
+
+    def put(base: int) -> None:
+        for n in range(1000):
+            feed(channel, base + n)
+
+    feeders = [threading.Thread(target=put, args=(k * 1000,)) for k in range(3)]
+    for feeder in feeders:
+        feeder.start()
+    paused = channel.add_paused(link)
+    for feeder in feeders:
+        feeder.join(SECONDS)
+    channel.end()
+    channel.join()
+    assert sorted(int(str(n)) for n in got) == list(range(3000))
+    assert [n for n in got if int(str(n)) < 1000] == list(range(1000)), "in the order of each"
+    assert not paused or link.resumed.wait(SECONDS)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_in_a_child_process_a_channel_is_at_its_end() -> None:
@@ -418,3 +485,65 @@ def test_in_a_child_process_a_channel_is_at_its_end() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not channel.ended
     channel.end()
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_settled_channel_has_called_for_all_that_was_pushed_before(
+    batches: bool, impatient: None
+) -> None:
+    heard: list[object] = []
+
+    def take(item: object) -> None:
+        if isinstance(item, list):
+            heard.extend(item)
+        else:
+            heard.append(item)
+
+    channel = called(take, capacity=64)
+    channel.delivery.batches = batches
+    for round in range(200):
+        channel.push(round, 0)
+        channel.commit()
+        assert channel.settle(SECONDS)
+        assert heard == list(range(round + 1))
+    assert channel.delivered == 200
+    channel.end()
+    channel.join()
+
+
+def test_an_idle_channel_is_settled_without_a_thread() -> None:
+    channel = called(lambda _: None)
+    assert channel.settle(0.0)
+    assert not channel.delivery.started
+
+
+def test_a_channel_is_not_settled_while_its_callback_runs() -> None:
+    free = threading.Event()
+    channel = called(lambda _: free.wait(SECONDS))
+    feed(channel, 1)
+    assert not channel.settle(0.01)
+    free.set()
+    assert channel.settle(SECONDS)
+    channel.end()
+    channel.join()
+
+
+def test_a_callback_may_settle_its_own_channel() -> None:
+    said: list[bool] = []
+    channel = called(lambda _: said.append(channel.settle(0.0)))
+    feed(channel, 1)
+    channel.end()
+    channel.join()
+    assert said == [True]
+
+
+def test_marks_are_released_when_items_are_discarded_or_the_channel_has_ended() -> None:
+    channel = called(lambda _: None)
+    passage = channel.queue.mark()
+    channel.discard()
+    assert passage.passed.acquire(blocking=False)
+    assert channel.queue.dropped_cancelled == 0
+    channel.end()
+    channel.join()
+    channel.queue.add(1)  # came too late to be delivered
+    assert channel.settle(0.0)

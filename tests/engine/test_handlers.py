@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import (
     FEW,
+    BatchCallback,
     Callback,
     DefaultHandler,
     FifoChannel,
@@ -75,6 +76,20 @@ def test_a_function_is_called_and_gives_no_handler() -> None:
     receiver.channel.commit()
     assert came.wait(SECONDS)
     receiver.channel.end()
+
+
+def test_a_function_of_batches_is_given_lists() -> None:
+    batches: list[list[object]] = []
+    receiver = Receiver(BatchCallback(batches.append), "Sample", "a test")
+    for item in (1, 2):
+        receiver.channel.push(item, 0)
+    receiver.channel.commit()
+    receiver.channel.end()
+    receiver.channel.join()
+    assert receiver.is_callback
+    assert batches == [[1, 2]]
+    BatchCallback(batches.append)(3)
+    assert batches[1:] == [[3]]
 
 
 def test_an_object_beside_a_function_is_given_back() -> None:

@@ -71,8 +71,12 @@ class Alarm(Exception):
 
 
 def test_whoever_a_signal_takes_away_does_not_keep_the_others_waiting() -> None:
+    taken_away = threading.Event()
+
     def ring(*_: object) -> None:
-        raise Alarm
+        if not taken_away.is_set():
+            taken_away.set()
+            raise Alarm
 
     mutex = Mutex()
     mutex.acquire()
@@ -82,7 +86,9 @@ def test_whoever_a_signal_takes_away_does_not_keep_the_others_waiting() -> None:
     def interrupt() -> None:
         while not mutex._waiting:
             pass
-        signal.pthread_kill(here, signal.SIGUSR1)
+        # Again and again: one that comes before the thread sleeps does not wake it.
+        while not taken_away.wait(0.01):
+            signal.pthread_kill(here, signal.SIGUSR1)
 
     caller = threading.Thread(target=interrupt, daemon=True)
     try:

@@ -7,10 +7,23 @@ import pytest
 from tests.engine.by_hand import Client, MemoryLink, connected, framed, started
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import SampleQueue
-from zenlake.engine.pump import LAST_WORDS, MEANWHILE
+from zenlake.engine.pump import LAST_WORDS, MEANWHILE, MOUTHFUL
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LinkError
-from zenlake.wire import Close, Frame, InitAck, InitSyn, KeepAlive, OpenAck, OpenSyn, Push, Put
+from zenlake.links.stream import READ_SIZE
+from zenlake.wire import (
+    Close,
+    Declare,
+    DeclareSubscriber,
+    Frame,
+    InitAck,
+    InitSyn,
+    KeepAlive,
+    OpenAck,
+    OpenSyn,
+    Push,
+    Put,
+)
 
 BATCH = 60_000
 
@@ -72,6 +85,23 @@ def test_a_link_is_paused_for_a_full_channel_and_resumed_when_it_is_half_empty()
         loop.settle()
     assert len(channel.queue.items) == 2, "half of what it holds"
     assert taken == 4
+
+
+def test_less_is_read_at_once_of_a_link_that_sends_more_than_its_turns_handle() -> None:
+    runtime, loop = started(limits__node__turn_messages="10")
+    busy, _ = connected(runtime, loop), connected(runtime, loop, b"\x12")
+    declared = [
+        Declare(body=DeclareSubscriber(id=id, scope=0, suffix=f"k/{id}")) for id in range(1, 100)
+    ]
+    assert busy.link.on_data is not None
+    with loop.as_loop():
+        busy.link.on_data(framed(busy.frame(*declared)))
+    assert busy.link.paused, "others have their turn first"
+    assert busy.link.read_size == MOUTHFUL
+    loop.settle()
+    assert not busy.link.paused
+    busy.say(busy.frame(declared[0]))
+    assert busy.link.read_size == READ_SIZE
 
 
 def test_a_neighbour_above_its_rate_is_read_later_and_named_and_loses_nothing() -> None:

@@ -10,9 +10,9 @@ from zenlake.aio.entity import Given, is_task, on_this_loop
 from zenlake.aio.handler import Handler
 from zenlake.clock import ZenohId
 from zenlake.config import Config
+from zenlake.engine.assembly import fresh_zid
 from zenlake.engine.handlers import HandlerStats, Receiver
 from zenlake.engine.loop import CallerLoop
-from zenlake.engine.runtime import fresh_zid
 from zenlake.engine.scouts import StandaloneScout
 from zenlake.errors import ZError
 from zenlake.scouting.scout import DiscoveredNode

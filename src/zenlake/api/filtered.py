@@ -3,7 +3,8 @@
     session.declare_subscriber("robot/**?_filter=battery<20")
 
 The filter is that of queries to a lake (`zenlake.expr`). It is asked in this process, before a
-sample is queued: what does not pass wakes nobody.
+sample is queued: what does not pass wakes nobody. A router of zenlake's asks it too, before it
+sends a sample (`zenlake.routing.filters`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from zenlake.expr.tree import ExprError, reads_payload
 from zenlake.keys import Parameters
 from zenlake.node.entities import SampleSink
 from zenlake.node.sample import Sample
+from zenlake.routing.filters import asked_by_routers
 
 __all__ = ["Filter", "FilteredQueue"]
 
@@ -37,6 +39,8 @@ class Filter:
         except ExprError as error:
             raise SelectorError(f"{FILTER}: {error}") from error
         self._payloads = reads_payload(tree)
+        #: What routers are told of it; nothing, if they may not ask it.
+        self.asked_by_routers = asked_by_routers(text)
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, Filter]:

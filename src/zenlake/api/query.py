@@ -19,7 +19,7 @@ from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.keys.matching import check, intersects
 from zenlake.keys.parameters import ANY_KEY_EXPR
 from zenlake.node.entities import IncomingQuery
-from zenlake.node.queries.replies import ONLY_PAYLOAD, reply_value
+from zenlake.node.queries.replies import ONLY_PAYLOAD, put_of, reply_value
 from zenlake.node.sample import source_info_of, timestamp_stack_of, wire_timestamp
 from zenlake.transport.framing import vle
 from zenlake.values import (
@@ -33,7 +33,7 @@ from zenlake.values import (
     TimestampStack,
     ZBytes,
 )
-from zenlake.wire.codec_zenoh import Del, Err, Put, put_head
+from zenlake.wire.codec_zenoh import Del, Err, put_head
 from zenlake.wire.codec_zenoh import Reply as WireReply
 
 if TYPE_CHECKING:
@@ -140,19 +140,22 @@ class Query:
         """
         self._refuse_qos(congestion_control, priority)
         value = payload if isinstance(payload, bytes) else payload_bytes(payload)
-        id, schema = encoding_parts(encoding)
-        stamp = None if timestamp is None else wire_timestamp(timestamp)
-        attached = optional_bytes(attachment)
+        head = ONLY_PAYLOAD
+        if encoding is not None or attachment is not None or timestamp is not None:
+            id, schema = encoding_parts(encoding)
+            head = put_head(
+                timestamp=None if timestamp is None else wire_timestamp(timestamp),
+                encoding=id,
+                schema=schema,
+                attachment=optional_bytes(attachment),
+            )
         if express is None:
             name = self._name(key_expr)
             self._check()
-            put = ONLY_PAYLOAD
-            if encoding is not None or attachment is not None or timestamp is not None:
-                put = put_head(timestamp=stamp, encoding=id, schema=schema, attachment=attached)
-            if reply_value(self._incoming, name, value, put):
+            if reply_value(self._incoming, name, value, head):
                 return
-        body = Put(timestamp=stamp, encoding=id, schema=schema, attachment=attached, payload=value)
-        self._send_reply(self._matching(key_expr), WireReply(body=body), express)
+        body = WireReply(body=put_of(head, value))
+        self._send_reply(self._matching(key_expr), body, express)
 
     def reply_del(
         self,

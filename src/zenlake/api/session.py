@@ -295,7 +295,8 @@ class Session(Getting):
         with runtime.locked() as node:
             sink: SampleSink = SampleQueue(receiver.channel)
             sink = sink if passes is None else passes.before(sink)
-            entity = node.local.subscribe(str(key), sink, locality(allowed_origin))
+            asked = None if passes is None else passes.asked_by_routers
+            entity = node.local.subscribe(str(key), sink, locality(allowed_origin), filter=asked)
             return Subscriber(self, receiver, entity)
 
     # ----------------------------------------------------------------------------- answering

@@ -1,4 +1,4 @@
-"""WHEN: times, the ids of those who tell them, and the clock that keeps a network in order."""
+"""WHEN: times, the ids of the nodes that tell them, and the clock that keeps a network in order."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Threads that answer queries, askers in turn: who asks much waits behind itself.
+"""Threads that answer queries, queriers in turn: the queries of one wait behind each other.
 
-Each asker has a lane. A thread that is free takes the first query of the lane whose turn was
-longest ago, and no asker has more than a share of the threads at once: an answer may wait for a
-disk or for an asker that does not read, and then the others go on.
+Askers take turns (`FairQueue`), and none has more than a share of the threads at once: an answer
+may wait for a disk or for an asker that does not read, and then the others go on.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Final, final
+
+from zenlake.engine.fair_queue import FairQueue
 
 __all__ = ["AskerLanes"]
 
@@ -46,24 +46,26 @@ class AskerLanes:
         self._most = most
         self._most_of_one = most_of_one
         self._changed = threading.Condition()
-        #: What waits, by asker; the asker whose turn is next comes first.
-        self._lanes: OrderedDict[Hashable, deque[Callable[[], None]]] = OrderedDict()
+        self._queue: FairQueue[Callable[[], None]] = FairQueue()
         self._working: dict[Hashable, int] = {}
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._over = False
-        self.waiting = 0
         self.refused = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many queries wait for a thread."""
+        return len(self._queue)
 
     def submit(self, asker: Hashable, work: Callable[[], None]) -> bool:
         """Have work done in this asker's turn; False if too much waits, or it is closed."""
         with self._changed:
-            lane = self._lanes.get(asker, ())
-            if self._over or self.waiting >= self._most or len(lane) >= self._most_of_one:
+            mine = self._queue.waiting_of(asker)
+            if self._over or self.waiting >= self._most or mine >= self._most_of_one:
                 self.refused += 1
                 return False
-            self._lanes.setdefault(asker, deque()).append(work)
-            self.waiting += 1
+            self._queue.add(asker, work)
             # Idle threads that were notified may not have woken yet: count what waits for them.
             if self.waiting > self._idle and len(self._threads) < self._most_threads:
                 name = f"{self._name} {len(self._threads)}"
@@ -103,20 +105,15 @@ class AskerLanes:
             while True:
                 if self._over:
                     return None
-                asker = next(
-                    (one for one in self._lanes if self._working.get(one, 0) < self._share), None
-                )
+                asker = self._queue.next_asker(self._has_share)
                 if asker is not None:
                     break
                 self._idle += 1
                 self._changed.wait()
                 self._idle -= 1
-            lane = self._lanes[asker]
-            work = lane.popleft()
-            self.waiting -= 1
-            if lane:
-                self._lanes.move_to_end(asker)
-            else:
-                del self._lanes[asker]
             self._working[asker] = self._working.get(asker, 0) + 1
-            return asker, work
+            return asker, self._queue.take(asker)
+
+    def _has_share(self, asker: Hashable) -> bool:
+        """Whether an asker has fewer threads than it may have."""
+        return self._working.get(asker, 0) < self._share

@@ -103,6 +103,26 @@ class Channel:
         """Wait until the callback runs no more; returns at once inside of it."""
         self.delivery.join(self)
 
+    def settle(self, patience: float) -> bool:
+        """Wait until the callback has returned from all items pushed so far; False: it has not.
+
+        `patience` in seconds. Returns at once inside of the callback.
+        """
+        delivery = self.delivery
+        if self.direct or delivery.callback is None or delivering() is self:
+            return True
+        if not self.queue.items and (delivery.resting or not delivery.started):
+            return True
+        passage = self.queue.mark()
+        if delivery.done:
+            return True
+        self.commit()
+        waiting = begin_wait()
+        try:
+            return passage.passed.acquire(timeout=patience)
+        finally:
+            end_wait(waiting)
+
     # -------------------------------------------------------------------------------- pushing
 
     def push(self, item: object, weight: int) -> None:

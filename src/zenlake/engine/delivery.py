@@ -2,6 +2,7 @@
 
     direct      on the thread that pushes; nothing is queued
     otherwise   on a thread of the channel's own, started by the first commit or by the end
+    batches     the same, and the function is given a list of all that has come
 
 States: *idle* ──start──► *running* (`started`) ──end of the channel──► *finished* (`done`, after
 `drop`). An exception of the function is logged; the next item is delivered.
@@ -14,25 +15,30 @@ import threading
 import traceback
 from collections.abc import Callable
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from zenlake.engine.item_queue import Heavy
+from zenlake.engine.item_queue import Heavy, Passage
 
 if TYPE_CHECKING:
     from zenlake.engine.channel import Channel
 
 log = logging.getLogger("zenlake")
 
+#: How many items a batch has at most: others wait for what its function locks.
+MOST_OF_BATCH: Final = 256
+
 
 @final
 class Delivery:
     """The callback of one channel and the thread that calls it; empty if programs take instead."""
 
-    __slots__ = ("callback", "done", "drop", "name", "releasing", "started")
+    __slots__ = ("batches", "callback", "done", "drop", "name", "releasing", "resting", "started")
 
     def __init__(self) -> None:
         """Without a callback."""
         self.callback: Callable[[object], object] | None = None
+        #: Whether the callback is given lists of items.
+        self.batches: bool = False
         #: Called once after the last item.
         self.drop: Callable[[], object] | None = None
         #: Of the thread.
@@ -41,6 +47,8 @@ class Delivery:
         self.done: bool = False
         #: Whether the thread drops its reference to an item just now: see `api.asked.Query`.
         self.releasing: bool = False
+        #: Whether the thread waits for items, and so has returned from its last call.
+        self.resting: bool = False
 
     def start(self, channel: Channel) -> None:
         """Start the thread, unless it runs."""
@@ -55,8 +63,12 @@ class Delivery:
         me = get_ident()
         _delivering[me] = channel
         try:
-            while self._next(channel):
-                pass
+            if self.batches:
+                while self._next_batch(channel):
+                    pass
+            else:
+                while self._next(channel):
+                    pass
         finally:
             self.finish(channel)
             _delivering.pop(me, None)
@@ -75,6 +87,9 @@ class Delivery:
             if isinstance(item, Heavy):
                 queue.lighten(item.weight)
                 item = item.item
+                if isinstance(item, Passage):
+                    item.passed.release()
+                    return True
             if channel.back_pressure.watched and queue.is_half_empty():
                 channel.back_pressure.drained()
             self.call(channel, item)
@@ -83,15 +98,53 @@ class Delivery:
             self.releasing = False
             return True
 
+    def _next_batch(self, channel: Channel) -> bool:
+        """Wait for items and call for all that are there; False at the end."""
+        queue = channel.queue
+        batch: list[object] = []
+        weight = 0
+        passage: Passage | None = None
+        while queue.items and len(batch) < MOST_OF_BATCH:
+            try:
+                item = queue.first()
+            except IndexError:
+                break  # discarded meanwhile
+            if isinstance(item, Heavy):
+                weight += item.weight
+                item = item.item
+                if isinstance(item, Passage):
+                    passage = item
+                    break
+            batch.append(item)
+        if not batch:
+            if passage is not None:
+                passage.passed.release()
+                return True
+            if channel.ended and not queue.items:
+                return False
+            self._rest(channel)
+            return True
+        if weight:
+            queue.lighten(weight)
+        if channel.back_pressure.watched and queue.is_half_empty():
+            channel.back_pressure.drained()
+        channel.delivered += len(batch) - 1
+        self.call(channel, batch)
+        if passage is not None:
+            passage.passed.release()
+        return True
+
     def _rest(self, channel: Channel) -> None:
         """Sleep, on the thread of the channel, until there is an item or the end."""
         takers = channel.takers
         poll = takers.poll
+        self.resting = True
         if poll is None or not poll(channel):
             takers.sleep(channel)
+        self.resting = False
 
     def call(self, channel: Channel, item: object) -> None:
-        """Call the function for one item."""
+        """Call the function for one item, or for a batch of them."""
         callback = self.callback
         if callback is None:
             return
@@ -115,6 +168,7 @@ class Delivery:
             except BaseException:
                 log.exception("%s: the drop function failed", self.name)
         self.done = True
+        channel.queue.discard()  # marks that came after the last item
         channel.back_pressure.drained()
 
     def join(self, channel: Channel) -> None:

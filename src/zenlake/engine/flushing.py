@@ -88,6 +88,8 @@ class Flushing:
         #: Outboxes to be flushed in the loop's next round, and by its next check.
         self._soon: list[SharedOutbox] = []
         self._later: list[SharedOutbox] = []
+        #: Whether the loop may check by itself (`later`).
+        self.looks = poller is not None
         #: Whether the loop was woken for `_soon`.
         self._requested = False
 

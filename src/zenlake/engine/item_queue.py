@@ -38,6 +38,18 @@ class Heavy:
 
 
 @final
+class Passage:
+    """A mark between two items of a queue, released when all items before it have left."""
+
+    __slots__ = ("passed",)
+
+    def __init__(self) -> None:
+        """Not passed yet."""
+        self.passed: Lock = Lock()
+        self.passed.acquire()
+
+
+@final
 class ItemQueue:
     """The items of one channel, oldest first."""
 
@@ -84,14 +96,29 @@ class ItemQueue:
             self.add(item)
         return True
 
+    def mark(self) -> Passage:
+        """Append a mark: heavy as items go, so that ordinary ones are not looked at twice."""
+        passage = Passage()
+        self.add(Heavy(passage, 0))
+        return passage
+
     def _drop_oldest(self) -> bool:
         try:
             item = self.items.popleft()
         except IndexError:
             return False  # another thread took it meanwhile
+        if self._left(item):
+            self.dropped_oldest += 1
+        return True
+
+    def _left(self, item: object) -> bool:
+        """Let go of what was taken out without being handed over; False if it was a mark."""
         if isinstance(item, Heavy):
             self.lighten(item.weight)
-        self.dropped_oldest += 1
+            passage = item.item
+            if isinstance(passage, Passage):
+                passage.passed.release()
+                return False
         return True
 
     def lighten(self, weight: int) -> None:
@@ -114,6 +141,5 @@ class ItemQueue:
                 item = self.items.popleft()
             except IndexError:
                 return
-            if isinstance(item, Heavy):
-                self.lighten(item.weight)
-            self.dropped_cancelled += 1
+            if self._left(item):
+                self.dropped_cancelled += 1

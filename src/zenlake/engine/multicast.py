@@ -8,7 +8,6 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
-from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError, LocatorError
 from zenlake.links.multicast import MulticastSockets
 from zenlake.links.options import IFACE, RETRY, LinkOption, check_options
@@ -56,9 +55,7 @@ class MulticastPump:
             int(endpoint.get("ttl") or 1),
         )
         settings = runtime.node.settings
-        outbox = runtime._make_outbox(False, settings.queue_depth)
-        assert isinstance(outbox, SharedOutbox)
-        self.outbox = outbox
+        self.outbox = runtime.outboxes.make(False, settings.queue_depth)
         multicast = runtime.settings.transport.multicast
         self._terms = MulticastTerms(
             zid=runtime.zid,

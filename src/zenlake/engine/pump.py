@@ -18,6 +18,7 @@ from zenlake.engine.arenas import LARGE_READ, keep_arenas
 from zenlake.engine.shared import SharedOutbox
 from zenlake.errors import LinkError
 from zenlake.links.link import UnicastLink
+from zenlake.links.stream import READ_SIZE
 from zenlake.node.incidents import LIMIT
 from zenlake.node.rejections import host_of
 from zenlake.node.sessions.admission import LinkIdentity
@@ -39,6 +40,9 @@ LAST_WORDS = 1.0
 #: How much one read of packed batches should become: what is handled in small bites stays in the
 #: processor's cache, and the memory of one is there for the next.
 BITE = 1 << 18
+#: How much is read at once of a link that sends more than its turns handle: reading takes time
+#: too, while the others wait, and the rest can wait in the socket.
+MOUTHFUL = 1 << 17
 #: How often the loop comes to a link that programs fill faster, in seconds.
 MEANWHILE = 0.001
 
@@ -62,6 +66,7 @@ class Pump:
         #: Whether more was read than the neighbour's turn had time for, and whether the link has
         #: ended behind that.
         self._behind = False
+        self._mouthful = False
         self._ended: list[Exception | None] = []
         limits = runtime.node.settings.limits
         self._rate: RateLimit | None = None
@@ -101,11 +106,18 @@ class Pump:
         if self.unicast.behind and not self._behind:
             # Others have their turn before the rest of it, and before this link is read again.
             self._behind = True
+            if not unpacked:
+                self._mouthful = True
+                self.link.read_at_most(MOUTHFUL)
             self.pause()
             if runtime.loop.is_current():
                 runtime.loop.loop.call_soon(self._go_on)
             else:
                 runtime.loop.soon(self._go_on)
+        elif self._mouthful and len(data) < MOUTHFUL:
+            # It does not send more than is handled any more.
+            self._mouthful = False
+            self.link.read_at_most(READ_SIZE)
         self._handled(marked, crowded)
         if self._rate is not None:
             self._keep_to(self._rate, len(data), now)
@@ -158,9 +170,9 @@ class Pump:
 
     def _take_crowded(self) -> list[Outbox]:
         """The full outboxes that its messages went to; the node's lock is held."""
-        crowded = self.neighbour.relay.crowded
+        crowded = self.neighbour.pushes.relay.crowded
         if crowded:
-            self.neighbour.relay.crowded = []
+            self.neighbour.pushes.relay.crowded = []
         return crowded
 
     def _handled(self, marked: list[ChannelSink], crowded: list[Outbox]) -> None:

@@ -19,8 +19,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
-import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING
 from zenlake.clock import Hlc, Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.config.model import Settings
+from zenlake.engine.assembly import OutboxFactory, fresh_zid, make_node
 from zenlake.engine.changes import Changes
 from zenlake.engine.claims import Claims
 from zenlake.engine.flushing import Flushing
@@ -37,6 +36,7 @@ from zenlake.engine.listeners import Listeners
 from zenlake.engine.locked import LockedNode
 from zenlake.engine.loop import CallerLoop, EventLoop, LoopThread, shared_loop
 from zenlake.engine.multicast import MulticastPump, is_group
+from zenlake.engine.node_events import EventDispatcher
 from zenlake.engine.opening import Opening, named
 from zenlake.engine.polling import SocketPoller, is_supported
 from zenlake.engine.pump import LAST_WORDS, Pump
@@ -47,8 +47,6 @@ from zenlake.engine.services import (
     start_services,
     start_session_services,
 )
-from zenlake.engine.settings import node_settings
-from zenlake.engine.shared import SharedOutbox
 from zenlake.engine.tasks import join_tasks
 from zenlake.engine.timer import NodeTimer
 from zenlake.errors import HandshakeError, LinkError, ZError
@@ -56,25 +54,9 @@ from zenlake.links.link import UnicastLink
 from zenlake.links.options import shown
 from zenlake.links.registry import connect
 from zenlake.node.entities import Publication
-from zenlake.node.events import NodeEvent
-from zenlake.node.incidents import DENIED, LIMIT, REJECTED, Incident
-from zenlake.node.incidents import LOGIN as LOGIN_EVENT
-from zenlake.node.node import Node
-from zenlake.node.programs.matching import MatchingChanged
 from zenlake.node.sessions.connect import Attempt
-from zenlake.node.sessions.events import (
-    LinkFinished,
-    NodesDiscovered,
-    SessionClosed,
-    SessionOpened,
-)
 from zenlake.node.sessions.neighbour import Neighbour
-from zenlake.node.stamps import Timestamper
-from zenlake.routing.face import Face
-from zenlake.routing.regions import CLIENT
 from zenlake.scouting.scout import DiscoveredNode
-from zenlake.transport.outbox import Outbox
-from zenlake.transport.turn import Turn
 from zenlake.values.locator import EndPoint
 
 if TYPE_CHECKING:
@@ -96,7 +78,6 @@ class Runtime:
         own = self.settings.id
         self.zid: bytes = bytes(own) if own is not None else fresh_zid()
         self.hlc = Hlc(ZenohId(self.zid))
-        self.node = self._make_node()
         self.pumps: list[Pump] = []
         self.closed = False
         #: Services that need an open node, by the name of their room.
@@ -110,10 +91,8 @@ class Runtime:
         self.listeners = Listeners(self._accepted)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer = NodeTimer(loop.loop, self._tick)
-        self._session_listeners: list[Callable[[Neighbour, bool], None]] = []
         self._changes = Changes(self.lock, loop)
         self._stopped = False
-        self._node_scouting: NodeScouting | None = None
         #: Whether `open` has not returned yet.
         self.opening = True
         #: Lets threads of the program poll the sockets; None on the program's own loop.
@@ -124,6 +103,10 @@ class Runtime:
             self.poll_for = self._poller.poll_for
         #: The outboxes that the loop is to flush.
         self.flushing = Flushing(loop, self._poller)
+        self.outboxes = OutboxFactory(self.settings, loop, self.flushing)
+        self.node = make_node(self.settings, self.zid, self.hlc, self.outboxes.make)
+        self.node.routes.guard = self._renew_route
+        self._dispatcher = EventDispatcher(self.node, self.flushing, self._changes)
 
     # ------------------------------------------------------------------------------- opening
 
@@ -166,28 +149,11 @@ class Runtime:
         self._join_groups()
         self.listeners.serve()
         if settings.scouting.multicast.enabled:
-            self._node_scouting = NodeScouting(self)
-            self._node_scouting.start()
+            scouting = NodeScouting(self)
+            self._dispatcher.scouting = scouting
+            scouting.start()
         start_services(self)
         self._tick(time.monotonic())
-
-    def _make_node(self) -> Node:
-        """The node as it is configured; where it listens is not known yet."""
-        node = Node(
-            node_settings(self.settings, self.zid, ()),
-            lambda: secrets.token_bytes(32),
-            random.random,
-            self._make_outbox,
-            self._stamps(),
-        )
-        node.clock = time.monotonic
-        limits = node.settings.limits
-        node.turn = Turn(limits.turn_messages, limits.turn_seconds, time.monotonic)
-        node.on_stopped = self._stopped_by_policy
-        node.rejections.warn = log.warning
-        node.incidents.tell = _tell_event
-        node.routes.guard = self._renew_route
-        return node
 
     def _join_groups(self) -> None:
         """Join every multicast group among the endpoints to listen on."""
@@ -206,27 +172,6 @@ class Runtime:
             self._groups.append(group)
             self.flushing.add(group.outbox, group)
 
-    def _stamps(self) -> Timestamper | None:
-        """Gives timestamps to samples that have none, if that is configured."""
-        timestamping = self.settings.timestamping
-        if not timestamping.enabled:
-            return None
-        return Timestamper(self.hlc, time.time_ns, timestamping.drop_future_timestamp)
-
-    def _make_outbox(self, stream: bool, depth: int) -> Outbox:
-        control = self.settings.transport.link.tx.queue.congestion_control
-        outbox = SharedOutbox(
-            stream,
-            depth,
-            self.flushing.soon,
-            self.loop.is_current,
-            control.drop.wait_before_drop / 1e6,
-            control.block.wait_before_close / 1e6,
-        )
-        if self._poller is not None:
-            outbox.request.look_later = self.flushing.later
-        return outbox
-
     def _wait_until_open(self) -> None:
         """Wait until the configured return conditions hold."""
         opening = Opening(self)
@@ -243,14 +188,14 @@ class Runtime:
 
     def scouting(self) -> bool:
         """Whether it scouts by multicast."""
-        return self._node_scouting is not None
+        return self._dispatcher.scouting is not None
 
     # --------------------------------------------------------------------------------- links
 
     def _accepted(self, link: UnicastLink) -> None:
         """A neighbour connected to a listener; on the loop thread."""
         with self.lock:
-            accepted = not self.closed and self.node.sessions.may_accept(link.dst)
+            accepted = not self.closed and self.node.sessions.admission.may_accept(link.dst)
         if not accepted:
             link.close()
             return
@@ -307,73 +252,6 @@ class Runtime:
                 attempt, link.src, link.dst, link.stream, link.mtu, time.monotonic()
             )
         self._pump(link, neighbour)
-
-    def _dispatch(self, events: list[NodeEvent]) -> None:
-        """Act on the node's events; the lock is held."""
-        while events:
-            for event in events:
-                if isinstance(event, SessionOpened):
-                    self._session_changed(event.neighbour, True)
-                elif isinstance(event, SessionClosed):
-                    self._session_changed(event.neighbour, False)
-                elif isinstance(event, LinkFinished):
-                    self._link_finished(event.neighbour)
-                elif isinstance(event, MatchingChanged):
-                    event.deliver()
-                elif isinstance(event, NodesDiscovered) and log.isEnabledFor(logging.DEBUG):
-                    names = ", ".join(str(ZenohId(node.zid)) for node in event.nodes)
-                    log.debug("%s told of %s", event.neighbour.dst, names)
-            events = self.node.events()
-
-    def _link_finished(self, neighbour: Neighbour) -> None:
-        """Have what waits for a neighbour written, and its link closed."""
-        unicast = neighbour.unicast
-        pump = None if unicast is None else self.flushing.pump_of(unicast.outbox)
-        if isinstance(pump, Pump):
-            pump.finish()
-
-    def _session_changed(self, neighbour: Neighbour, opened: bool) -> None:
-        """A session opened or closed; the lock is held."""
-        face = neighbour.face
-        unicast = neighbour.unicast
-        if opened and unicast is not None:
-            pump = self.flushing.pump_of(unicast.outbox)
-            if isinstance(pump, Pump):
-                pump.link.admit()
-        if face is not None:
-            log.info(
-                "session with %s %s over %s",
-                ZenohId(face.zid),
-                "opened" if opened else f"closed ({neighbour.error or 'goodbye'})",
-                neighbour.dst,
-            )
-        if self._node_scouting is not None:
-            client = self.node.mode == CLIENT
-            if opened:
-                self._node_scouting.connected(client)
-            elif not self.node.by_zid and not self.closed:
-                self._node_scouting.disconnected(client)
-        for listener in list(self._session_listeners):
-            listener(neighbour, opened)
-        self._changes.notify()
-
-    def _stopped_by_policy(
-        self, face: Face | None, flow: str, reason: str, kind: str, key: str
-    ) -> None:
-        """The policy stopped a message; the lock may not be held."""
-        peer = "" if face is None else str(ZenohId(face.zid))
-        neighbour = None if face is None else self.node.by_zid.get(face.zid)
-        unicast = None if neighbour is None else neighbour.unicast
-        terms = None if unicast is None else unicast.terms
-        user = "" if terms is None else terms.user
-        words = f"{kind} on {flow}: {reason}"
-        with contextlib.suppress(KeyError, RuntimeError):  # two threads at once: one is enough
-            self.node.incidents.add(
-                DENIED, time.monotonic(), peer=peer, user=user, key=key, reason=words
-            )
-        if log.isEnabledFor(logging.DEBUG):
-            who = "a node that is opening" if face is None else ZenohId(face.zid)
-            log.debug("%s %s on %s %s: %s", flow, kind, key or "no key", who, reason)
 
     @staticmethod
     def scout(
@@ -456,13 +334,12 @@ class Runtime:
     def add_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
         """Call `listener` when sessions open and close, with the node's lock held."""
         with self.lock:
-            self._session_listeners.append(listener)
+            self._dispatcher.session_listeners.append(listener)
 
     def remove_session_listener(self, listener: Callable[[Neighbour, bool], None]) -> None:
         """Call `listener` no more."""
-        with self.lock:
-            if listener in self._session_listeners:
-                self._session_listeners.remove(listener)
+        with self.lock, contextlib.suppress(ValueError):
+            self._dispatcher.session_listeners.remove(listener)
 
     # --------------------------------------------------------------------------------- sinks
 
@@ -474,7 +351,7 @@ class Runtime:
         """Act on the node's events; the channels that were marked. The lock is held."""
         events = self.node.events()
         if events:
-            self._dispatch(events)
+            self._dispatcher.dispatch(events)
         marked = self._marked
         if marked:
             self._marked = []
@@ -537,8 +414,8 @@ class Runtime:
 
     def _stop_now(self) -> None:
         self._timer.cancel()
-        if self._node_scouting is not None:
-            self._node_scouting.close()
+        if self._dispatcher.scouting is not None:
+            self._dispatcher.scouting.close()
         self.listeners.close()
         for group in self._groups:
             group.shut()
@@ -551,18 +428,3 @@ class Runtime:
         with self.lock:
             self._stopped = True
             self._changes.notify()
-
-
-def fresh_zid() -> bytes:
-    """A new id for a node: sixteen random bytes, without high zeros."""
-    while True:
-        zid = secrets.token_bytes(16).rstrip(b"\0")
-        if zid:
-            return zid
-
-
-def _tell_event(event: Incident) -> None:
-    """Log an event; what was rejected is told by `node/rejections` already."""
-    if event.kind not in (REJECTED, LOGIN_EVENT, LIMIT):
-        who = f"{event.peer} {event.user}".strip() or "somebody"
-        log.warning("%s: %s %s %s", event.kind, who, event.key, event.reason)

@@ -136,7 +136,7 @@ class NodeScouting:
         with runtime.lock:
             node = runtime.node
             node.now = time.monotonic()
-            node.sessions.discover(
+            node.sessions.discovered.add(
                 hello.zid, hello.role, list(hello.locators), self.autoconnect, 0.0
             )
         runtime.arm()

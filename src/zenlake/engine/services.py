@@ -35,6 +35,10 @@ class RunningService(Protocol):
     def metrics(self) -> Iterator[Row]:
         """What it counts."""
 
+    @property
+    def serves(self) -> bool:
+        """Whether it does what it is for; not, if it is switched off or could not start."""
+
     def close(self) -> None:
         """End it; the node is open still."""
 
@@ -89,6 +93,19 @@ def refuse_session_services(runtime: Runtime) -> None:
                 f"'{obeyed}' needs threads of its own, and a session on your own loop has "
                 "none: open it with zenlake.open(config), or run `zenlake router`"
             )
+
+
+def running_plugins(runtime: Runtime) -> dict[str, object] | None:
+    """The services that serve, as Eclipse's nodes show plugins: by id, with name and path.
+
+    What a plugin's library is there, a room is here.
+    """
+    return {
+        name: {"name": name, "path": room}
+        for room, service in list(runtime.services.items())
+        if service.serves
+        for name in (SESSION_SERVICES[room][0].rpartition("/")[2],)
+    } or None
 
 
 def service_metrics(runtime: Runtime) -> list[Row]:

@@ -227,6 +227,7 @@ def limits_of(settings: LimitSettings) -> ResourceLimits:
         memory=session.memory,
         key_length=session.key_length,
         key_chunks=session.key_chunks,
+        filters=session.filters,
         queries=session.queries,
         questions=session.questions,
         waiting=session.waiting,

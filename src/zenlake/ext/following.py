@@ -31,7 +31,7 @@ FINEST: Final = 0.001
 class Following(SampleSink):
     """Follows the publishers of a key.
 
-    Samples come from the loop thread and from whoever publishes in this very session. Decisions
+    Samples come from the loop thread and from publishers of this very session. Decisions
     are taken under a lock; what they deliver leaves outside of it, by one thread at a time, so
     that order is kept and a callback may do anything.
     """

@@ -28,14 +28,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from zenlake.errors import LinkError
-from zenlake.node.events import NodeEvent
 from zenlake.node.node import Node
-from zenlake.node.programs.matching import MatchingChanged
 from zenlake.node.settings import MODES, NodeSettings
+from zenlake.testing.host import Host
 from zenlake.testing.recorders import Replier, ReplyRecorder, SampleRecorder, Statuses
 from zenlake.testing.wires import Conditions, Stranger, WireEnd, WireLink
-from zenlake.transport.unicast import CLOSED
 
 __all__ = [
     "Conditions",
@@ -51,118 +48,6 @@ __all__ = [
 
 #: What is not worth calling traffic: keep-alives on a stream and in a datagram.
 _KEEP_ALIVES = (b"\x01\x00\x04", b"\x04")
-
-
-class Host:
-    """A node in the network, with shortcuts to what tests do most.
-
-    Everything else is done with `node` itself; `Network.settle` then carries it out.
-    """
-
-    def __init__(self, network: Network, name: str, node: Node) -> None:
-        self.network = network
-        self.name = name
-        self.node = node
-        self.alive = True
-        self.ends: list[WireEnd] = []
-        self.scheduled = float("inf")
-        #: All events of the node so far.
-        self.events: list[NodeEvent] = []
-
-    @property
-    def endpoint(self) -> str:
-        """Where it listens, if it does."""
-        return f"sim/{self.name}"
-
-    @property
-    def sessions(self) -> set[str]:
-        """The names of the nodes that it has an open session with."""
-        names = {host.node.zid: host.name for host in self.network.hosts.values()}
-        return {names.get(zid, zid.hex()) for zid in self.node.by_zid}
-
-    # --------------------------------------------------------------------------- programs
-
-    def subscribe(self, key: str, origin: int = 2) -> SampleRecorder:
-        """Declare a subscriber whose samples are recorded."""
-        recorder = SampleRecorder()
-        recorder.subscriber = self.node.local.subscribe(key, recorder, origin)
-        return recorder
-
-    def put(self, key: str, payload: bytes = b"", *, qos: int = 5, destination: int = 2) -> bool:
-        """Publish a value, without declaring a publisher."""
-        local = self.node.local
-        return local.publication(0, key, qos, True, 0, b"", destination).put(payload)
-
-    def queryable(self, key: str, payload: bytes | None = None, complete: bool = False) -> Replier:
-        """Declare a queryable; with a `payload` it replies to every query at once."""
-        replier = Replier(self.node, key, payload)
-        replier.queryable = self.node.local.queryable(key, replier, complete)
-        return replier
-
-    def get(self, key: str, parameters: str = "", **options: Any) -> ReplyRecorder:
-        """Send a query; the replies are recorded."""
-        replies = ReplyRecorder()
-        replies.get = self.node.local.get(key, parameters, replies, **options)
-        return replies
-
-    def liveliness_get(self, key: str, timeout: float = 10.0) -> ReplyRecorder:
-        """Query the tokens that are alive; the replies are recorded."""
-        replies = ReplyRecorder()
-        self.node.local.liveliness.get(key, replies, timeout)
-        return replies
-
-    def watch_liveliness(self, key: str, history: bool = False) -> SampleRecorder:
-        """Record who comes alive and who dies."""
-        recorder = SampleRecorder()
-        recorder.watcher = self.node.local.liveliness.watch(key, recorder, history)
-        return recorder
-
-    # ------------------------------------------------------------------------------- edges
-
-    def arrived(self, end: WireEnd, data: bytes) -> None:
-        """Bytes came over one of its links."""
-        if end.neighbour is not None:
-            self.node.receive(end.neighbour, data, self.network.now)
-
-    def ended(self, end: WireEnd) -> None:
-        """One of its links is gone."""
-        if end in self.ends:
-            self.ends.remove(end)
-        if end.neighbour is not None:
-            self.node.lost(end.neighbour, LinkError("the link was lost"), self.network.now)
-
-    def flush(self) -> None:
-        """Carry out what the node wants: connections, bytes, a later call; take its events."""
-        self._take_events()
-        if not self.alive:
-            return
-        network = self.network
-        for attempt in self.node.attempts(network.now):
-            network._dial(self, attempt.endpoint, attempt)
-        for end in list(self.ends):
-            neighbour = end.neighbour
-            if neighbour is None or neighbour.unicast is None:
-                continue
-            network._drain(end, neighbour.unicast.outbox.take)
-            # Its last words are under way: the link ends behind them.
-            if neighbour.unicast.state == CLOSED and not end.closed:
-                self.ends.remove(end)
-                network.close_end(end)
-        if self.node.deadline < self.scheduled:
-            self.scheduled = max(self.node.deadline, network.now)
-            network.at(self.scheduled, self._tick)
-
-    def _take_events(self) -> None:
-        for event in self.node.events():
-            self.events.append(event)
-            if isinstance(event, MatchingChanged):
-                event.deliver()
-
-    def _tick(self) -> None:
-        self.scheduled = float("inf")
-        if self.alive and self.node.deadline <= self.network.now:
-            self.node.tick(self.network.now)
-        self.flush()
 
 
 class Network:
@@ -381,7 +266,7 @@ class Network:
                 return group
         return frozenset()
 
-    def _dial(self, host: Host, endpoint: str, attempt: Any) -> None:
+    def dial(self, host: Host, endpoint: str, attempt: Any) -> None:
         """Make the connection that a node wants, or tell it why not."""
         name = endpoint.removeprefix("sim/").partition("?")[0]
         name = name.removeprefix("tcp/").removesuffix(":1")
@@ -414,7 +299,7 @@ class Network:
 
     def _accept(self, host: Host, end: WireEnd) -> None:
         how = end.link.conditions
-        if not host.node.sessions.may_accept(end.other.owner.name):
+        if not host.node.sessions.admission.may_accept(end.other.owner.name):
             self.close_end(end)
             return
         host.ends.append(end)
@@ -423,7 +308,7 @@ class Network:
         )
         host.flush()
 
-    def _drain(self, end: WireEnd, take: Callable[[], bytes]) -> None:
+    def drain(self, end: WireEnd, take: Callable[[], bytes]) -> None:
         """Send what an outbox has, as much as the link takes."""
         how = end.link.conditions
         packets: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What a node is in its network, and which kinds somebody looks for.
+"""What a node is in its network, and the kinds of nodes that are looked for.
 
 role      code (2 bits, where one is meant)    flag (3 bits, where several may be)
 router    0                                    1
