@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import zenlake
@@ -201,3 +202,74 @@ def test_two_bridges_make_no_loop(bridge: Bridged) -> None:
             assert near.recv(10) == ("x", b"back")
             other.ping()
             assert (near.try_recv(), there.try_recv()) == (None, None)
+
+
+RULES = {
+    "enabled": True,
+    "default_permission": "deny",
+    "rules": [
+        {
+            "id": "light",
+            "permission": "allow",
+            "messages": ["put", "declare_subscriber", "query", "reply", "declare_queryable"],
+            "key_exprs": ["house/light", "house/light/**"],
+        },
+        {
+            "id": "all",
+            "permission": "allow",
+            "messages": ["put", "declare_subscriber", "query", "reply", "declare_queryable"],
+            "key_exprs": ["**"],
+        },
+    ],
+    "subjects": [
+        {"id": "devices", "usernames": ["devices"]},
+        {"id": "programs", "link_protocols": ["tcp"]},
+    ],
+    "policies": [
+        {"rules": ["light"], "subjects": ["devices"]},
+        {"rules": ["all"], "subjects": ["programs"]},
+    ],
+}
+
+
+def test_devices_may_do_what_the_rules_say_of_their_user() -> None:
+    config = router_config(username="devices")
+    config.insert_json5("access_control", json.dumps(RULES))
+    asked: list[str] = []
+
+    def answer(query: zenlake.Query) -> None:
+        asked.append(str(query.key_expr))
+        query.reply(query.key_expr, b"7")
+
+    with (
+        contextmanager(bridged)(config) as bridge,
+        zenlake.open(bridge.config()) as program,
+        xrce.open(bridge.tcp) as device,
+    ):
+        heard = program.declare_subscriber("house/**")
+        program.declare_queryable("house/**", answer)
+        forbidden = device.subscriber("/house/door")
+        mine = device.subscriber("/house/light")
+        wanted(bridge, program, "house/light")
+        # Samples of what may not be wanted stay outside.
+        program.put("house/door", b"open")
+        program.put("house/light", b"on")
+        assert mine.recv(10) == ("house/light", b"on")
+        assert forbidden.try_recv() is None
+        assert [str(heard.recv().key_expr) for _ in range(2)] == ["house/door", "house/light"]
+        # Of two samples of a device the one that may not be put is stopped.
+        device.write("/house/door", b"open")
+        device.write("/house/light", b"off")
+        assert str(heard.recv().key_expr) == "house/light"
+        # And of two questions the one that may not be asked.
+        assert device.selection("/house/door", "pull").pull() == []
+        level = device.selection("/house/light/level", "pull")
+        until(lambda: level.pull() == [("house/light/level", b"7")])
+        assert set(asked) == {"house/light/level"}
+        told = [
+            incident
+            for incident in bridge.router._runtime.node.incidents.newest()
+            if incident.peer == "z18"
+        ]
+        assert {incident.key for incident in told} >= {"house/door"}
+        assert "no rule allows it" in told[0].reason

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.xrce.world import World
 from zenlake import xrce
 from zenlake.testing.strategies import messages
+from zenlake.xrce.client import DeclarationRefused
 from zenlake.xrce.declared import PAGE
 from zenlake.xrce.framing import frame
 from zenlake.xrce.outside import DurableValues
@@ -190,3 +191,25 @@ def test_an_eager_peer_need_not_commit() -> None:
     a.client.session.send(xrce.Declare(sn=0, declarations=(*told, *more)), True)
     world.run()
     assert made.matched
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        xrce.Publisher(rid=2, properties=(xrce.Property(id=6, value=b"\xc4"),)),
+        xrce.Subscriber(id=2, mode=1, properties=(xrce.Property(id=6, value=b""),)),
+    ],
+)
+def test_a_property_that_is_no_number_refuses_its_declaration_alone(
+    stream: bool, declared: Any
+) -> None:
+    world = World()
+    device = world.device("a", stream)
+    pending = device.client.commit([declared])
+    world.run()
+    assert pending.done
+    with pytest.raises(DeclarationRefused):
+        pending.check()
+    assert device.open
+    device.subscriber("/x")

@@ -108,7 +108,7 @@ def test_a_payload_above_the_bound_of_the_other_side_ends_the_session_with_no_ro
 
 def test_a_peer_that_puts_nothing_together_is_sent_nothing_cut() -> None:
     pair = Pair(near={"mtu": 100}).opened()
-    pair.a.habits.whole = False
+    pair.a.habits.complete = False
     with pytest.raises(EncodeError, match="does not put fragments together"):
         pair.send(b"x" * 200)
 

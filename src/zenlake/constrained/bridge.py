@@ -1,9 +1,9 @@
 """The outside of a broker: a session of Zenoh 1.x.
 
 What sessions of 2018 publish is put there, what they want is subscribed to, a pulled selection is
-a query, and whether somebody listens is told to publishers, so that they can sleep. A sample from
-outside is never put there again, so two routers with bridges make no loop: what one of them puts
-reaches the sessions of the other, and ends there.
+a query, and whether there are subscribers is told to publishers, so that they can sleep. A sample
+from outside is never put there again, so two routers with bridges make no loop: what one of them
+puts reaches the sessions of the other, and ends there.
 
 Everything here runs on the broker's own thread, but for callbacks of the session, which hand over.
 """
@@ -13,15 +13,29 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.api.session import Session
+from zenlake.constrained.facts import facts
+from zenlake.constrained.rights import DeviceRights
 from zenlake.constrained.translate import is_key, key_exprs
 from zenlake.errors import ZError
 from zenlake.handlers import Callback
 from zenlake.keys import KeyExpr
 from zenlake.keys.matching import intersects
+from zenlake.node.incidents import DENIED
+from zenlake.routing.policy.messages import (
+    DECLARE_QUERYABLE,
+    DECLARE_SUBSCRIBER,
+    DELETE,
+    EGRESS,
+    INGRESS,
+    LIVELINESS_TOKEN,
+    PUT,
+    QUERY,
+    REPLY,
+)
+from zenlake.routing.policy.policy import Policy
 from zenlake.values import (
     CongestionControl,
     EntityGlobalId,
@@ -74,9 +88,15 @@ class Bridge(Outside):
 
     wide = True
 
-    def __init__(self, session: Session, prefix: str = "", deletes: str = "drop") -> None:
-        """`prefix`: put before every key; `deletes`: what a deletion is, `drop` or `empty`."""
+    def __init__(
+        self, session: Session, prefix: str = "", deletes: str = "drop", username: str = ""
+    ) -> None:
+        """`prefix`: put before every key; `deletes`: what a deletion is, `drop` or `empty`.
+
+        `username`: who devices are to the rules of access control.
+        """
         self._session = session
+        self.rights = DeviceRights(username, self._policy, self._denied)
         self._prefix = prefix + "/" if prefix else ""
         self._deletes = deletes
         self.running: RunningBroker | None = None
@@ -115,6 +135,19 @@ class Bridge(Outside):
         ):  # fmt: skip
             self._undeclare(thing)
 
+    def _policy(self) -> Policy:
+        return self._session._runtime.node.policy
+
+    def _denied(self, key: str, why: str) -> None:
+        """Have operators know; on any thread, so it is done on the broker's."""
+
+        def note() -> None:
+            with self._session._runtime.locked() as node:
+                node.incidents.add(DENIED, node.moment(), peer="z18", key=key, reason=why)
+
+        if self.running is not None and self.running.waiting < INCOMING_MAX:
+            self._later(note)
+
     def _undeclare(self, thing: Any) -> None:
         try:
             thing.undeclare()
@@ -146,6 +179,8 @@ class Bridge(Outside):
         source: bytes, sn: int,
     ) -> None:  # fmt: skip
         """Put a sample of a session."""
+        if not self.rights.may(INGRESS, PUT, self._prefix + path):
+            return
         try:
             publisher = self._publishers.get((path, reliable, conduit))
             if publisher is None and reliable and not conduit and path in self._matching:
@@ -203,7 +238,11 @@ class Bridge(Outside):
             self.refused += 1
             return
         try:
-            exprs = key_exprs(path)
+            exprs = [
+                expr
+                for expr in key_exprs(path)
+                if self.rights.may(INGRESS, DECLARE_SUBSCRIBER, self._prefix + expr)
+            ]
             self._exprs[path] = exprs
             self._wanted[path] = [
                 self._session.declare_subscriber(
@@ -223,7 +262,7 @@ class Bridge(Outside):
             for one in reversed(self._matching.pop(path, ())):
                 self._undeclare(one)
             return False
-        if not is_key(path):
+        if not is_key(path) or not self.rights.may(INGRESS, PUT, self._prefix + path):
             return False
         if len(self._matching) >= DECLARED_MAX:
             self.refused += 1
@@ -237,7 +276,7 @@ class Bridge(Outside):
             self._matching[path] = (publisher, listener)
             return bool(publisher.matching_status.matching)
         except ZError as error:
-            log.warning("nobody knows whether somebody listens to '%s': %s", path, error)
+            log.warning("whether there are subscribers to '%s' is not known: %s", path, error)
             return True
 
     def _listened(self, path: str, listened: bool) -> None:
@@ -252,7 +291,7 @@ class Bridge(Outside):
             return False
         chosen = one.chosen
         text = chosen.text.partition("?{")[2].removesuffix("}") if chosen is not None else ""
-        parameters = f"?pred={_quoted(text)}" if text else ""
+        parameters = f"pred={_quoted(text)}" if text else ""
 
         def answered(values: list[tuple[str, bytes]]) -> None:
             running.broker.answered(member, one, values, most, running.now())
@@ -295,10 +334,11 @@ class Bridge(Outside):
     ) -> None:  # fmt: skip
         """Ask everybody for some keys; `told` gets paths and payloads on the broker's thread."""
         values: list[tuple[str, bytes]] = []
+        exprs = [expr for expr in exprs if self.rights.may(INGRESS, QUERY, self._prefix + expr)]
         waiting = len(exprs)
         size = 0
-        if self._asking >= ASKING_MAX:
-            self.refused += 1
+        if self._asking >= ASKING_MAX or not exprs:
+            self.refused += bool(exprs)
             self._later(lambda: done(values))
             return
         self._asking += 1
@@ -310,7 +350,10 @@ class Bridge(Outside):
                 self.refused += 1
                 return
             if sample is not None and sample.kind is SampleKind.PUT:
-                path = str(sample.key_expr).removeprefix(self._prefix)
+                key = str(sample.key_expr)
+                if not self.rights.may(EGRESS, REPLY, key):
+                    return
+                path = key.removeprefix(self._prefix)
                 if not any(chunk.startswith("@") for chunk in path.split("/")):
                     payload = sample.payload.to_bytes()
                     size += len(payload)
@@ -327,7 +370,8 @@ class Bridge(Outside):
             done(values)
 
         for expr in exprs:
-            selector = f"{self._prefix}{expr}{parameters}"
+            asked = self.rights.restricted(self._prefix + expr, parameters)
+            selector = f"{self._prefix}{expr}" + (f"?{asked}" if asked else "")
             try:
                 self._session.get(
                     selector, Callback(replied, ended), timeout=PULL_TIMEOUT,
@@ -339,10 +383,11 @@ class Bridge(Outside):
 
     def came(self, pid: bytes) -> None:
         """A session opened: it is alive."""
+        key = f"{self._prefix}z18/session/{pid.hex()}"
+        if not self.rights.may(INGRESS, LIVELINESS_TOKEN, key):
+            return
         try:
-            self._tokens[pid] = self._session.liveliness().declare_token(
-                f"{self._prefix}z18/session/{pid.hex()}"
-            )
+            self._tokens[pid] = self._session.liveliness().declare_token(key)
         except ZError as error:
             log.warning("session %s has no token: %s", pid.hex(), error)
 
@@ -367,6 +412,9 @@ class Bridge(Outside):
             return
         if sample.kind is not SampleKind.PUT and self._deletes != "empty":
             self.dropped_deletes += 1
+            return
+        kind = PUT if sample.kind is SampleKind.PUT else DELETE
+        if not self.rights.may(EGRESS, kind, str(sample.key_expr)):
             return
         payload = sample.payload.to_bytes() if sample.kind is SampleKind.PUT else b""
         reliable = sample.congestion_control is CongestionControl.BLOCK
@@ -405,6 +453,8 @@ class Bridge(Outside):
 
     def _answer_for(self, path: str) -> None:
         """Answer questions about a durable resource with its last value."""
+        if not self.rights.may(INGRESS, DECLARE_QUERYABLE, self._prefix + path):
+            return
 
         def asked(query: Any) -> None:
             running = self.running
@@ -413,7 +463,8 @@ class Bridge(Outside):
 
             def answer() -> None:
                 for at, _, payload in running.broker.values.matching(path):
-                    query.reply(self._prefix + at, payload)
+                    if self.rights.may(INGRESS, REPLY, self._prefix + at):
+                        query.reply(self._prefix + at, payload)
                 query.drop()
 
             self._later(answer)
@@ -442,56 +493,8 @@ class Bridge(Outside):
         query.drop()
 
 
-def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[str, Any]]:
-    """What an operator is told of a broker, key by key."""
-    broker = running.broker
-    counters = asdict(broker.counters)
-    counters["sessions"] = len(broker.members)
-    counters["values_refused"] = broker.values.refused
-    counters["congested"] += sum(member.congested for member in broker.members.values())
-    if bridge is not None:
-        counters["dropped_deletes"] = bridge.dropped_deletes
-        counters["failed"] = bridge.failed
-        counters["looped"] = bridge.looped
-        counters["bridge_refused"] = bridge.refused
-        counters["overrun"] = bridge.overrun
-    rows: list[tuple[str, Any]] = [
-        ("broker", {"pid": broker.options.pid.hex(), "locators": running.locators(), **counters})
-    ]
-    for pid, member in broker.members.items():
-        session = member.session
-        known: dict[str, Any] = asdict(session.counters)
-        known["stored"] = sum(store.count for store in member.stores.values())
-        known["stored_bytes"] = member.store_room.used
-        known["store_dropped"] = member.store_dropped + sum(
-            store.dropped for store in member.stores.values()
-        )
-        ways = session.conduits.values()
-        known["dropped"] = sum(way.reliable_in.dropped for way in ways)
-        known["discarded"] = sum(
-            way.reliable_slices.discarded + way.best_slices.discarded for way in ways
-        )
-        known["declared_bytes"] = sum(tables.bytes for tables in member.spaces.values())
-        known["backlog"] = session.backlog
-        known["congested"] = member.congested
-        known["sn_bits"] = session.bits
-        known["style"] = member.style
-        known["habits"] = [name for name, on in asdict(session.habits).items() if on]
-        for space, tables in member.spaces.items():
-            known[f"declared_{space}" if space else "declared"] = {
-                "resources": len(tables.resources), "publishers": len(tables.publishers),
-                "subscribers": len(tables.subscribers), "selections": len(tables.selections),
-            }  # fmt: skip
-            for resource in tables.resources.values():
-                if resource.properties and resource.name.trivial and is_key(resource.name.path):
-                    properties = {str(item.id): item.value.hex() for item in resource.properties}
-                    rows.append((f"property/{resource.name.path}", properties))
-        rows.append((f"session/{pid.hex()}", known))
-    return rows
-
-
 def _quoted(text: str) -> str:
     return "".join(c if c.isalnum() or c in "_-.'<>() " else f"%{ord(c):02x}" for c in text)
 
 
-__all__ = ["Bridge", "facts"]
+__all__ = ["Bridge"]

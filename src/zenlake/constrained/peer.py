@@ -33,11 +33,11 @@ from zenlake.xrce.session import OPEN
 
 log = logging.getLogger("zenlake.xrce")
 
-#: Seconds between two questions to the group; a new peer is found this soon.
+#: Seconds between two Scout messages to the group; a new peer is found this soon.
 EVERY: Final = 1.0
 #: The vendor property in which Hello and Scout say who speaks.
 PID: Final = 35
-#: What a packet to the group begins with, if it is no question.
+#: What a packet to the group begins with, if it is no Scout.
 KEEP_ALIVE: Final = b"\x10"
 #: Peers that one peer opens sessions with.
 PEERS_MAX: Final = 64
@@ -158,9 +158,9 @@ class Peer:
         task.add_done_callback(self._tasks.discard)
 
     async def _look(self) -> None:
-        question = write(Scout(mask=PEER, properties=(Property(id=PID, value=self.pid),)))
+        scout = write(Scout(mask=PEER, properties=(Property(id=PID, value=self.pid),)))
         while self._scouting is not None:
-            self._scouting.send_to_group(question)
+            self._scouting.send_to_group(scout)
             for place in [at for at, one in self._sessions.items() if at and one.state != 2]:
                 del self._sessions[place]
             await asyncio.sleep(EVERY)

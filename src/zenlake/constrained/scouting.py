@@ -49,7 +49,7 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
                 brokers[address, message.locators] = one
                 heard.set()
 
-    question = write(Scout(mask=BROKER | PEER))
+    message = write(Scout(mask=BROKER | PEER))
     if endpoint:
         link = await connect(EndPoint.parse(endpoint), loop, timeout)
         deframer = Deframer()
@@ -60,7 +60,7 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
 
         link.start(arrived, lambda _: None)
         try:
-            link.send(frame(question) if link.stream else question)
+            link.send(frame(message) if link.stream else message)
             async with asyncio.timeout(timeout):
                 await heard.wait()
         except TimeoutError:
@@ -75,7 +75,7 @@ async def _scout(endpoint: str, timeout: float, group: str, interface: str) -> l
     )
     try:
         for _ in range(3):
-            sockets.send_to_group(question)
+            sockets.send_to_group(message)
             await asyncio.sleep(timeout / 3)
     finally:
         sockets.close()

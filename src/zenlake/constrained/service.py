@@ -34,7 +34,7 @@ def options_of(service: XrceService, pid: bytes) -> BrokerOptions:
         store_bytes=service.store_bytes,
         mask=BROKER | DURABILITY_BIT if service.persistent else BROKER,
         habits=Habits(
-            whole="whole" in service.habits,
+            complete="whole" in service.habits,
             ocaml="ocaml" in service.habits,
             endless="endless" in service.habits,
             eager="eager" in service.habits,
@@ -46,7 +46,7 @@ def options_of(service: XrceService, pid: bytes) -> BrokerOptions:
 @contextmanager
 def serving(session: Session, service: XrceService) -> Iterator[RunningBroker]:
     """Run the broker and its bridge to the session, until the end of the block."""
-    bridge = Bridge(session, service.prefix, service.deletes)
+    bridge = Bridge(session, service.prefix, service.deletes, service.username)
     values: Values = DurableValues()
     volume: VolumeValues | None = None
     if service.persistent:

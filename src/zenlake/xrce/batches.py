@@ -2,7 +2,7 @@
 
 The samples of a batch look the same on every link: only what stands before them differs, a number
 and an id. So a broker passes them on as one piece, and looks at them one by one only where
-somebody has to. What is read here is exactly what the codec reads, but for attributed batches and
+a program has to. What is read here is exactly what the codec reads, but for attributed batches and
 those behind markers, which are left to the codec.
 """
 

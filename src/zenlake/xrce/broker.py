@@ -91,16 +91,13 @@ class Broker(Routing):
     def received(self, port: Port, data: bytes, now: float) -> None:
         """Bytes came over a link."""
         self.now = now
-        if port.deframer is None:
-            self._packet(port, data, now)
-        else:
-            try:
-                for packet in port.deframer.feed(data):
-                    self._packet(port, packet, now)
-                    if port.closing:
-                        break
-            except DecodeError as error:
-                self._malformed(port, str(error))
+        try:
+            for packet in [data] if port.deframer is None else port.deframer.feed(data):
+                self._packet(port, packet, now)
+                if port.closing:
+                    break
+        except DecodeError as error:
+            self._malformed(port, str(error))
         self._dirty[port] = None
 
     def heard(self, pid: bytes, messages: list[XrceMessage], now: float) -> bool:
@@ -208,7 +205,7 @@ class Broker(Routing):
         )
         habits = options.habits
         session.habits = Habits(
-            habits.whole, habits.ocaml, habits.endless, habits.eager, habits.frame
+            habits.complete, habits.ocaml, habits.endless, habits.eager, habits.frame
         )
         try:
             reason = session.accept(request, now, options.secret)
@@ -230,7 +227,7 @@ class Broker(Routing):
     def _displaced(self, now: float) -> bool:
         """Make room for a newcomer: end a session that never said more than Open.
 
-        A lease without end costs a stranger one datagram; whoever is there says something.
+        A lease without end costs a stranger one datagram; a node that is there says something.
         """
         for member in self.members.values():
             session = member.session

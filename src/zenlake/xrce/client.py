@@ -284,7 +284,7 @@ class Client:
         """
         session = self.session
         count = len(payloads)
-        alone = publisher.conduit or self.space or not session.habits.whole
+        alone = publisher.conduit or self.space or not session.habits.complete
         i = start
         while i < count:
             stop = i + 1 if alone else room_for(payloads, i, session.mtu)

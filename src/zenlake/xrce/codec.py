@@ -1939,19 +1939,19 @@ def read_message(
 def read_markers(r: Reader, header: int) -> tuple[Conduit | Frag | RSpace, ...]:
     """Read the markers that begin with `header`; the next byte begins their message."""
     start = r.pos - 1
-    found: list[Conduit | Frag | RSpace] = []
+    markers: list[Conduit | Frag | RSpace] = []
     while True:
         kind = header & 0x1F
         if kind == 19:
-            found.append(read_conduit(r, header))
+            markers.append(read_conduit(r, header))
         elif kind == 18:
-            found.append(read_frag(r, header))
+            markers.append(read_frag(r, header))
         elif kind == 24:
-            found.append(read_r_space(r, header))
+            markers.append(read_r_space(r, header))
         else:
             r.pos -= 1
-            return tuple(found)
-        if len(found) > 8:
+            return tuple(markers)
+        if len(markers) > 8:
             raise DecodeError(f"the message at offset {start} has more than 8 markers", start)
         if r.pos >= r.end:
             raise DecodeError(

@@ -223,7 +223,7 @@ class Member:
         if publication.matched == matched:
             return
         publication.matched = matched
-        if matched and self.session.options.lossless and not self.habits.whole:
+        if matched and self.session.options.lossless and not self.habits.complete:
             now = self.broker.now
             self.reminders[publication] = (now + REMINDED_SOON, now + REMINDED_LATER)
         declaration: Declaration = (
@@ -261,13 +261,13 @@ class Member:
         a name that it has no number for gets one, if it understands that.
         """
         session = self.session
-        way = conduit if conduit < session.usable else 0
+        number = conduit if conduit < session.usable else 0
         message: StreamData | WriteData
         if one.exact or path is None:
             message = StreamData(reliable=reliable, sn=0, id=one.id, payload=payload)
         else:
             known = self.spaces[one.space].ids.get(path)
-            if known is None and kept and self.habits.whole:
+            if known is None and kept and self.habits.complete:
                 known, reliable = self._given(path, one.space), True
             if known is None:
                 name = self.style + path
@@ -277,7 +277,7 @@ class Member:
                     reliable=reliable, sn=0, id=one.id, prid=known, payload=payload
                 )
         try:
-            sent = session.send(message, reliable, way, one.space)
+            sent = session.send(message, reliable, number, one.space)
         except EncodeError:
             sent = False
         if not sent:
@@ -350,7 +350,7 @@ class Member:
         size = 0
         conduit = 0
         room = self.session.options.mtu - 24
-        batching = one.mode == PERIODIC_PUSH and one.exact and self.habits.whole
+        batching = one.mode == PERIODIC_PUSH and one.exact and self.habits.complete
         for item in stored:
             if not batching or len(item.payload) + 4 > room:
                 self.push(one, item.path, item.payload, one.reliable, item.conduit, kept=True)
@@ -369,8 +369,8 @@ class Member:
             self.push(one, None, batch[0], one.reliable, conduit)
             return
         message = BatchedData(reliable=one.reliable, sn=0, id=one.id, payloads=tuple(batch))
-        way = conduit if conduit < self.session.usable else 0
-        if not self.session.send(message, one.reliable, way, one.space):
+        number = conduit if conduit < self.session.usable else 0
+        if not self.session.send(message, one.reliable, number, one.space):
             self.congested += len(batch)
 
     # ---------------------------------------------------------------------------------- time

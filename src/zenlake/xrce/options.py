@@ -86,7 +86,7 @@ class Habits:
     """
 
     #: It speaks all of the paper: fragments, batches, spaces, migration, packets on streams.
-    whole: bool = False
+    complete: bool = False
     #: It puts resource spaces in compact form from 0 on (OCaml brokers), and announces version 0.
     ocaml: bool = False
     #: Its numbers grow for ever on a stream instead of beginning again.
@@ -113,7 +113,7 @@ class Counters:
     rtt: float = field(default=0.02)
 
 
-def is_whole(properties: tuple[Property, ...]) -> bool:
+def is_complete(properties: tuple[Property, ...]) -> bool:
     """Whether a peer says that it speaks all of the paper."""
     return value_of(properties, WHOLE) is not None
 

@@ -79,7 +79,7 @@ class OutgoingPackets:
         """
         if self.state != OPEN:
             return False
-        way = self.conduit(conduit)
+        state = self.conduit(conduit)
         markers: tuple[Marker, ...] = ()
         if conduit:
             markers = (ConduitMarker(id=conduit, compact=conduit <= 4),)
@@ -90,13 +90,13 @@ class OutgoingPackets:
         if isinstance(message, (StreamData, WriteData)):
             size = len(message.payload) + 40
             if size > self._packing.mtu:
-                return self._send_large(message, reliable, way)
-            if not reliable and way.waiting_bytes + self._packing.size + size <= queue:
-                message.sn = way.best_number()
+                return self._send_large(message, reliable, state)
+            if not reliable and state.waiting_bytes + self._packing.size + size <= queue:
+                message.sn = state.best_number()
                 self._packing.add(written(message), conduit)
                 return True
         else:
-            message.sn = way.mask
+            message.sn = state.mask
             if isinstance(message, UnreadBatch):
                 size = len(message.body) + BATCH_HEAD
             else:
@@ -110,41 +110,41 @@ class OutgoingPackets:
             if self._packing.size + size > queue:
                 self.counters.refused += 1
                 return False
-            message.sn = way.best_number()
+            message.sn = state.best_number()
             self._packing.add(written(message), conduit)
             return True
-        ready = not way.waiting and not self._blocked(way)
+        ready = not state.waiting and not self._blocked(state)
         if ready and self._packing.size + size <= queue:
-            self._number(way, message, None)
+            self._number(state, message, None)
             return True
-        if way.waiting_bytes + self._packing.size + size > queue:
+        if state.waiting_bytes + self._packing.size + size > queue:
             self.counters.refused += 1
             return False
-        way.waiting.append(Waiting(message, size))
-        way.waiting_bytes += size
+        state.waiting.append(Waiting(message, size))
+        state.waiting_bytes += size
         return True
 
     def _send_large(
-        self, message: StreamData | WriteData, reliable: bool, way: ConduitState
+        self, message: StreamData | WriteData, reliable: bool, state: ConduitState
     ) -> bool:
         """Send a sample that may not fit one packet."""
         payload = message.payload
-        message.sn = way.mask
+        message.sn = state.mask
         mtu = self._packing.mtu
         if len(written(message)) <= mtu:
             slices = [payload]
         else:
-            if not self.habits.whole:
+            if not self.habits.complete:
                 raise EncodeError(
                     f"a sample of {len(payload)} bytes does not fit a packet of {mtu} bytes, and "
                     "this peer does not put fragments together"
                 )
-            frag = len(written(Frag(sn_base=way.mask, count=way.mask)))
+            frag = len(written(Frag(sn_base=state.mask, count=state.mask)))
             message.payload = b""
             overhead = len(written(message)) - 1 + frag
-            slices = sliced(payload, overhead, mtu, way.mask >> 1)
+            slices = sliced(payload, overhead, mtu, state.mask >> 1)
         size = len(payload) + len(slices) * 16
-        if way.waiting_bytes + self._packing.size + size > max(self.options.queue, size):
+        if state.waiting_bytes + self._packing.size + size > max(self.options.queue, size):
             self.counters.refused += 1
             return False
         series = SliceSeries(len(slices)) if len(slices) > 1 else None
@@ -158,29 +158,29 @@ class OutgoingPackets:
                 one = WriteData(reliable=reliable, sn=0, resource=message.resource, payload=part)
             one.markers = message.markers
             if not reliable:
-                self._number_best(way, one, series)
-            elif not way.waiting and not self._blocked(way):
-                self._number(way, one, series)
+                self._number_best(state, one, series)
+            elif not state.waiting and not self._blocked(state):
+                self._number(state, one, series)
             else:
-                way.waiting.append(Waiting(one, len(part) + 16, series))
-                way.waiting_bytes += len(part) + 16
+                state.waiting.append(Waiting(one, len(part) + 16, series))
+                state.waiting_bytes += len(part) + 16
         return True
 
     def _number_best(
-        self, way: ConduitState, message: Numbered, series: SliceSeries | None
+        self, state: ConduitState, message: Numbered, series: SliceSeries | None
     ) -> None:
-        message.sn = way.best_number()
+        message.sn = state.best_number()
         _mark(message, series)
-        self._packing.add(written(message), way.id)
+        self._packing.add(written(message), state.id)
 
-    def _number(self, way: ConduitState, message: Numbered, series: SliceSeries | None) -> None:
-        message.sn = way.reliable_out.number()
+    def _number(self, state: ConduitState, message: Numbered, series: SliceSeries | None) -> None:
+        message.sn = state.reliable_out.number()
         _mark(message, series)
         data = written(message)
         head = sum(len(written(marker)) for marker in message.markers) if message.markers else 0
         sent = Sent(message.sn, data, head, True)
-        way.reliable_out.sent(sent)
-        self._packing.add(data, way.id, sent)
+        state.reliable_out.sent(sent)
+        self._packing.add(data, state.id, sent)
 
     def begin_shared(self, conduit: int, next: int) -> None:
         """Share a conduit whose messages go to many peers at once, from a number on."""
@@ -189,24 +189,24 @@ class OutgoingPackets:
         self._say(sender.synch(ask=False), conduit)
 
     def shared(self, conduit: int, sent: Sent) -> None:
-        """A message of a shared conduit has left another way: keep it until it is acknowledged."""
+        """A message of a shared conduit left by another link: keep it until it is acknowledged."""
         sender = self.conduit(conduit).reliable_out
         sender.number()
         sender.sent(sent)
 
-    def _blocked(self, way: ConduitState) -> bool:
+    def _blocked(self, state: ConduitState) -> bool:
         """Whether a reliable message has to wait: for room, or until a migration is known.
 
         A Migrate has no number: what follows it on the new conduit could overtake it.
         """
-        return way.reliable_out.full() or way.id in self._moving
+        return state.reliable_out.full() or state.id in self._moving
 
-    def _pump(self, way: ConduitState) -> None:
+    def _pump(self, state: ConduitState) -> None:
         """Send what waited for room in the window."""
-        while way.waiting and not self._blocked(way):
-            item = way.waiting.popleft()
-            way.waiting_bytes -= item.size
-            self._number(way, item.message, item.series)
+        while state.waiting and not self._blocked(state):
+            item = state.waiting.popleft()
+            state.waiting_bytes -= item.size
+            self._number(state, item.message, item.series)
 
     def migrate(self, old: int, new: int, now: float, id: int | None = None) -> None:
         """Say that what went over one conduit, or one resource of it, goes over another."""
@@ -267,13 +267,13 @@ class OutgoingPackets:
     def quiet(self) -> bool:
         """Whether nothing waits to be sent or acknowledged."""
         return not len(self._packing) and not any(
-            way.waiting or way.reliable_out.pending for way in self.conduits.values()
+            state.waiting or state.reliable_out.pending for state in self.conduits.values()
         )
 
     @property
     def backlog(self) -> int:
         """How many bytes wait to be sent."""
-        return self._packing.size + sum(way.waiting_bytes for way in self.conduits.values())
+        return self._packing.size + sum(state.waiting_bytes for state in self.conduits.values())
 
     def _synch_every(self) -> float:
         return min(SYNCH_MOST, max(SYNCH_LEAST, 2 * self.rtt) * self._backoff)

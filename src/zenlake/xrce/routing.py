@@ -132,7 +132,7 @@ class Routing(ABC):
         for member, one in targets:
             if member is source:
                 continue
-            if one.mode != PUSH or not one.plain or not member.session.habits.whole:
+            if one.mode != PUSH or not one.plain or not member.session.habits.complete:
                 return False
         return True
 
@@ -294,9 +294,9 @@ class Routing(ABC):
             self._listened.discard(path)
         space, inner = unspaced(path)
         for publication, member in self._published.get((space, inner), {}).items():
-            self._told(publication, member)
+            self._match(publication, member)
         for publication, member in self._published_wild.items():
-            self._told(publication, member)
+            self._match(publication, member)
 
     def pushes_all(self, path: str) -> bool:
         """Whether all subscriptions that want a path want it at once and as it is."""
@@ -342,7 +342,7 @@ class Routing(ABC):
         if name is None or name.trivial:
             key: tuple[int, str | int] = (one.space, one.id if name is None else name.path)
             for publication, member in self._published.get(key, {}).items():
-                self._told(publication, member)
+                self._match(publication, member)
             if name is None:
                 return
             concerned = self._published_wild
@@ -353,10 +353,10 @@ class Routing(ABC):
             if theirs is None or publication.space != one.space:
                 continue
             if matches(name.path, theirs.path):
-                self._told(publication, member)
+                self._match(publication, member)
 
-    def _told(self, publication: DeclaredPublisher, member: Member) -> None:
-        """Tell a publisher whether somebody listens, if that has changed."""
+    def _match(self, publication: DeclaredPublisher, member: Member) -> None:
+        """Tell a publisher whether it has subscribers, if that has changed."""
         matched = self._interested(member, publication)
         if matched != publication.matched:
             member.match(publication, matched)

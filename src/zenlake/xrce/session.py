@@ -46,7 +46,7 @@ from zenlake.xrce.options import (
     NO_ROOM,
     SUCCESS,
     SessionOptions,
-    is_whole,
+    is_complete,
 )
 from zenlake.xrce.outgoing import CLOSED, CLOSING, NEVER, OPEN, OPENING, OutgoingPackets, written
 from zenlake.xrce.properties import (
@@ -62,7 +62,7 @@ __all__ = ["CLOSED", "CLOSING", "NEVER", "OPEN", "OPENING", "STATES", "XrceSessi
 
 STATES: Final = ("closed", "opening", "open", "closing")
 
-#: Seconds between two pings that measure the way.
+#: Seconds between two pings that measure the conduit.
 PING_EVERY: Final = 5.0
 #: Resources that moved away from a conduit, and migrations to one that are not finished.
 LEFT_MAX: Final = 1024
@@ -170,11 +170,11 @@ class XrceSession(OutgoingPackets):
         self.state = CLOSED
 
     def _agree(self, properties: tuple[Property, ...]) -> None:
-        self.habits.whole = self.habits.whole or is_whole(properties)
+        self.habits.complete = self.habits.complete or is_complete(properties)
         self.commits_ahead = number_of(properties, COMMIT_MODE)
         theirs = number_of(properties, CONDUITS)
         self.usable = max(1, min(self.options.conduits, theirs))
-        self._packing.single = self.options.lossless and not self.habits.whole
+        self._packing.single = self.options.lossless and not self.habits.complete
         if self.habits.frame and self.options.lossless:
             self._packing.mtu = min(self._packing.mtu, self.habits.frame)
 
@@ -400,9 +400,9 @@ class XrceSession(OutgoingPackets):
         if self.options.lease:
             at = min(at, self.last_sent + self.options.lease / 40)
         every = self._synch_every()
-        for way in self.conduits.values():
-            if way.reliable_out.pending:
-                at = min(at, way.reliable_out.synch_at + every)
+        for conduit in self.conduits.values():
+            if conduit.reliable_out.pending:
+                at = min(at, conduit.reliable_out.synch_at + every)
         for _, since in self._moving.values():
             at = min(at, since + every)
         return at
@@ -428,12 +428,12 @@ class XrceSession(OutgoingPackets):
             return
         every = self._synch_every()
         asked = False
-        for way in self.conduits.values():
-            sender = way.reliable_out
+        for conduit in self.conduits.values():
+            sender = conduit.reliable_out
             if sender.pending and now >= sender.synch_at + every:
-                sender.asks(now, (sender.next - 1) & way.mask)
+                sender.asks(now, (sender.next - 1) & conduit.mask)
                 asked = True
-                self._say(sender.synch(), way.id)
+                self._say(sender.synch(), conduit.id)
         for id, (data, since) in self._moving.items():
             if now >= since + every:
                 self._moving[id] = (data, now)

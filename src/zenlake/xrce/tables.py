@@ -258,12 +258,13 @@ class SpaceTables:
         known, chosen = self.resources.get(declared.rid), self.selections.get(declared.rid)
         name = known.name if known else chosen.name if chosen else None
         durable = known.durability if known else 0
+        try:
+            durable = max(durable, number_of(declared.properties, DURABILITY))
+            reliable = _reliable(declared.properties, known)
+        except DecodeError as error:
+            raise InvalidDeclaration(INVALID, declared.rid, str(error)) from error
         self.publishers[declared.rid] = DeclaredPublisher(
-            declared.rid,
-            self.space,
-            name,
-            max(durable, number_of(declared.properties, DURABILITY)),
-            _reliable(declared.properties, known),
+            declared.rid, self.space, name, durable, reliable
         )
 
     def _subscriber(self, declared: Subscriber, now: float) -> None:
@@ -274,9 +275,13 @@ class SpaceTables:
             )
         known, chosen = self.resources.get(declared.id), self.selections.get(declared.id)
         name = known.name if known else chosen.name if chosen else None
+        try:
+            reliable = _reliable(declared.properties, known)
+        except DecodeError as error:
+            raise InvalidDeclaration(INVALID, declared.id, str(error)) from error
         made = Subscription(
             declared.id, self.space, declared.mode, name, chosen, declared.origin, declared.period,
-            declared.duration, _reliable(declared.properties, known), now,
+            declared.duration, reliable, now,
         )  # fmt: skip
         before = self.subscribers.get(declared.id)
         if before is None:
