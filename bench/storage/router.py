@@ -68,7 +68,8 @@ def main() -> None:
 
     subscriber = session.declare_subscriber("plain/**", heard)
     keeper = session.declare_subscriber("kept/**", keep)
-    many = [(f"many/{n}", PAYLOAD) for n in range(10_000)]
+    # Keys of the same shape as those of `fill`: their length is a part of what a reply costs.
+    many = [(f"many/{n % 1000}/{n}/c", PAYLOAD) for n in range(10_000)]
     stamp: Timestamp = session.new_timestamp()
 
     def one(query: Any) -> None:

@@ -78,6 +78,22 @@ def test_what_was_put_is_there_when_asked_and_gone_when_deleted(router: zenlake.
         until(lambda: values(client, "**") == {"s/b": "2"})
 
 
+@pytest.mark.parametrize("volume", ["memory", "sqlite"])
+def test_a_client_finds_what_it_has_just_put(volume: str, tmp_path: Path) -> None:
+    storage = memory() if volume == "memory" else sqlite(tmp_path)
+    with (
+        listening(mode='"router"', plugins=manager(demo=storage)) as router,
+        connected(router, mode='"client"') as client,
+    ):
+        until(lambda: client.declare_publisher("s/a").matching_status.matching)
+        for number in range(10):
+            for other in range(1000):  # a storage that is busy with them has not come to the last
+                client.put(f"s/b/{other}", str(number))
+            client.put("s/a", str(number))
+            selector = "s/a" if number % 2 else "s/*"
+            assert values(client, selector) == {"s/a": str(number)}
+
+
 def test_a_late_older_value_changes_nothing(router: zenlake.Session) -> None:
     early, late = router.new_timestamp(), router.new_timestamp()
     router.put("s/a", "new", timestamp=late)
@@ -105,9 +121,16 @@ def test_a_storage_is_made_shown_and_removed_while_the_router_runs(
         # As Eclipse's storages show themselves, which is their configuration.
         assert status["key_expr"] == "more/**"
         assert status["volume"] == {"id": "sqlite", "dir": str(tmp_path)}
-        assert (status["strip_prefix"], status["complete"]) == (None, False)
-        volumes = values(client, f"{root}/status/plugins/storage_manager/volumes/*")
+        assert "strip_prefix" not in status, "it has none"
+        assert status["complete"] is False
+        demo = f"{root}/status/plugins/storage_manager/storages/demo"
+        assert json.loads(values(client, demo)[demo])["volume"] == "memory"
+        below = f"{root}/status/plugins/storage_manager/volumes"
+        volumes = values(client, f"{below}/*")
         assert {key.rpartition("/")[2] for key in volumes} == {"memory", "sqlite"}
+        assert json.loads(volumes[f"{below}/memory"])["__required__"] is False
+        path_key = f"{below}/memory/__path__"
+        assert values(client, path_key) == {path_key: '"__static_lib__"'}
         client.delete(path)
         until(lambda: shown not in values(client, f"{root}/status/**"))
         assert values(client, "more/**") == {}

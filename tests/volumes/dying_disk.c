@@ -1,4 +1,5 @@
-/* Preloaded into a process, it ends the process at an operation that changes a disk.
+/* Preloaded into a process, it ends the process at an operation that changes a disk, or that tells
+ * a server to change its own.
  *
  * arm(n, 0): at the n-th such operation, as kill -9 does: what the kernel was told before stays.
  * arm(n, seed): as a loss of power does: of each file all that was not synced is there or gone,
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,6 +148,12 @@ int rename(const char *from, const char *to) { REAL(rename); step(); return real
 int unlink(const char *path) { REAL(unlink); step(); return real(path); }
 int mkdir(const char *path, mode_t mode) { REAL(mkdir); step(); return real(path, mode); }
 int rmdir(const char *path) { REAL(rmdir); step(); return real(path); }
+
+ssize_t send(int fd, const void *data, size_t size, int flags) {
+    REAL(send);
+    step();
+    return real(fd, data, size, flags);
+}
 
 static int creates(int flags) { return (flags & O_CREAT) != 0; }
 #define OPENS(name)                                       \

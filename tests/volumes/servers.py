@@ -7,7 +7,6 @@ installed if that is possible here (root, and apt); else the test says what to i
 from __future__ import annotations
 
 import atexit
-import fcntl
 import functools
 import os
 import shutil
@@ -22,6 +21,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.installed import installed, which
 
 SECONDS = 60.0
 
@@ -99,47 +100,15 @@ def accepts(port: int) -> Callable[[], bool]:
     return ask
 
 
-def program(package: str, find: Callable[[], str | None]) -> str:
-    """The path of a program of a Debian package, installed if need be and possible."""
-    found = find()
-    why = ""
-    if found is None and os.getuid() == 0 and shutil.which("apt-get"):
-        with Path("/tmp/zenlake-apt.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if (found := find()) is None:
-                # The lists of a fresh machine are old or not there, and some of its other sources
-                # may be out of reach: only the installation itself tells whether it worked.
-                _apt("update")
-                why = _apt("install", "-y", "--no-install-recommends", package)
-                found = find()
-    if found is None:
-        pytest.skip(f"the package '{package}' is missing: apt-get install {package} {why}")
-    return found
-
-
-def _apt(*words: str) -> str:
-    """Run apt-get, when others who do are done; gives the last of what it said."""
-    patient = ["-q", "-o", "DPkg::Lock::Timeout=240", "-o", "Acquire::Retries=3"]
-    done = subprocess.run(
-        ["apt-get", *patient, *words],
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=540,
-    )
-    return f"{done.stdout}\n{done.stderr}"[-1000:]
-
-
 def _initdb() -> str | None:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return str(found[-1]) if found else shutil.which("initdb")
+    return str(found[-1]) if found else which("initdb")
 
 
 @functools.cache
 def postgres() -> tuple[Server, str]:
     """A PostgreSQL with an empty database, and the URL of it."""
-    bin = Path(program("postgresql", _initdb)).parent
+    bin = Path(installed("postgresql", _initdb)).parent
     folder = Path(tempfile.mkdtemp(prefix="zenlake-postgres-", dir="/tmp"))
     # The server refuses to be root.
     user = "postgres" if os.getuid() == 0 else None
@@ -169,7 +138,7 @@ def postgres() -> tuple[Server, str]:
 @functools.cache
 def redis() -> tuple[Server, str]:
     """A Redis that keeps what it was told, and the URL of it."""
-    path = program("redis-server", lambda: shutil.which("redis-server"))
+    path = installed("redis-server", lambda: which("redis-server"))
     folder = Path(tempfile.mkdtemp(prefix="zenlake-redis-", dir="/tmp"))
     port = free_port()
     command = [

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -24,11 +25,14 @@ from hypothesis.stateful import (
 
 from tests.storage.oracle import Said, answers
 from tests.volumes.dying import opened_in, plan
-from tests.volumes.opened import KINDS, OPTIONS, opened
+from tests.volumes.mortal import MERGING, Mortal
+from tests.volumes.opened import KINDS, OPTIONS, opened, options_of
 from zenlake.keys import intersects
 from zenlake.storage import Batch, Contents, Entry, Value, WideUpdate
 from zenlake.volumes import Volume
 from zenlake.volumes.memory import Memory
+
+Records = tuple[dict[str, Entry], dict[str, WideUpdate]]
 
 A, B = b"\x01", b"\x02"
 KEYS = ["a", "a/b", "a/b/c", "d", "50%/.x", "e:f", "x" * 300, "@v/a", "a/**", "**", "*/b"]
@@ -38,10 +42,23 @@ SEEDS = int(os.environ.get("ZENLAKE_ROUNDS", "1"))
 SELECTORS = ["**", "a", "a/*", "*/b", "a/**", "d", "@v/*"]
 
 
+#: How many operations a batch takes, about: one more is after its end.
+OPERATIONS = {"sqlite": 11, "fs": 41, "rocksdb": 5, "postgres": 6, "redis": 3, "s3": 8}
+#: What a clock tells: some of it late, and some at the same time as others.
+SAID = st.builds(
+    Said,
+    st.sampled_from(KEYS),
+    st.integers(1 << 62, (1 << 62) + 12),
+    st.sampled_from([A, B]),
+    st.sampled_from(["v", "w", "", None]),
+)
+
+
 class Stored(RuleBasedStateMachine):
     """A storage's contents in front of a volume: updates, writes, restarts and crashes."""
 
     kind = ""
+    mortal: Mortal
 
     @initialize()
     def start(self) -> None:
@@ -50,17 +67,12 @@ class Stored(RuleBasedStateMachine):
         self.contents = Contents(keeps=True)
         self.said: list[Said] = []
 
-    @rule(
-        key=st.sampled_from(KEYS),
-        time=st.integers(1 << 62, (1 << 62) + 12),
-        id=st.sampled_from([A, B]),
-        value=st.sampled_from(["v", "w", "", None]),
-    )
-    def update(self, key: str, time: int, id: bytes, value: str | None) -> None:
-        if any((one.time, one.id) == (time, id) for one in self.said):
+    @rule(one=SAID)
+    def update(self, one: Said) -> None:
+        if any((other.time, other.id) == (one.time, one.id) for other in self.said):
             return  # no clock tells a time twice
-        self.said.append(Said(key, time, id, value))
-        self._tell(self.said[-1])
+        self.said.append(one)
+        self._tell(one)
 
     def _tell(self, one: Said) -> None:
         if one.value is None:
@@ -96,6 +108,39 @@ class Stored(RuleBasedStateMachine):
         for one in self.said:
             self._tell(one)
 
+    @rule(
+        said=st.lists(SAID, min_size=1, max_size=4),
+        at=st.integers(0, 50),
+        seed=st.integers(0, 3),
+    )
+    def die(self, said: list[Said], at: int, seed: int) -> None:
+        """Write and be killed, or lose the power, between two operations on the disk."""
+        for one in said:
+            self.update(one)
+        batch = self.contents.take()
+        before = self._records()
+        self.volume.close()
+        folder = Path(self._folder.name)
+        options = options_of(self.kind, folder)
+        if "fsync" in options:
+            options["fsync"] = True
+        step = 1 + at % OPERATIONS[self.kind]
+        sure = self.mortal.write(self.kind, options, batch, step, seed)
+        self.volume = opened(self.kind, folder)
+        after = self._records()
+        if sure or after != before:
+            assert after == after_batch(before, batch), "all of a batch or nothing"
+        assert list(self.volume.check()) == []
+        self.crash()
+
+    def _records(self) -> Records:
+        """All that the volume has."""
+        entries = {entry.key: entry for entry in self.volume.entries()}
+        for key, entry in zip(entries, self.volume.read(list(entries)), strict=True):
+            assert entry is not None
+            entries[key] = entry
+        return entries, {update.expr: update for update in self.volume.wide()}
+
     @invariant()
     def answers_are_those_of_the_oracle(self) -> None:
         if not hasattr(self, "contents"):
@@ -120,18 +165,43 @@ class Stored(RuleBasedStateMachine):
             self._folder.cleanup()
 
 
+def after_batch(records: Records, batch: Batch) -> Records:
+    """What a volume has after a batch, as its contract says."""
+    entries, wide = dict(records[0]), dict(records[1])
+    for entry in batch.entries:
+        value = entry.value
+        if value is not None and value.payload is None:  # only its times have changed
+            old = entries[entry.key].value
+            assert old is not None
+            value = Value(old.payload, value.encoding_id, value.schema, value.attachment)
+        entries[entry.key] = entry._replace(value=value)
+    for key in batch.removed:
+        entries.pop(key, None)
+    wide.update((update.expr, update) for update in batch.wide)
+    for expr in batch.forgotten:
+        wide.pop(expr, None)
+    return entries, wide
+
+
+@pytest.fixture(scope="module")
+def mortal(dying_disk: Path) -> Iterator[Mortal]:
+    writes = Mortal(dying_disk)
+    yield writes
+    writes.close()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_volume_gives_back_what_the_rule_says(
-    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mortal: Mortal
 ) -> None:
     OPTIONS[kind](tmp_path)  # its server runs, or the test ends here
-    machine = type(f"Stored_{kind}", (Stored,), {"kind": kind})
+    machine = type(f"Stored_{kind}", (Stored,), {"kind": kind, "mortal": mortal})
     if kind == "s3":  # so that objects are merged and written anew all the time
         from zenlake.volumes import s3
 
-        monkeypatch.setattr(s3, "_MERGE", 2)
-        monkeypatch.setattr(s3, "_WORTH", 0)
-    examples, steps = {"sqlite": (25, 25), "fs": (25, 25), "s3": (4, 15)}.get(kind, (8, 25))
+        for name, number in MERGING.items():
+            monkeypatch.setattr(s3, name, number)
+    examples, steps = {"sqlite": (15, 25), "fs": (15, 25), "s3": (4, 15)}.get(kind, (8, 25))
     if settings.default is not None and settings.default.max_examples > 1000:  # at night
         examples *= 40
     run_state_machine_as_test(

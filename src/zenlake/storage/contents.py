@@ -12,7 +12,7 @@ Updates are numbered. `durable` is the number up to which everything is in the v
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast, final
 
 from zenlake.storage.newest import Held, NewestValues
@@ -109,18 +109,33 @@ class Contents:
         held = self._newest.get(key)
         return None if held is None else _entry(held)
 
-    def read(self, keys: list[str]) -> tuple[list[Entry], list[str]]:
-        """The entries of those keys that have a value, and the keys whose payload is elsewhere."""
-        entries: list[Entry] = []
-        elsewhere: list[str] = []
+    def held(self, expr: str | None = None) -> list[Held[Value]]:
+        """What is held of the keys that `expr` stands for, or of all; it changes with them.
+
+        Of all, deleted ones too.
+        """
+        return self._newest.held() if expr is None else self._newest.matching(expr)
+
+    def of_keys(self, keys: Sequence[str]) -> list[Held[Value]]:
+        """What is held of those keys that have a value."""
+        found: list[Held[Value]] = []
         for key in keys:
             held = self._newest.get(key)
-            if held is None:
+            if held is not None:
+                found.append(held)
+        return found
+
+    def read(self, held: list[Held[Value]]) -> tuple[list[Entry], list[str]]:
+        """The entries of what has a value now, and the keys whose payload is elsewhere."""
+        entries: list[Entry] = []
+        elsewhere: list[str] = []
+        for one in held:
+            value = one.value
+            if value is None:
                 continue
-            entries.append(_entry(held))
-            value = held.value
-            if value is not None and value.payload is None:
-                elsewhere.append(key)
+            entries.append(_entry(one))
+            if value.payload is None:
+                elsewhere.append(one.key)
         return entries, elsewhere
 
     def known(self, key: str) -> Entry | None:
@@ -221,18 +236,21 @@ class Contents:
         if "*" in key:
             if key not in self._dirty_wide:
                 self._dirty_wide[key] = self.number
-        elif self._base(key) != before:
-            # Its value may be as it was, and in the volume: then only its times are written.
+        elif not changed and self._base(key) != before:
+            # Its value is as it was, and may be in the volume: then only its times are written.
             self._mark(key, size)
         for name in changed:
             self._mark(name, size)
 
     def _mark(self, key: str, size: int) -> None:
-        # It keeps its turn: a key that always changes is written too.
-        self.waiting += size - self._dirty.get(key, 0)
+        before = self._dirty.get(key)
         self._dirty[key] = size
-        if key not in self._since:
+        if before is None:
+            self.waiting += size
             self._since[key] = self.number
+        else:
+            # It keeps its turn: a key that always changes is written too.
+            self.waiting += size - before
 
     # ------------------------------------------------------------------------------- the volume
 

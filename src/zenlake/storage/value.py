@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, final
 
+from mypy_extensions import mypyc_attr
+
 __all__ = ["Batch", "Entry", "Value", "WideUpdate"]
 
 
+# Nothing here can lead back to it: Python need not look for that, again and again, in millions.
+@mypyc_attr(acyclic=True)
 @final
 class Value:
     """A payload with its encoding and attachment; without a payload, it lies in the volume."""

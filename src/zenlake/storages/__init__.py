@@ -1,4 +1,4 @@
-"""Storages: what was published is there when somebody asks.
+"""Storages: what was published is there for queries that come later.
 
 intake      samples into its contents: the path that every put takes
 storage     one storage: its subscriber, its values, and the thread that writes its volume

@@ -70,7 +70,9 @@ class StorageReplies:
     def _asked(self, query: Query) -> None:
         self._storage.counts.queries += 1
         try:
-            if query.parameters.flag(ACK_PUT):
+            if not query._incoming.body.parameters and self._at_once(query):
+                self._reply_value(query)
+            elif query.parameters.flag(ACK_PUT):
                 if self._duty.is_here(str(query.key_expr)):
                     self._later(query, self._acknowledge)
             elif self._at_once(query):
@@ -84,9 +86,18 @@ class StorageReplies:
         """Whether nothing of an answer has to wait: neither for a volume nor for its reader."""
         return (
             self._storage.in_memory
-            and not is_wild(str(query.key_expr))
+            and not is_wild(query._incoming.key)
             and not would_wait(query._incoming)
         )
+
+    def _reply_value(self, query: Query) -> None:
+        """Reply with the value of one key: most queries ask for that, and for nothing else."""
+        key = query._incoming.key
+        self._storage.settle()
+        entry = self._storage.value(key)
+        if entry is not None and self._claims.is_first(self._claim, key, past=False):
+            reply_entries(query, [entry])
+            self._storage.counts.replies += 1
 
     def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
         """Answer on a thread of the pool: a volume, or the asker, may be slow."""
@@ -118,18 +129,19 @@ class StorageReplies:
         limit = _limit(parameters.interpreted(LIMIT))
         expr = str(query.key_expr)
         past = asked is not None
-        found: Iterable[list[Entry]]
+        batches: Iterable[list[Entry]]
+        storage.settle()
         if asked is None:
-            found = storage.values(expr, 0, _LAST, limit)
+            batches = storage.values(expr, 0, _LAST, limit)
         else:
             start, end = _bounds(asked.resolve(time.time_ns()))
             everything = storage.settings.history == "all"
-            told = storage.samples if everything else storage.values
-            found = told(expr, start, end, limit)
+            read = storage.samples if everything else storage.values
+            batches = read(expr, start, end, limit)
         claims, claim = self._claims, self._claim
         lake = parameters.asks_lake()
         counts = storage.counts
-        for entries in found:
+        for entries in batches:
             if self._closed or is_over(query._incoming):
                 return
             if not claims.has_one() or lake:

@@ -62,7 +62,7 @@ class Intake:
             contents: What the samples go into.
             counts: Where they are counted.
             lock: Guards the contents.
-            tell: Called with the lock held when somebody waits for a change.
+            tell: Called with the lock held when the writer waits for a change.
             unstamped: Called for samples without a timestamp, which need one first.
         """
         self._contents: Contents = contents
@@ -70,43 +70,47 @@ class Intake:
         self._lock: Lock = lock
         self._tell: Callable[[], None] = tell
         self._unstamped: Callable[[Sample], object] = unstamped
-        #: Whether somebody who writes sleeps until there is something to write.
+        #: Whether the writer sleeps until there is something to write.
         self.idle: bool = False
         #: How many acknowledged puts wait to be heard.
         self.acknowledging: int = 0
 
-    def heard(self, sample: Sample) -> None:
-        """Take a sample in."""
-        stamp_id = sample._stamp_id
-        if not stamp_id:
-            self._unstamped(sample)
-            return
-        # Its parts as they were read: nothing is made that is thrown away again.
-        key = sample._key_expr._text
-        time = _ntp64(sample._seconds, sample._fraction)
-        put = sample._put
-        attachment: bytes | None = None
-        payload = b""
-        if put:
-            payload = sample.content()
-            if sample._push is not None:
-                attached = sample.attachment
-                if attached is not None:
-                    attachment = attached.to_bytes()
+    def heard(self, samples: list[Sample]) -> None:
+        """Take samples in; the lock is taken once for all of them."""
         lock = self._lock
         lock.acquire()
         try:
-            if put:
-                self._counts.puts += 1
-                value = Value(payload, sample._encoding, sample._schema, attachment)
-                self._contents.put(key, time, stamp_id, value)
-            else:
-                self._counts.deletes += 1
-                self._contents.delete(key, time, stamp_id)
+            for sample in samples:
+                stamp_id = sample._stamp_id
+                if stamp_id:
+                    self._take(sample, stamp_id)
+                    continue
+                lock.release()
+                try:
+                    self._unstamped(sample)
+                finally:
+                    lock.acquire()
             if self.idle or self.acknowledging:
                 self._tell()
         finally:
             lock.release()
+
+    def _take(self, sample: Sample, stamp_id: bytes) -> None:
+        # Its parts as they were read: nothing is made that is thrown away again.
+        key = sample._key_expr._text
+        time = _ntp64(sample._seconds, sample._fraction)
+        if not sample._put:
+            self._counts.deletes += 1
+            self._contents.delete(key, time, stamp_id)
+            return
+        attachment: bytes | None = None
+        if sample._push is not None:
+            attached = sample.attachment
+            if attached is not None:
+                attachment = attached.to_bytes()
+        self._counts.puts += 1
+        value = Value(sample.content(), sample._encoding, sample._schema, attachment)
+        self._contents.put(key, time, stamp_id, value)
 
 
 def _ntp64(seconds: int, fraction: int) -> int:

@@ -307,7 +307,7 @@ class Replicating:
                     self._turn.wait()
                 if self._closed:
                     return
-                # Whoever was heard first; those heard again meanwhile keep their turn.
+                # The replica that was heard first; those heard again meanwhile keep their turn.
                 zid = waiting[0]
                 known = self._replicas.pop(zid)
                 self._replicas[zid] = known
@@ -355,7 +355,7 @@ class Replicating:
     def _ask(
         self, zid: str, query: AlignmentQuery, timeout: float
     ) -> Iterator[tuple[str, AlignmentQuery]]:
-        """Ask one thing; gives what to ask next, and whom."""
+        """Send one query; gives the next one, and the replica that it is for."""
         self.counts.queries_sent += 1
         replies = self._session.get(
             self.aligner(zid),

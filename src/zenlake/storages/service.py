@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from zenlake.config.config import masked
+from zenlake.config.json5 import Plain
 from zenlake.config.model_storages import StorageManager, StorageSettings, storage_manager
 from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, ZError
@@ -89,6 +90,11 @@ class Storages:
     def running(self) -> Mapping[str, Storage]:
         """The storages that are open, by name."""
         return dict(self._running)
+
+    @property
+    def serves(self) -> bool:
+        """Always: a storage can be added to it at any time."""
+        return True
 
     # -------------------------------------------------------------------------- configuration
 
@@ -211,7 +217,10 @@ class Storages:
         with self._lock:
             documents: dict[str, object] = {f"{below}/version": __version__}
             for name, kind in self._volumes().items():
-                documents[f"{below}/volumes/{name}"] = _about_volume(kind)
+                configured = self._configured_volume(name)
+                documents[f"{below}/volumes/{name}"] = configured | _about_volume(kind)
+                if (path := _path_of_volume(kind)) is not None:
+                    documents[f"{below}/volumes/{name}/__path__"] = path
             for name, storage in self._running.items():
                 configured = _configured(storage.settings)
                 documents[f"{below}/storages/{name}"] = configured | storage.status()
@@ -243,6 +252,14 @@ class Storages:
             name = _volume_name(storage)
             volumes.setdefault(name, name)
         return volumes
+
+    def _configured_volume(self, name: str) -> dict[str, object]:
+        """What Eclipse's volumes show of themselves: their options, but nothing private."""
+        configured = self._settings.volumes
+        options = configured.get(name) if isinstance(configured, Mapping) else None
+        shown = _public(options if isinstance(options, Mapping) else {})
+        required = shown.pop("__required__", False)
+        return shown if required else shown | {"__required__": False}
 
     def close(self) -> None:
         """Close all of them; what they heard is written."""
@@ -334,17 +351,27 @@ def _fits(option: Option, value: object) -> bool:
 def _configured(storage: StorageSettings) -> dict[str, object]:
     """What Eclipse's storages show of themselves: their configuration, but nothing private."""
     volume = storage.volume
-    shown: dict[str, object] = {"id": _volume_name(storage)}
-    if isinstance(volume, Mapping):
-        told = masked(PATH, {name: value for name, value in volume.items() if name != "private"})
-        assert isinstance(told, dict)
-        shown |= told
-    return {
-        "key_expr": str(storage.key_expr),
-        "strip_prefix": None if storage.strip_prefix is None else str(storage.strip_prefix),
-        "complete": storage.complete,
-        "volume": shown,
-    }
+    shown: dict[str, object] = {"key_expr": str(storage.key_expr)}
+    if storage.strip_prefix is not None:
+        shown["strip_prefix"] = str(storage.strip_prefix)
+    shown["volume"] = _public(volume) if isinstance(volume, Mapping) else str(volume)
+    return shown | {"complete": storage.complete}
+
+
+def _public(options: Mapping[str, Plain]) -> dict[str, object]:
+    """The options of a volume that may be shown."""
+    shown = masked(PATH, {name: value for name, value in options.items() if name != "private"})
+    assert isinstance(shown, dict)
+    return {str(name): value for name, value in shown.items()}
+
+
+def _path_of_volume(kind: str) -> str | None:
+    """Where the code of a volume lies; Eclipse's own words for those that are built in."""
+    try:
+        module = volume_class(kind).__module__
+    except VolumeError:
+        return None
+    return "__static_lib__" if module.startswith("zenlake.") else module
 
 
 def _about_volume(kind: str) -> dict[str, object]:

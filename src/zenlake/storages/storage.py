@@ -18,9 +18,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
+from zenlake.engine.handlers import BatchCallback
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
 from zenlake.storage import Contents, Entry, Value
+from zenlake.storage.newest import Held
 from zenlake.storages.answers import StorageReplies
 from zenlake.storages.intake import Intake, StorageCounts
 from zenlake.values import SampleKind
@@ -100,14 +102,14 @@ class Storage:
             None
             if read_only
             else session.declare_subscriber(
-                self._expr, self._intake.heard if plain else self.update
+                self._expr, BatchCallback(self._intake.heard) if plain else self.update
             )
         )
         self._answers = StorageReplies(self, session)
         if self._replicating is not None:
             delay = json.loads(session._runtime.config.get_json("scouting/delay"))
             seconds = 0.5 if delay is None else delay / 1000
-            self._replicating.start(self._read, self._tell, takes=not read_only, delay=seconds)
+            self._replicating.start(self._read_keys, self._tell, takes=not read_only, delay=seconds)
 
     # ---------------------------------------------------------------------------------- facts
 
@@ -327,6 +329,25 @@ class Storage:
 
     # --------------------------------------------------------------------------------- values
 
+    def settle(self) -> None:
+        """Wait until all samples that were received up to now are in the contents.
+
+        Samples and queries are two channels: without this a query would overtake the put that its
+        asker sent just before.
+        """
+        subscriber = self._subscriber
+        if subscriber is not None and not subscriber._receiver.channel.settle(ACK_TIME):
+            raise Timeout(f"storage '{self.name}' is behind its samples; ask again")
+
+    def value(self, key: str) -> Entry | None:
+        """The value of one key, if it has one; its payload may be in the volume."""
+        with self._lock:
+            entry = self._contents.get(key)
+        ttl = self.settings.ttl
+        if entry is not None and ttl is not None and entry.time < _ntp64(time.time() - ttl):
+            return None
+        return entry
+
     def values(
         self, expr: str, start: int = 0, end: int = (1 << 64) - 1, limit: int | None = None
     ) -> Iterator[list[Entry]]:
@@ -335,19 +356,17 @@ class Storage:
         Only those with a time from `start` to `end` (NTP64), and at most `limit`.
         """
         with self._lock:
-            # Only references: a million keys are some megabytes.
-            if is_wild(expr) and includes(expr, self._expr):
-                # All of them, deleted ones too: looking for a million in the tree would hold
-                # everybody up, and what is deleted is passed over below.
-                keys = list(self._contents._newest._held)
-            else:
-                keys = self._contents.keys(expr)
+            # Only references: a million keys are some megabytes. If it is all of them, deleted ones
+            # too: looking for a million in the tree would hold everybody up, and what is deleted is
+            # passed over below.
+            everything = is_wild(expr) and includes(expr, self._expr)
+            held = self._contents.held(None if everything else expr)
         if self.settings.ttl is not None:
             start = max(start, _ntp64(time.time() - self.settings.ttl))
         bounded = start > 0 or end < (1 << 64) - 1
-        left = len(keys) if limit is None else limit
-        for first in range(0, len(keys), CHUNK):
-            entries = self._read(keys[first : first + CHUNK])
+        left = len(held) if limit is None else limit
+        for first in range(0, len(held), CHUNK):
+            entries = self._read(held[first : first + CHUNK])
             if bounded:
                 entries = [entry for entry in entries if start <= entry.time <= end]
             if len(entries) >= left:
@@ -356,15 +375,20 @@ class Storage:
             left -= len(entries)
             yield entries
 
-    def _read(self, keys: Sequence[str]) -> list[Entry]:
+    def _read_keys(self, keys: Sequence[str]) -> list[Entry]:
         with self._lock:
-            entries, elsewhere = self._contents.read(list(keys))
+            held = self._contents.of_keys(keys)
+        return self._read(held)
+
+    def _read(self, held: list[Held[Value]]) -> list[Entry]:
+        with self._lock:
+            entries, elsewhere = self._contents.read(held)
         if not elsewhere or self._volume is None:
             return entries
         fetched = dict(zip(elsewhere, self._volume.read(elsewhere), strict=True))
         # Changed since it was looked up: what is there now is as good, or it is gone.
-        found = (fetched.get(entry.key, entry) for entry in entries)
-        return [entry for entry in found if entry is not None and entry.value is not None]
+        read = (fetched.get(entry.key, entry) for entry in entries)
+        return [entry for entry in read if entry is not None and entry.value is not None]
 
     def samples(
         self, expr: str, start: int, end: int, limit: int | None = None

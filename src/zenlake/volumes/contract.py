@@ -14,7 +14,7 @@ Promises:
 * `write`, `trim`, `tidy` and `close` are called by one thread at a time. `read`, `history` and
   `count` may be called by others meanwhile, and see whole batches.
 * `entries` and `wide` are called once, before anything else, and need not give payloads back:
-  an entry whose `Value` has no payload is read when somebody asks for it.
+  an entry whose `Value` has no payload is read when a query asks for it.
 * A failure is an `OSError` or a `VolumeError` with a sentence for people, and never with a
   password. The storage keeps the batch and tries again, so a failed `write` must have changed
   nothing. A server that cannot be reached is a `VolumeUnreachable`: a storage whose volume cannot

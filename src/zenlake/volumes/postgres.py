@@ -130,7 +130,7 @@ class _Patience:
                 for connection, deadline in self._waiting.items():
                     if now > deadline:
                         with contextlib.suppress(OSError, psycopg.Error):
-                            # Whoever waits on it is told that the connection is over.
+                            # A thread that waits on it is told that the connection is over.
                             cut = socket.socket(fileno=os.dup(connection.fileno()))
                             with cut:
                                 cut.shutdown(socket.SHUT_RDWR)
@@ -227,7 +227,7 @@ class Postgres(Volume):
         while True:
             fresh = getattr(self._threads, "connection", None) is None
             try:
-                with self._told():
+                with self._as_volume_errors():
                     connection = self._connection()
                     with self._watch.waiting(connection), connection.transaction():
                         return work(connection)
@@ -243,7 +243,7 @@ class Postgres(Volume):
             self._threads.connection = None
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_volume_errors(self) -> Iterator[None]:
         try:
             yield
         except psycopg.errors.QueryCanceled as error:

@@ -86,7 +86,7 @@ class Redis(Volume, Trimming):
                 f"the url of storage '{storage}' is not understood: {error}"
             ) from None
         try:
-            self._told(self._client.ping)
+            self._request(self._client.ping)
         except BaseException:
             self._client.close()
             raise
@@ -94,7 +94,7 @@ class Redis(Volume, Trimming):
     def _name(self, kind: str, key: str = "") -> bytes:
         return self._prefix + kind.encode() + key.encode()
 
-    def _told(self, call: Callable[[], T]) -> T:
+    def _request(self, call: Callable[[], T]) -> T:
         try:
             return call()
         except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
@@ -109,7 +109,7 @@ class Redis(Volume, Trimming):
         cursor, seen = 0, set[bytes]()
         while True:
             at = cursor
-            cursor, some = self._told(lambda at=at: self._client.hscan(name, at, count=_SOME))  # type: ignore[misc]
+            cursor, some = self._request(lambda at=at: self._client.hscan(name, at, count=_SOME))  # type: ignore[misc]
             for key, record in some.items():
                 if key not in seen:
                     seen.add(key)
@@ -136,7 +136,7 @@ class Redis(Volume, Trimming):
         questions = self._client.pipeline(transaction=True)
         questions.hmget(self._name("entries"), names)
         questions.hmget(self._name("values"), names)
-        records, payloads = self._told(questions.execute)
+        records, payloads = self._request(questions.execute)
         return [
             None if record is None else unpack_entry(key, record, payload)
             for key, record, payload in zip(keys, records, payloads, strict=True)
@@ -144,13 +144,13 @@ class Redis(Volume, Trimming):
 
     def count(self) -> int:
         """How many keys have a value."""
-        return int(self._told(lambda: self._client.hlen(self._name("values"))))
+        return int(self._request(lambda: self._client.hlen(self._name("values"))))
 
     def check(self) -> Iterator[str]:
         """Keys whose payload is missing."""
         for entry in self.entries():
             value = entry.value
-            there = self._told(
+            there = self._request(
                 lambda key=entry.key: self._client.hexists(self._name("values"), key)  # type: ignore[misc]
             )
             if value is not None and not there:
@@ -187,7 +187,7 @@ class Redis(Volume, Trimming):
         sizes = [self._add_sample(writes, sample) for sample in batch.samples]
         if not writes.command_stack:
             return
-        done = self._told(writes.execute)
+        done = self._request(writes.execute)
         for number, (sample, size) in enumerate(zip(batch.samples, sizes, strict=True)):
             self._noted(sample.key, size if done[first + 2 * number] else 0)
 
@@ -206,7 +206,7 @@ class Redis(Volume, Trimming):
         """The members of a sorted set from one up to another, some at a time."""
         low = b"[" + first
         while True:
-            some: list[bytes] = self._told(
+            some: list[bytes] = self._request(
                 lambda low=low: self._client.zrangebylex(name, low, end, 0, _SOME)  # type: ignore[misc]
             )
             yield from some
@@ -225,7 +225,7 @@ class Redis(Volume, Trimming):
             if limit is None:
                 members: Iterable[bytes] = self._members(name, first, last)
             else:
-                newest = self._told(
+                newest = self._request(
                     lambda name=name: self._client.zrevrangebylex(  # type: ignore[misc]
                         name, last, b"[" + first, 0, limit
                     )
@@ -258,7 +258,7 @@ class Redis(Volume, Trimming):
     def _of_key(self, key: str, before: int | None, beyond: int) -> list[Placed]:
         name = self._name("samples:", key)
         # From the oldest up to the one before the newest ones that stay.
-        members = self._told(lambda: self._client.zrange(name, 0, -1 - beyond))
+        members = self._request(lambda: self._client.zrange(name, 0, -1 - beyond))
         entries = []
         for member in members:
             time, id = moment(member)
@@ -275,7 +275,7 @@ class Redis(Volume, Trimming):
                 writes.zrem(self._name("order"), member)
                 name = self._name("samples:", one.key)
                 writes.zremrangebylex(name, b"[" + at, b"(" + at + b"\xff")
-            self._told(writes.execute)
+            self._request(writes.execute)
 
     def close(self) -> None:
         """Let the connections go."""

@@ -61,7 +61,7 @@ class RocksDb(Volume, Trimming):
         settings.create_if_missing(True)
         self._written = WriteOptions()
         self._written.sync = bool(options.get("fsync", True))
-        with self._told():
+        with self._as_volume_errors():
             self._store: Any = Rdict(
                 str(self.folder), settings, access_type=AccessType.read_write()
             )
@@ -80,7 +80,7 @@ class RocksDb(Volume, Trimming):
 
     def _range(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys and records from one key up to and without another, in order."""
-        with self._told():
+        with self._as_volume_errors():
             for key, record in self._store.items(from_key=first):
                 if key >= end:
                     return
@@ -88,11 +88,11 @@ class RocksDb(Volume, Trimming):
 
     def _get(self, keys: list[bytes]) -> Any:
         """The records of some keys."""
-        with self._told():
+        with self._as_volume_errors():
             return self._store.get(keys)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_volume_errors(self) -> Iterator[None]:
         """Failures of the binding, which raises bare exceptions, as those of a volume."""
         try:
             yield
@@ -164,7 +164,7 @@ class RocksDb(Volume, Trimming):
             self._noted(sample.key, size)
 
     def _commit(self, writes: Any) -> None:
-        with self._told():
+        with self._as_volume_errors():
             self._store.write(writes, self._written)
 
     # -------------------------------------------------------------------------------- history

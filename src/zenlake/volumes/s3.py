@@ -12,19 +12,15 @@ a crash leaves both, and the greater one counts.
 from __future__ import annotations
 
 import bisect
-import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
-
-import boto3
-import botocore.config
-import botocore.exceptions
+from typing import ClassVar, Final, NamedTuple
 
 from zenlake.storage import Batch, Entry, WideUpdate
-from zenlake.volumes.contract import Capability, Option, Volume, VolumeError, VolumeUnreachable
+from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
 from zenlake.volumes.records import unpack_entry, unpack_wide
+from zenlake.volumes.s3_bucket import AT_ONCE, S3Bucket
 from zenlake.volumes.s3_segments import (
     Location,
     Record,
@@ -37,15 +33,8 @@ from zenlake.volumes.s3_segments import (
 
 __all__ = ["S3"]
 
-T = TypeVar("T")
-
-#: Sessions of boto3 are for one thread at a time.
-_making: Final = threading.Lock()
-
 #: How much of an object is read at first, in the hope that its index is in it.
 _HEAD: Final = 256 << 10
-#: Objects and values that are asked for at the same time.
-_AT_ONCE: Final = 8
 #: So many neighbours of one size become one object, until they have the last size.
 _MERGE: Final = 8
 _SIZES: Final = (64 << 10, 512 << 10, 4 << 20, 32 << 20)
@@ -94,27 +83,8 @@ class S3(Volume):
     def __init__(self, storage: str, options: Mapping[str, object]) -> None:
         """Read what the objects say."""
         super().__init__(storage, options)
-        self._bucket = str(options["bucket"])
-        self._prefix = f"{options['prefix']}/{storage}/"
-        self._where = f"bucket '{self._bucket}'"
-        patience = float(str(options["timeout"]))
-        region = options.get("region")
-        self._client = _client(
-            endpoint_url=options.get("url"),
-            # Signing needs one, and stores that have no regions take any.
-            region_name=region or ("us-east-1" if options.get("url") else None),
-            aws_access_key_id=options.get("access_key"),
-            aws_secret_access_key=options.get("secret_key"),
-            config=botocore.config.Config(
-                connect_timeout=patience,
-                read_timeout=patience,
-                # The storage tries again, and says so.
-                retries={"total_max_attempts": 1},
-                max_pool_connections=_AT_ONCE * 2,
-                s3={"addressing_style": "path" if options.get("url") else "auto"},
-            ),
-        )
-        self._pool = ThreadPoolExecutor(_AT_ONCE, f"zenlake s3 {storage}")
+        self._bucket = S3Bucket(f"{options['prefix']}/{storage}/", options)
+        self._pool = ThreadPoolExecutor(AT_ONCE, f"zenlake s3 {storage}")
         #: Held when what is known is looked at or changed, never while the store is asked.
         self._lock = threading.Lock()
         self._entries: dict[str, _Known] = {}
@@ -130,22 +100,12 @@ class S3(Volume):
             self.close()
             raise
 
-    def _told(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except botocore.exceptions.ClientError as error:
-            code = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            kind = VolumeUnreachable if code >= 500 else VolumeError
-            raise kind(f"{self._where}: {error}") from error
-        except botocore.exceptions.BotoCoreError as error:
-            raise VolumeUnreachable(f"{self._where}: {error}") from error
-
     # ----------------------------------------------------------------------------- the objects
 
     def _load(self) -> None:
         sizes = {
             segment: size
-            for name, size in self._told(self._listed)
+            for name, size in self._bucket.sizes().items()
             if (segment := SegmentObject.parse(name)) is not None
         }
         replaced = (
@@ -163,16 +123,6 @@ class S3(Volume):
             self._next = self._segments[-1].last + 1
         self._delete(sorted(replaced))
 
-    def _listed(self) -> list[tuple[str, int]]:
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self._bucket, Prefix=self._prefix
-        )
-        return [
-            (one["Key"].removeprefix(self._prefix), one["Size"])
-            for page in pages
-            for one in page.get("Contents", ())
-        ]
-
     def _index(self, segment: SegmentObject) -> bytes:
         """The beginning of an object, its whole index included."""
         data = self._bytes(segment, 0, _HEAD)
@@ -180,35 +130,10 @@ class S3(Volume):
         return data if end <= len(data) else self._bytes(segment, 0, end)
 
     def _bytes(self, segment: SegmentObject, start: int, size: int) -> bytes:
-        if not size:
-            return b""
-
-        def ask() -> bytes:
-            answer = self._client.get_object(
-                Bucket=self._bucket,
-                Key=self._prefix + segment.name,
-                Range=f"bytes={start}-{start + size - 1}",
-            )
-            data: bytes = answer["Body"].read()
-            return data
-
-        return self._told(ask)
-
-    def _put(self, segment: SegmentObject, data: bytes) -> None:
-        self._told(
-            lambda: self._client.put_object(
-                Bucket=self._bucket, Key=self._prefix + segment.name, Body=data
-            )
-        )
+        return self._bucket.read(segment.name, start, size)
 
     def _delete(self, segments: Sequence[SegmentObject]) -> None:
-        for first in range(0, len(segments), 1000):
-            names = [{"Key": self._prefix + one.name} for one in segments[first : first + 1000]]
-            self._told(
-                lambda names=names: self._client.delete_objects(  # type: ignore[misc]
-                    Bucket=self._bucket, Delete={"Objects": names, "Quiet": True}
-                )
-            )
+        self._bucket.delete([segment.name for segment in segments])
 
     def _take(self, segment: SegmentObject, data: bytes) -> None:
         """Know what an object says, after all before it."""
@@ -323,7 +248,7 @@ class S3(Volume):
 
     def check(self) -> Iterator[str]:
         """Objects that cannot be read, or are shorter than their index says."""
-        there = dict(self._told(self._listed))
+        there = self._bucket.sizes()
         for segment in list(self._segments):
             size = there.get(segment.name)
             if size != self._sizes[segment]:
@@ -335,7 +260,7 @@ class S3(Volume):
         """Write a batch as one object, and tidy up a little."""
         data = pack(records_of(batch))
         segment = SegmentObject(self._next, self._next, 0)
-        self._put(segment, data)
+        self._bucket.put(segment.name, data)
         with self._lock:
             self._next += 1
             self._segments.append(segment)
@@ -370,7 +295,7 @@ class S3(Volume):
         merged = SegmentObject(run[0].first, run[-1].last, max(one.written for one in run) + 1)
         # Only this thread changes what is known.
         data = pack(self._useful(read, oldest))
-        self._put(merged, data)
+        self._bucket.put(merged.name, data)
         with self._lock:
             at = self._segments.index(run[0])
             self._segments[at : at + len(run)] = [merged]
@@ -489,7 +414,7 @@ class S3(Volume):
     def close(self) -> None:
         """Let the connections go."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._client.close()
+        self._bucket.close()
 
 
 def _part(read: Mapping[SegmentObject, bytes], place: Location | None) -> bytes | None:
@@ -497,17 +422,6 @@ def _part(read: Mapping[SegmentObject, bytes], place: Location | None) -> bytes 
     if place is None:
         return None
     return read[place.segment][place.start : place.start + place.size]
-
-
-@functools.cache
-def _session() -> Any:
-    """One for all volumes: it reads what services there are, which takes a while."""
-    return boto3.session.Session()
-
-
-def _client(**settings: object) -> Any:
-    with _making:
-        return _session().client("s3", **settings)
 
 
 def _moment(sample: _Sample) -> tuple[int, bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, Final
@@ -41,6 +42,42 @@ CREATE TABLE IF NOT EXISTS history (
 """
 
 _Row = tuple[object, ...]
+
+
+class _Insertion:
+    """Inserts rows, many with one statement.
+
+    Python lets go of its lock and takes it again for every statement. Where other threads are at
+    work, that takes longer than the row.
+    """
+
+    #: Rows of one statement.
+    TOGETHER: Final = 50
+
+    def __init__(self, words: str, columns: int, more: str = "") -> None:
+        """`words` before the values of so many columns, `more` behind them."""
+        row = f"({', '.join('?' * columns)})"
+        self._one = f"{words} VALUES {row}{more}"
+        self._many = f"{words} VALUES {', '.join([row] * self.TOGETHER)}{more}"
+
+    def into(self, connection: sqlite3.Connection, rows: Iterator[_Row]) -> None:
+        """Insert them all."""
+        while len(some := list(islice(rows, self.TOGETHER))) == self.TOGETHER:
+            connection.execute(self._many, tuple(chain.from_iterable(some)))
+        connection.executemany(self._one, some)
+
+
+_ENTRIES: Final = _Insertion(
+    "INSERT INTO entries",
+    10,
+    " ON CONFLICT (key) DO UPDATE SET"
+    " time = excluded.time, id = excluded.id, base_time = excluded.base_time,"
+    " base_id = excluded.base_id, deleted = excluded.deleted,"
+    " encoding = excluded.encoding, schema = excluded.schema,"
+    " attachment = excluded.attachment, payload = CASE excluded.deleted WHEN 1 THEN NULL"
+    " ELSE coalesce(excluded.payload, payload) END",
+)
+_HISTORY: Final = _Insertion("INSERT OR REPLACE INTO history", 8)
 
 
 class SqliteFile:
@@ -166,7 +203,7 @@ class SqliteFile:
         """Write a batch in one transaction."""
         try:
             # KiB: a large batch must not be written out and read again before it is committed.
-            # Those who read need no such cache, and there may be many of them.
+            # Connections that read need no such cache, and there may be many of them.
             self.connection().execute("PRAGMA cache_size = -32768")
             with self.connection() as connection:
                 self.write_in(connection, batch, payloads)
@@ -175,17 +212,8 @@ class SqliteFile:
 
     def write_in(self, connection: sqlite3.Connection, batch: Batch, payloads: bool) -> None:
         """Write a batch in a transaction that is open."""
-        connection.executemany(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (key) DO UPDATE SET"
-            " time = excluded.time, id = excluded.id, base_time = excluded.base_time,"
-            " base_id = excluded.base_id, deleted = excluded.deleted,"
-            " encoding = excluded.encoding, schema = excluded.schema,"
-            " attachment = excluded.attachment, payload = CASE excluded.deleted WHEN 1 THEN NULL"
-            " ELSE coalesce(excluded.payload, payload) END",
-            # In the order of the index: neighbours lie in one page, which is written once.
-            _rows(sorted(batch.entries, key=_key), payloads),
-        )
+        # In the order of the index: neighbours lie in one page, which is written once.
+        _ENTRIES.into(connection, _rows(sorted(batch.entries, key=_key), payloads))
         connection.executemany(
             "DELETE FROM entries WHERE key = ?", ((key,) for key in batch.removed)
         )
@@ -196,10 +224,7 @@ class SqliteFile:
         connection.executemany(
             "DELETE FROM wide WHERE expr = ?", ((expr,) for expr in batch.forgotten)
         )
-        connection.executemany(
-            "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            map(_sample_row, batch.samples),
-        )
+        _HISTORY.into(connection, map(_sample_row, batch.samples))
 
     def trim(self, before: int | None, count: int | None, size: int | None) -> int:
         """Drop samples that are too old or too many; the newest of a key stays."""
