@@ -7,7 +7,8 @@ from zenlake.journal.disk.segment import Segment
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import SCHEMA, UNNUMBERED
-from zenlake.journal.writing.writer import JournalWriter, WriterStats
+from zenlake.journal.writing.trouble import WriterStats
+from zenlake.journal.writing.writer import JournalWriter
 
 __all__ = [
     "SCHEMA",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 from zenlake.errors import KeyExprError, LocalError
 from zenlake.keys import KeyExpr, includes, is_wild
 
-__all__ = ["Around", "Options", "checked_name", "distinct"]
+__all__ = ["Around", "Options", "RetainRule", "checked_name", "distinct"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,21 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
+class RetainRule:
+    """How long, in seconds, values of the keys that an expression includes are kept."""
+
+    keys: str
+    age: float
+
+    def __post_init__(self) -> None:
+        if not (self.age > 0 and math.isfinite(self.age)):
+            raise LocalError(
+                f"keeping '{self.keys}' for {self.age} s is keeping nothing, or all; give a number "
+                "above zero, or leave the rule away"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What to record, where to, and what to reply."""
 
@@ -41,6 +57,8 @@ class Options:
     retain_age: float | None = None
     #: How much more is kept for readers that have not read it; None: nothing.
     hold_bytes: int | None = None
+    #: Keys that are kept for a shorter time; the first rule that includes a key decides.
+    retain: tuple[RetainRule, ...] = ()
     on_full: Literal["block", "drop"] = "block"
     #: Whether to reply for the keys that are recorded.
     answer: bool = True
@@ -48,7 +66,7 @@ class Options:
     answer_time: bool = True
     #: Whether to tell others that no one need be asked beside.
     complete: bool = False
-    #: Whether to ask publishers for what did not come.
+    #: Whether to ask publishers for what did not come, and for what they said before.
     heal: bool = True
     #: Write only what lies around events.
     around: Around | None = None

@@ -22,8 +22,13 @@ HEALED: Final = 1
 IMPORTED: Final = 2
 #: No sample: a publisher tells which number it used last. Only for readers that ask for it.
 HEARTBEAT: Final = 3
+#: A sample whose value a rule of retention has taken; who sent it, and as which number, stays.
+RETIRED: Final = 4
 #: What the key of every heartbeat has in it, after the key that it is about.
 HEARTBEAT_MARK: Final = "/@adv/pub/"
+
+#: The size of an attachment in which ROS 2 numbers a sample.
+ROS_SIZE: Final = 33
 
 #: What is added to `hlc` to get the 64 bits of the time as they were on the wire. A signed long
 #: that is shifted keeps the order of all 64 bits; a cast would turn 2038 into the past.

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from zenlake.journal.options import Options
+from zenlake.journal.options import Options, RetainRule
 from zenlake.journal.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["options_of", "recording"]
 SAME = tuple(
     field.name
     for field in fields(Options)
-    if field.name not in ("key_exprs", "path", "name", "around")
+    if field.name not in ("key_exprs", "path", "name", "around", "retain")
 )
 
 
@@ -29,7 +29,11 @@ def options_of(service: JournalService) -> Options:
     """What a recorder is told of one entry of the configuration."""
     keys = tuple(str(key) for key in service.key_exprs)
     return Options(
-        keys, service.dir, str(service.name), **{name: getattr(service, name) for name in SAME}
+        keys,
+        service.dir,
+        str(service.name),
+        retain=tuple(RetainRule(str(rule.keys), rule.age) for rule in service.retain),
+        **{name: getattr(service, name) for name in SAME},
     )
 
 

@@ -14,7 +14,7 @@ from zenlake.journal.ledger import checkpoint
 from zenlake.journal.ledger.account import Account
 from zenlake.journal.ledger.ledger import Ledger
 from zenlake.journal.reading.reader import Journal
-from zenlake.journal.schema import HEARTBEAT
+from zenlake.journal.schema import HEARTBEAT, RETIRED
 
 __all__ = ["Verdict", "verify"]
 
@@ -26,6 +26,8 @@ class Verdict:
     #: Samples; heartbeats are counted apart.
     rows: int = 0
     heartbeats: int = 0
+    #: Samples whose values a rule of retention took; they came, and are not lost.
+    retired: int = 0
     segments: int = 0
     blocks: int = 0
     bytes: int = 0
@@ -52,11 +54,12 @@ def verify(journal: Journal, report: Callable[[str], None] = lambda _: None) -> 
         report(f"partition {partition}: offsets {first} to {end}")
         try:
             _check_segments(journal, partition, verdict)
-            rows, beats = _check_rows(journal, partition, first, end)
+            rows, beats, retired = _check_rows(journal, partition, first, end)
         except (ZError, OSError) as error:
             verdict.problems.append(f"partition {partition}: {error}")
             continue
-        verdict.rows += rows - beats
+        verdict.rows += rows - beats - retired
+        verdict.retired += retired
         verdict.heartbeats += beats
         if rows != end - first:
             verdict.problems.append(
@@ -96,10 +99,10 @@ def _check_blocks(journal: Journal, segment: Segment) -> int:
     return len(blocks)
 
 
-def _check_rows(journal: Journal, partition: int, first: int, end: int) -> tuple[int, int]:
-    """Offsets are dense, and every column can be read; how many rows, and heartbeats of them."""
+def _check_rows(journal: Journal, partition: int, first: int, end: int) -> tuple[int, int, int]:
+    """Offsets are dense, every column can be read; rows, and how many are beats or retired."""
     due = first
-    beats = 0
+    beats = retired = 0
     # Checksums were compared just now; so the rows are read as other programs do, by the footer.
     for batch in journal.scan(
         {partition: first}, {partition: end}, partition=partition, check=False, heartbeats=True
@@ -111,16 +114,19 @@ def _check_rows(journal: Journal, partition: int, first: int, end: int) -> tuple
             at = int(np.flatnonzero(offsets != expected)[0])
             raise JournalCorrupt(f"offset {offsets[at]} stands where {expected[at]} is due")
         due += len(offsets)
-        beats += int(np.count_nonzero(np.asarray(batch.column("origin")) == HEARTBEAT))
-    return due - first, beats
+        origin = np.asarray(batch.column("origin"))
+        beats += int(np.count_nonzero(origin == HEARTBEAT))
+        retired += int(np.count_nonzero(origin == RETIRED))
+    return due - first, beats, retired
 
 
 def _check_ledger(journal: Journal, verdict: Verdict) -> None:
     anew = checkpoint.recomputed(journal)
     verdict.totals = anew.totals()
-    if verdict.totals["rows"] != verdict.rows:
+    came = verdict.rows + verdict.retired
+    if verdict.totals["rows"] != came:
         verdict.problems.append(
-            f"the ledger counts {verdict.totals['rows']} rows, the journal {verdict.rows}"
+            f"the ledger counts {verdict.totals['rows']} rows, the journal {came}"
         )
     kept = checkpoint.stored(journal.path)
     if kept is None:

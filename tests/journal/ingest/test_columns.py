@@ -185,7 +185,7 @@ def test_usual_messages_make_no_sample() -> None:
     twins.say(*usual)
     assert len(twins.rows.table.frames) == STRETCH.itemsize
     twins.check()
-    way = twins.hosts[0].node.neighbours[0].inbounds()
+    way = twins.hosts[0].node.neighbours[0].pushes.inbounds.all()
     assert sum(inbound.samples for inbound in way) == 4 * len(usual)
 
 

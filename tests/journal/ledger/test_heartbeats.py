@@ -24,6 +24,7 @@ from zenlake.journal.ledger.inbox import Inbox
 from zenlake.journal.ledger.ledger import Ledger
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
+from zenlake.journal.schema import RETIRED
 from zenlake.journal.verify import verify
 from zenlake.journal.writing.sources import SourceNumbers
 from zenlake.node.sample import Sample
@@ -92,6 +93,10 @@ def test_a_number_that_was_only_told_is_not_acknowledged() -> None:
 def test_samples_are_given_in_pieces_without_gaps() -> None:
     batch = batch_of([beat(0), Row("a"), Row("b"), beat(1), beat(2), Row("c")])
     assert [piece.column("key").to_pylist() for piece in samples_in(batch)] == [["a", "b"], ["c"]]
+    retired = batch_of([Row("a"), Row("b", origin=RETIRED), Row("c")])
+    assert [piece.column("key").to_pylist() for piece in samples_in(retired)] == [["a"], ["c"]]
+    # They came: for the ledger they are samples.
+    assert [rows.num_rows for rows, _ in pieces(retired)] == [3]
 
 
 @pytest.mark.parametrize("sealed", [False, True])

@@ -60,8 +60,8 @@ def test_many_replies_carry_what_one_cannot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut into small replies, and asked again for more than one question is given."""
-    monkeypatch.setattr("zenlake.journal.serving.serve.REPLY_BYTES", 400)
-    monkeypatch.setattr("zenlake.journal.serving.serve.MOST_REPLIED", 4000)
+    monkeypatch.setattr("zenlake.journal.serving.offsets.REPLY_BYTES", 400)
+    monkeypatch.setattr("zenlake.journal.serving.offsets.MOST_REPLIED", 4000)
     with recording(tmp_path) as (recorder, other):
         published(other, "r/a", count=200)
         until_rows(recorder, 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from itertools import pairwise
@@ -50,6 +51,16 @@ def test_the_oldest_go_first_and_what_is_elsewhere_does_not_go() -> None:
     assert found[0].arrived({found[0].path: 100})
     assert not found[0].arrived({found[0].path: 99})
     assert not found[0].arrived({})
+
+
+def test_what_a_rule_changed_after_it_was_shipped_stays_there_as_it_was() -> None:
+    here = manifest(0, 5, 9)
+    rewritten = dataclasses.replace(here.segments[0], bytes=40, retired=2)
+    mine = [dataclasses.replace(here, segments=(rewritten, here.segments[1]))]
+    assert [load.segment.first for load in loads(mine, [manifest(0, 5)])] == [5]
+    assert deletable(mine, [here], {(0, 0), (0, 5)}) == loads(mine, [here])
+    # What was changed before goes as it is.
+    assert [load.segment.first for load in loads(mine, [Manifest()])] == [0, 5]
 
 
 def test_what_is_listed_there_has_no_gap() -> None:

@@ -74,7 +74,7 @@ class JournalFiles(Shelf, Protocol):
         """Give a file a name at once, taking that name from any other."""
 
     def remove(self, path: str) -> None:
-        """Delete a file; who has it open keeps reading it."""
+        """Delete a file; a process that has it open keeps reading it."""
 
     def sync(self, path: str) -> None:
         """Return when the names in a folder survive a loss of power."""
@@ -223,7 +223,7 @@ class LocalFiles:
         os.replace(self._at(old), self._at(new))
 
     def remove(self, path: str) -> None:
-        """Delete a file; who has it open keeps reading it."""
+        """Delete a file; a process that has it open keeps reading it."""
         os.remove(self._at(path))
 
     def sync(self, path: str) -> None:

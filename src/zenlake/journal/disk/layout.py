@@ -20,12 +20,16 @@ from zenlake.errors import JournalCorrupt, JournalError
 __all__ = [
     "FORMAT",
     "INFO",
+    "LATEST",
+    "LEDGER",
     "JournalInfo",
     "first_of",
     "folder",
+    "is_rewritten",
     "manifest_path",
     "open_path",
     "partition_of",
+    "rewritten_path",
     "sealed_path",
 ]
 
@@ -33,6 +37,9 @@ FORMAT: Final = 1
 INFO: Final = "journal.json"
 #: There while the journal is written without fsync: then the watermark is no promise.
 UNSYNCED: Final = "unsynced"
+#: Shortcuts of a recorder, with names of keys in them; without them it reads the rows.
+LEDGER: Final = "ledger.json"
+LATEST: Final = "latest.arrow"
 SEALED: Final = ".arrow"
 OPEN: Final = ".open"
 TEMPORARY: Final = ".tmp"
@@ -57,6 +64,17 @@ def open_path(partition: int, first: int) -> str:
 def sealed_path(partition: int, first: int) -> str:
     """The sealed segment that begins with offset `first`."""
     return f"{folder(partition)}/{first:020d}{SEALED}"
+
+
+def rewritten_path(path: str) -> str:
+    """What a sealed segment is called when it was written anew: `….1.arrow`, then `….2.arrow`."""
+    first, _, rest = path.removesuffix(SEALED).partition(".")
+    return f"{first}.{int(rest or 0) + 1}{SEALED}"
+
+
+def is_rewritten(path: str) -> bool:
+    """Whether a sealed segment has the name of one that was written anew."""
+    return path.count(".") > 1
 
 
 def first_of(name: str) -> int:

@@ -50,6 +50,9 @@ class Segment:
     min_key: str
     max_key: str
     closed: float = 0.0
+    #: How many rows a rule of retention has retired; and the keys of which none is left but those.
+    retired: int = 0
+    retired_keys: frozenset[str] = frozenset()
 
     @property
     def rows(self) -> int:
@@ -90,7 +93,7 @@ class Segment:
 
     def to_page(self) -> dict[str, Any]:
         """The segment as an entry of the manifest."""
-        return {
+        page = {
             "first": self.first,
             "end": self.end,
             "bytes": self.bytes,
@@ -104,12 +107,20 @@ class Segment:
             "max_key": self.max_key,
             "closed": self.closed,
         }
+        if self.retired:
+            # Only then: a zenlake that does not know retired rows must not take them for samples.
+            page |= {"retired": self.retired, "retired_keys": sorted(self.retired_keys)}
+        return page
 
     @classmethod
     def from_page(cls, page: dict[str, Any]) -> Segment:
         """The segment that an entry of the manifest describes."""
         keys = page["keys"]
-        return cls(**{**page, "keys": None if keys is None else frozenset(keys), "sealed": True})
+        sets = {
+            "keys": None if keys is None else frozenset(keys),
+            "retired_keys": frozenset(page.get("retired_keys", ())),
+        }
+        return cls(**{**page, **sets, "sealed": True})
 
 
 def index_of(headers: list[bytes], position: int) -> bytes:

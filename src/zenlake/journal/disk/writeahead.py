@@ -191,12 +191,12 @@ class WriteAhead:
         except OSError as error:
             raise _lost(self.path, error) from error
 
-    def seal(self, closed: float) -> Segment:
-        """Write the end, and give the file the name of a sealed segment."""
+    def seal(self, closed: float, path: str | None = None) -> Segment:
+        """Write the end, and give the file the name of a sealed segment, or another."""
         assert self._file is not None, "an empty file is never sealed"
         index = index_of(self._headers, self.blocks[0].position)
         end = [index, footer(self._schema, self._dictionaries, self._batches)]
-        path = sealed_path(self._partition, self.first)
+        path = path or sealed_path(self._partition, self.first)
         self._write(end)
         try:
             self.fsync()

@@ -132,6 +132,10 @@ class Account:
         """Whether a number, as its source tells it, lies in a gap."""
         return self._gap_of(number) >= 0 or self.next <= self._unrolled(number) < self.claimed
 
+    def has(self, number: int) -> bool:
+        """Whether a number of this run, as its source tells it, came."""
+        return self.first <= self._unrolled(number) < self.next and self._gap_of(number) < 0
+
     def lacks_all(self, first: int, last: int) -> bool:
         """Whether the unrolled numbers from `first` to `last` lie in gaps, one or neighbours."""
         at = max(bisect_right(self.gaps, (first, self.next)) - 1, 0)
@@ -249,7 +253,7 @@ class Account:
         """Enter consecutive numbers from `number` on, as many as there are times."""
         first = self._unrolled(number)
         after = first + len(times)
-        if self.based and self.next == self.first and first + CLOSE < self.first:
+        if self.based and self.next == self.first and first + CLOSE < self.first and not again:
             # All that is known are numbers told before the source began again, if it told them.
             self.claimed = self.next
             self._begin_again()

@@ -11,16 +11,14 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import Final
 
 from zenlake.errors import ZError
+from zenlake.journal.disk.layout import LEDGER
 from zenlake.journal.ledger.ledger import COLUMNS, Ledger
 from zenlake.journal.reading.blocks import Damaged
 from zenlake.journal.reading.reader import Journal
 
 __all__ = ["LEDGER", "caught_up", "recomputed", "stored", "write"]
-
-LEDGER: Final = "ledger.json"
 
 
 def stored(folder: str | os.PathLike[str]) -> Ledger | None:

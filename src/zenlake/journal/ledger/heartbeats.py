@@ -112,7 +112,8 @@ def pieces(batch: Any) -> Iterator[tuple[Any, Heartbeat | None]]:
 
 
 def samples_in(batch: Any) -> Iterator[Any]:
-    """The samples of a batch, in pieces whose offsets have no gaps."""
-    for piece, _ in pieces(batch):
-        if piece.num_rows:
-            yield piece
+    """The samples of a batch, in pieces whose offsets have no gaps; not those that were retired."""
+    there = batch.column("origin").to_numpy(zero_copy_only=False) < HEARTBEAT
+    edges = np.flatnonzero(np.diff(there, prepend=False, append=False)).tolist()
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        yield batch.slice(start, end - start)

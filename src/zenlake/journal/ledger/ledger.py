@@ -10,6 +10,7 @@ key, with their counts and no verdict.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -96,6 +97,15 @@ class Ledger:
             if beat is not None:
                 opened += self._enter_heartbeat(partition, beat)
         return opened
+
+    def forget(self, gone: Callable[[str], bool]) -> None:
+        """Leave out sources that began with a key that is to go, and rows counted under one."""
+        for accounts in self._accounts.values():
+            for source in [name for name, one in accounts.items() if gone(one.key)]:
+                del accounts[source]
+        for keys in self._unprovable.values():
+            for key in [key for key in keys if gone(key)]:
+                del keys[key]
 
     def is_news(self, partition: int, beat: Heartbeat) -> bool:
         """Whether a heartbeat tells something that the rows up to now do not."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from zenlake.clock.zid import id_text
 from zenlake.journal.ledger.account import Flags, Integers
-from zenlake.journal.schema import HEALED
+from zenlake.journal.schema import HEALED, ROS_SIZE
 from zenlake.journal.uniform import only_value
 
 __all__ = ["COLUMNS", "SourceStretch", "Unnumbered", "senders_in"]
@@ -39,7 +39,6 @@ COLUMNS: Final = [
 
 ZENOH_BITS: Final = 32
 ROS_BITS: Final = 63
-ROS_SIZE: Final = 33
 GID_SIZE: Final = 16
 
 Array = Any

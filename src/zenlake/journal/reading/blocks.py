@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -14,16 +15,17 @@ from pyarrow import ipc
 from zenlake.errors import JournalCorrupt
 from zenlake.journal.disk.files import Shelf
 from zenlake.journal.disk.frame import HEADER, Block, Torn, verified, walk
+from zenlake.journal.disk.layout import is_rewritten
 from zenlake.journal.disk.messages import CODED, keys_of, preamble
 from zenlake.journal.disk.segment import Segment, read_index
 from zenlake.journal.disk.writeahead import segment_schema
 from zenlake.journal.reading.filter import KeyChoice, RowFilter
-from zenlake.journal.schema import SCHEMA
+from zenlake.journal.schema import RETIRED, SCHEMA
 
 __all__ = ["Damaged", "SealedFile", "TailFile"]
 
 Damaged: TypeAlias = Callable[[Exception], None]
-"""Who hears what is wrong with rows that are left out."""
+"""Called with what is wrong with rows that are left out."""
 
 _KEY: Final = SCHEMA.get_field_index("key")
 
@@ -119,7 +121,14 @@ class SealedFile:
             if block.keys:
                 message = self._file.read_at(block.keys, block.position + HEADER.size)
                 keys += keys_of(message, more=bool(keys)).to_pylist()
-        return Segment.of(self.blocks, keys, path=self.path, size=self._file.size(), sealed=True)
+        found = Segment.of(self.blocks, keys, path=self.path, size=self._file.size(), sealed=True)
+        return replace(found, retired=self._retired()) if is_rewritten(self.path) else found
+
+    def _retired(self) -> int:
+        """How many rows a rule of retention has retired."""
+        chosen = RowFilter(columns=("origin",), check=False)
+        rows = self.read(self.blocks[0].first, self.blocks[-1].end, chosen, KeyChoice(()), False)
+        return sum(int(np.count_nonzero(np.asarray(one.column(0)) == RETIRED)) for one in rows)
 
     def read(
         self, start: int, end: int, chosen: RowFilter, choice: KeyChoice, hide: bool

@@ -57,7 +57,7 @@ class RowFilter:
         heartbeats: bool = True,
     ) -> None:
         """Read what a caller said."""
-        #: Whether heartbeats are wanted too, which are no samples.
+        #: Whether rows that are no samples are wanted too: heartbeats, and what rules retired.
         self.heartbeats = heartbeats
         #: Whether checksums are compared; None: where that costs little.
         self.check = check
@@ -85,9 +85,14 @@ class RowFilter:
         self.needed = [name for name in SCHEMA.names if name in names]
 
     def hides(self, segment: Segment) -> bool:
-        """Whether heartbeats have to be sorted out of a segment; its keys tell if there are any."""
+        """Whether rows that are no samples have to be sorted out of a segment.
+
+        Its keys tell if there are heartbeats.
+        """
         if self.heartbeats:
             return False
+        if segment.retired:
+            return True
         return segment.keys is None or any(HEARTBEAT_MARK in key for key in segment.keys)
 
     def reading(self, hide: bool) -> list[str]:
@@ -118,7 +123,8 @@ class RowFilter:
             return any(
                 key.is_wild or segment.min_key <= str(key) <= segment.max_key for key in self.keys
             )
-        return any(choice.wants(key) for key in segment.keys)
+        keys = segment.keys if self.heartbeats else segment.keys - segment.retired_keys
+        return any(choice.wants(key) for key in keys)
 
     def apply(
         self, batch: pa.RecordBatch, choice: KeyChoice, *, timed: bool, hide: bool
@@ -126,7 +132,7 @@ class RowFilter:
         """The wanted rows and columns of a batch; None when there is no row."""
         mask = None
         if hide:
-            mask = np.asarray(batch.column("origin")) != HEARTBEAT
+            mask = np.asarray(batch.column("origin")) < HEARTBEAT
         if self.keys is not None:
             column = batch.column("key")
             wanted = choice.of(column.dictionary)

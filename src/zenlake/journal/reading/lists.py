@@ -30,10 +30,10 @@ def list_of_each(column: pa.ChunkedArray, function: Callable[[Any], R]) -> list[
 
 def list_of_bytes(column: pa.ChunkedArray) -> list[bytes]:
     """The values of a column of bytes, cut out of its buffer; what is null is empty."""
-    found: list[bytes] = []
+    collected: list[bytes] = []
     for chunk in column.chunks:
         if not len(chunk) or chunk.null_count == len(chunk):
-            found += [b""] * len(chunk)
+            collected += [b""] * len(chunk)
             continue
         _, places, data = chunk.buffers()
         ends = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
@@ -45,5 +45,5 @@ def list_of_bytes(column: pa.ChunkedArray) -> list[bytes]:
             values = [
                 value if is_there else b"" for value, is_there in zip(values, valid, strict=True)
             ]
-        found += values
-    return found
+        collected += values
+    return collected

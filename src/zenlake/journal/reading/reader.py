@@ -27,6 +27,7 @@ from zenlake.journal.disk.watermark import WATERMARK, Watermark
 from zenlake.journal.reading.blocks import Damaged, SealedFile, TailFile
 from zenlake.journal.reading.filter import KeyChoice, RowFilter
 from zenlake.journal.reading.readable import Keys, Offsets, Range, Readable
+from zenlake.journal.reading.sizes import BlockSize, TailSizes
 from zenlake.journal.reading.times import Times, micros_of
 
 __all__ = ["Journal"]
@@ -42,6 +43,7 @@ class Journal(Readable):
         """For files of your own kind; `Journal.open` takes a folder or an address."""
         self._shelf = shelf
         self._tails: dict[int, TailFile] = {}
+        self._tail_sizes: dict[int, TailSizes] = {}
         self._manifests: dict[int, tuple[bytes, Manifest]] = {}
         self._lock = threading.Lock()
         try:
@@ -117,6 +119,34 @@ class Journal(Readable):
                 segments.append(segment)
                 due = segment.end
         return segments
+
+    def sizes(self, partition: int, start: int, end: int) -> list[BlockSize]:
+        """How many bytes the rows between two offsets have, block by block; rows are not read.
+
+        For plans: blocks of which nothing can be told are left out, and none is checked.
+        """
+        found: list[BlockSize] = []
+        manifest = self._manifest(self._checked(partition))
+        for segment in manifest.segments:
+            if segment.end > start and segment.first < end:
+                try:
+                    opened = self._open(partition, segment, explicit=False)
+                except (JournalCorrupt, OSError):
+                    opened = None
+                if opened is None:
+                    found.append(BlockSize(segment.first, segment.end, segment.bytes))
+                else:
+                    blocks = opened[1].blocks
+                    found += [BlockSize(one.first, one.end, one.length) for one in blocks]
+        if manifest.end < end:
+            tail = self._tail_sizes.get(partition)
+            if tail is None or tail.first != manifest.end:
+                path = open_path(partition, manifest.end)
+                tail = TailSizes(self._shelf, path, self.id, partition, manifest.end)
+                self._tail_sizes[partition] = tail
+            with contextlib.suppress(OSError):
+                found += tail.upto(end)
+        return [one for one in found if one.end > start and one.first < end]
 
     def scan(
         self,
@@ -201,18 +231,20 @@ class Journal(Readable):
                 first, due = max(due, segment.first), max(due, min(segment.end, until))
                 if first >= due or not chosen.meets(segment, choice):
                     continue
-                hide = chosen.hides(segment)
                 if isinstance(file, TailFile):
-                    yield from file.read(first, due, chosen, choice, hide)
+                    yield from file.read(first, due, chosen, choice, chosen.hides(segment))
                     continue
                 try:
-                    sealed = file or self._open(partition, segment, explicit=False)
+                    opened = (
+                        (segment, file) if file else self._open(partition, segment, explicit=False)
+                    )
                 except (JournalCorrupt, OSError) as error:
                     damaged(error)
                     continue
-                if sealed is not None:
+                if opened is not None:
+                    segment, sealed = opened
                     yield from sealed.salvage(
-                        first, due, chosen, choice, hide, segment.keys, damaged
+                        first, due, chosen, choice, chosen.hides(segment), segment.keys, damaged
                     )
         except (JournalCorrupt, OSError) as error:
             # What comes after the last segment that is listed.
@@ -257,21 +289,27 @@ class Journal(Readable):
                 if start >= due or not chosen.meets(segment, choice):
                     continue
                 if file is None:
-                    file = self._open(number, segment, explicit=first is not None)
-                    if file is None:
+                    opened = self._open(number, segment, explicit=first is not None)
+                    if opened is None:
                         continue
+                    segment, file = opened
                 yield from file.read(start, due, chosen, choice, chosen.hides(segment))
 
-    def _open(self, partition: int, segment: Segment, *, explicit: bool) -> SealedFile | None:
-        """A listed segment; None if retention removed it, unless it must be there (`explicit`)."""
+    def _open(
+        self, partition: int, segment: Segment, *, explicit: bool
+    ) -> tuple[Segment, SealedFile] | None:
+        """A listed segment, as it is listed by the time that it is opened.
+
+        None if retention removed it, unless it must be there (`explicit`).
+        """
         for _ in range(2):
             try:
                 if is_uri(segment.path):
                     folder, name = parted(segment.path)
-                    return SealedFile(RemoteFiles(folder), name)
-                return SealedFile(self._shelf, segment.path)
+                    return segment, SealedFile(RemoteFiles(folder), name)
+                return segment, SealedFile(self._shelf, segment.path)
             except FileNotFoundError:
-                # Listed when we looked: by now it was let go, or moved.
+                # Listed when we looked: by now it was let go, moved, or written anew.
                 manifest = self._manifest(partition)
                 if manifest.earliest > segment.first:
                     if explicit:

@@ -22,13 +22,12 @@ from pyarrow import ipc
 from zenlake.errors import JournalCorrupt
 from zenlake.journal.disk.files import File, JournalFiles, Shelf
 from zenlake.journal.disk.frame import crc32
-from zenlake.journal.disk.layout import TEMPORARY, parse
+from zenlake.journal.disk.layout import LATEST, TEMPORARY, parse
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.serving.latest import KnownKey, Latest, LatestValue, What
 
 __all__ = ["LATEST", "Recalled", "read", "write"]
 
-LATEST: Final = "latest.arrow"
 MAGIC: Final = b"ZLLATES1"
 _LENGTH: Final = struct.Struct("<I")
 _START: Final = len(MAGIC) + _LENGTH.size

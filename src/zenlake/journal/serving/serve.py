@@ -25,8 +25,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from zenlake.clock.zid import ZenohId
 from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
@@ -34,20 +32,15 @@ from zenlake.ext import ack_duty
 from zenlake.ext.ack_duty import AckDuty
 from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.journal.schema import DELETE
-from zenlake.journal.serving.documents import (
-    Documents,
-    admin_root,
-    manifest_of,
-    root_of,
-    watermark_json,
-)
+from zenlake.journal.serving.documents import Documents, admin_root, root_of, watermark_json
 from zenlake.journal.serving.latest import COLUMNS
-from zenlake.journal.serving.parts import ARROW, chunks, stream_of
-from zenlake.journal.serving.request import RowRequest
+from zenlake.journal.serving.offsets import OffsetReplies
+from zenlake.journal.serving.readers import demand_all_keys, readable_ledger, readable_manifest
 from zenlake.journal.serving.time_ranges import inside, micros
 from zenlake.keys import Parameters, intersects, is_wild
 from zenlake.keys.parameters import LAKE as LAKE_PARAMETERS
 from zenlake.keys.parameters import TIME
+from zenlake.keys.readable import ReadableKeys
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
 from zenlake.routing.resources import TOKEN
@@ -73,11 +66,6 @@ MOST_WAITING: Final = 64
 """How many queries may wait for a reply from disk."""
 
 WORKERS: Final = 2
-MOST_REPLIED: Final = 64 << 20
-"""How many bytes of rows one query is given; a reader that wants more asks again."""
-
-REPLY_BYTES: Final = 4 << 20
-"""How many bytes one reply carries, as far as rows can be cut."""
 
 Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
 
@@ -111,6 +99,7 @@ class JournalReplies:
         self._acknowledged = acknowledge
         self._time = time
         self._root = root_of(journal.name)
+        self._offsets = OffsetReplies(journal, self._root)
         self._exprs = exprs
         self._pool = ThreadPoolExecutor(WORKERS, "zenlake journal")
         self._waiting = threading.BoundedSemaphore(MOST_WAITING)
@@ -186,6 +175,7 @@ class JournalReplies:
     def close(self) -> None:
         """Reply no more."""
         self._closed = True
+        self._offsets.close()
         self.withdraw_keys()
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self._session.is_closed():
@@ -236,9 +226,10 @@ class JournalReplies:
         selector = str(query.key_expr)
         try:
             if selector.startswith(f"{self._root}/rows"):
-                self._later(query, self._rows)
+                self._later(query, self._offsets.rows)
             elif selector.startswith(f"{self._root}/segments/"):
-                self._later(query, self._segment)
+                demand_all_keys(query, "segments have the rows of all keys; read rows/** instead")
+                self._later(query, self._offsets.segment)
             elif selector == f"{self._root}/settled":
                 self._later(query, self._settled)
             else:
@@ -252,7 +243,7 @@ class JournalReplies:
         query.reply(f"{self._root}/settled", watermark, encoding=JSON)
 
     def _shown(self, query: Query, root: str) -> None:
-        """An operator looks at the node; who wants to see journals names them."""
+        """Show the documents to an operator whose query for the admin space names journals."""
         if "/journal" in str(query.key_expr):
             try:
                 self._show(query, root)
@@ -261,10 +252,11 @@ class JournalReplies:
 
     def _show(self, query: Query, root: str) -> None:
         selector = str(query.key_expr)
+        readable = ReadableKeys.in_parameters(query.parameters)
         made: dict[str, Callable[[], str]] = {
-            "manifest": lambda: json.dumps(manifest_of(self._journal)),
+            "manifest": lambda: json.dumps(readable_manifest(self._journal, readable)),
             "watermark": lambda: watermark_json(self._documents.watermark()),
-            "ledger": lambda: json.dumps(self._documents.ledger()),
+            "ledger": lambda: json.dumps(readable_ledger(self._documents.ledger(), readable)),
             "stats": lambda: json.dumps(self._documents.stats()),
         }
         for name, text in made.items():
@@ -292,7 +284,7 @@ class JournalReplies:
             self._refuse(query, error)
 
     def _demand_plain(self, parameters: Parameters) -> None:
-        """Refuse what only a lake understands: an answer that passes over it would be wrong."""
+        """Refuse what only a lake understands: a reply that ignores it would be wrong."""
         for name, _ in parameters:
             if name in LAKE_PARAMETERS and name not in (TIME, "_limit"):
                 raise SelectorError(
@@ -303,7 +295,7 @@ class JournalReplies:
     def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
         """Reply on another thread: disks are slow, and others wait."""
         if not self._waiting.acquire(blocking=False):
-            self._refuse(query, LocalError(f"{MOST_WAITING} questions wait already; ask again"))
+            self._refuse(query, LocalError(f"{MOST_WAITING} queries wait already; ask again"))
             return
 
         def run() -> None:
@@ -412,89 +404,3 @@ class JournalReplies:
             attachment=row["attachment"],
             timestamp=timestamp,
         )
-
-    # ---------------------------------------------------------------------------------- rows
-
-    def _rows(self, query: Query) -> None:
-        payload = query.payload
-        request = RowRequest.parse(
-            query.parameters, None if payload is None else payload.to_bytes()
-        )
-        if request.journal not in (None, self._journal.id):
-            return
-        durable = self._journal.watermark().offsets
-        if not 0 <= request.partition < len(durable):
-            raise LocalError(
-                f"there is no partition {request.partition}: it has 0 to {len(durable) - 1}"
-            )
-        start = request.start
-        if start is None:
-            start = self._journal.earliest()[request.partition]
-        end = durable[request.partition]
-        if request.end is not None:
-            end = min(end, request.end)
-        columns = request.columns
-        read = None if columns is None else list(dict.fromkeys(["offset", *columns]))
-        left = MOST_REPLIED
-        for batch in self._journal.scan(
-            {request.partition: start},
-            {request.partition: end},
-            partition=request.partition,
-            keys=list(request.keys) or None,
-            time=request.time,
-            columns=read,
-        ):
-            for part in chunks(batch, REPLY_BYTES):
-                if self._closed:
-                    return
-                start = part.column("offset")[part.num_rows - 1].as_py() + 1
-                left -= self._reply_part(query, request, part, start)
-            if left <= 0:
-                return
-        # The last word says how far was looked, whether or not there was anything.
-        empty = pa.RecordBatch.from_pylist([], schema=pa.schema([("offset", pa.int64())]))
-        self._reply_part(query, request, empty, max(start, end))
-
-    def _reply_part(self, query: Query, request: RowRequest, part: Any, after: int) -> int:
-        columns = request.columns
-        rows = part.num_rows
-        first = part.column("offset")[0].as_py() if rows else after
-        if columns is not None and rows:
-            part = part.select(list(columns))
-        data = stream_of(part)
-        query.reply(
-            f"{self._root}/rows/{request.partition}/{first}{'' if rows else '/end'}",
-            data,
-            encoding=ARROW,
-            attachment=json.dumps({"next": after, "rows": rows}),
-        )
-        return len(data)
-
-    def _segment(self, query: Query) -> None:
-        """The bytes of a sealed segment, in pieces named by where they begin."""
-        place = str(query.key_expr).removeprefix(f"{self._root}/segments/").split("/")
-        if len(place) < 2 or not (place[0].isdigit() and place[1].isdigit()):
-            raise LocalError("ask for segments/<partition>/<first offset>/**")
-        partition, first = int(place[0]), int(place[1])
-        matching = [
-            segment
-            for segment in self._journal.segments(partition)
-            if segment.first == first and segment.sealed
-        ]
-        if not matching:
-            raise LocalError(f"partition {partition} has no sealed segment that begins at {first}")
-        (segment,) = matching
-        key = f"{self._root}/segments/{partition}/{first}"
-        with self._journal.open_segment(segment) as file:
-            if len(place) == 2:
-                if segment.bytes > MOST_REPLIED:
-                    raise LocalError(
-                        f"{segment.bytes} bytes are too many for one reply; ask for {key}/**"
-                    )
-                query.reply(key, file.read())
-                return
-            for position in range(0, segment.bytes, REPLY_BYTES):
-                if self._closed:
-                    return
-                file.seek(position)
-                query.reply(f"{key}/{position}", file.read(REPLY_BYTES))

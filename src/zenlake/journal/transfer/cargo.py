@@ -35,13 +35,25 @@ class Load:
         return sizes.get(self.path, -1) == self.segment.bytes
 
 
-def loads(manifests: Sequence[Manifest]) -> list[Load]:
-    """The segments that lie here, the oldest first: if the network goes, they are there."""
+def loads(manifests: Sequence[Manifest], there: Sequence[Manifest] = ()) -> list[Load]:
+    """The segments that lie here, the oldest first: if the network goes, they are there.
+
+    Not those that are listed there with other bytes: they were shipped before a rule of retention
+    took rows out of them here.
+    """
+    listed = {
+        (number, segment.first): segment.bytes
+        for number, manifest in enumerate(there)
+        for segment in manifest.segments
+    }
     lying = [
         Load(number, segment)
         for number, manifest in enumerate(manifests)
         for segment in manifest.segments
         if not is_uri(segment.path)
+        and not (
+            segment.retired and listed.get((number, segment.first), segment.bytes) != segment.bytes
+        )
     ]
     return sorted(lying, key=lambda load: (load.segment.closed, load.partition, load.segment.first))
 
@@ -87,7 +99,7 @@ def deletable(
     }
     return [
         load
-        for load in loads(manifests)
+        for load in loads(manifests, there)
         if (load.partition, load.segment.first) in proven
         and (load.partition, load.segment.first, load.segment.end) in listed
     ]

@@ -134,14 +134,14 @@ class _Channels:
 
     def _schema(self, key: DataKey) -> int:
         """The schema of a type, or none where nobody describes it."""
-        found = self._definitions.find(key.type, key.hash)
-        if found is None:
+        description = self._definitions.find(key.type, key.hash)
+        if description is None:
             return 0
-        if found.hash not in self._schemas:
-            text = message_text(found).encode()
+        if description.hash not in self._schemas:
+            text = message_text(description).encode()
             made = self._writer.register_schema(key.type, "ros2msg", text)
-            self._schemas[found.hash] = made
-        return self._schemas[found.hash]
+            self._schemas[description.hash] = made
+        return self._schemas[description.hash]
 
 
 def _beside(batch: Any) -> Any:

@@ -70,7 +70,7 @@ def _ship(
     info = _identified(local, remote)
     near = _manifests(local, info, local.root)
     far = _manifests(remote, info, remote.uri)
-    cargo = loads(near)
+    cargo = loads(near, far)
     sizes = {load.path: remote.size(load.path) for load in cargo}
     due = [load for load in cargo if not load.arrived(sizes)]
     total = sum(load.segment.bytes for load in due)

@@ -1,14 +1,13 @@
 """Rows of a journal that shall never have been: for people who ask to be forgotten.
 
 Offsets are dense, so a row that goes leaves an empty one, which readers pass over as they do
-heartbeats. A segment that has such rows is written anew beside itself and then takes its own
-place, so a crash leaves the old one or the new one; forgetting again finishes it. Nobody may
-record meanwhile: the journal's lock is held.
+heartbeats. A segment that has such rows is written anew (`writing/rewrite`), so a crash leaves the
+old one or the new one; forgetting again finishes it. Nobody may record meanwhile: the journal's
+lock is held.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,16 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenlake.errors import JournalCorrupt, LocalError
+from zenlake.errors import LocalError
 from zenlake.journal.disk.files import LocalFiles
-from zenlake.journal.disk.layout import INFO, TEMPORARY, sealed_path
+from zenlake.journal.disk.layout import INFO, LATEST, LEDGER
 from zenlake.journal.disk.remote import is_uri
-from zenlake.journal.disk.segment import Segment
-from zenlake.journal.disk.writeahead import WriteAhead
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, UNNUMBERED
 from zenlake.journal.writing.log import Log
 from zenlake.journal.writing.partition import Partition
+from zenlake.journal.writing.rewrite import SegmentRewrite, columns_of
 
 __all__ = ["FORGOTTEN", "forget"]
 
@@ -42,6 +40,7 @@ _EMPTY: Final = {
     "source_zid": None,
     "source_eid": None,
     "source_sn": None,
+    "stamp_id": b"",
     "origin": HEARTBEAT,
 }
 
@@ -60,7 +59,11 @@ def forget(path: str | Path, gone: Callable[[str], bool]) -> int:
                     partition.seal(time.time())
             log.commit()
             journal = Journal.open(path)
-            return sum(_forget(journal, files, one, gone) for one in log.partitions)
+            count = sum(_forget(journal, files, one, gone) for one in log.partitions)
+            # They name keys, also of rows that were let go long ago; a recorder makes them anew.
+            for name in {LEDGER, LATEST} & set(files.list("")):
+                files.remove(name)
+            return count
         finally:
             log.close()
     finally:
@@ -76,62 +79,45 @@ def _forget(
             continue
         if is_uri(segment.path):
             raise LocalError(f"{segment.path} was moved elsewhere; only segments here are changed")
-        emptied, made = _written(journal, files, partition.number, segment, gone)
-        if made is not None:
-            count += emptied
-            segments = [made if one is segment else one for one in partition.manifest.segments]
-            partition.publish(dataclasses.replace(partition.manifest, segments=tuple(segments)))
+        forgetting = _Forgetting(gone)
+        work = SegmentRewrite(files, journal.id, partition.number, segment, forgetting.without)
+        try:
+            work.step()
+            left = [key for key in segment.retired_keys if not _meant(key, gone)]
+            made = work.seal(left) if forgetting.rows else None
+        except BaseException:
+            work.abandon()
+            raise
+        if made is None:
+            work.abandon()
+            continue
+        partition.exchange(segment, made)
+        count += forgetting.rows
     return count
 
 
-def _written(
-    journal: Journal,
-    files: LocalFiles,
-    number: int,
-    segment: Segment,
-    gone: Callable[[str], bool],
-) -> tuple[int, Segment | None]:
-    """How many rows of a segment go, and the segment without them if any do."""
-    path = sealed_path(number, segment.first)
-    made = WriteAhead(files, journal.id, number, segment.first, path + TEMPORARY)
-    emptied = 0
-    try:
-        for batch in journal.scan(
-            {number: segment.first},
-            {number: segment.end},
-            partition=number,
-            heartbeats=True,
-            check=True,
-        ):
-            keys = batch.column("key")
-            meant = np.array([_meant(key, gone) for key in keys.dictionary.to_pylist()], bool)
-            mask = meant[keys.indices.to_numpy(zero_copy_only=False)]
-            emptied += int(mask.sum())
-            made.append(_without(batch, mask))
-        if made.next != segment.end:
-            raise JournalCorrupt(f"{path} has offsets up to {made.next}, not to {segment.end}")
-        if emptied:
-            return emptied, made.seal(segment.closed)
-    finally:
-        made.close()
-    files.remove(path + TEMPORARY)
-    return 0, None
+class _Forgetting:
+    """Empties rows of keys that are to go, and counts them."""
 
+    def __init__(self, gone: Callable[[str], bool]) -> None:
+        self._gone = gone
+        self.rows = 0
 
-def _without(
-    batch: pa.RecordBatch, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> pa.RecordBatch:
-    chosen = pa.array(mask)
-    columns = []
-    for field in UNNUMBERED:
-        column = batch.column(field.name)
-        if field.name in _EMPTY and mask.any():
-            typ = pa.string() if field.name == "key" else field.type
-            column = pc.if_else(chosen, pa.scalar(_EMPTY[field.name], typ), column.cast(typ))
-            if field.name == "key":
-                column = column.dictionary_encode()
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=UNNUMBERED)
+    def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows, those that are to go empty."""
+        keys = batch.column("key")
+        meant = np.array([_meant(key, self._gone) for key in keys.dictionary.to_pylist()], bool)
+        mask = meant[keys.indices.to_numpy(zero_copy_only=False)]
+        if not mask.any():
+            return columns_of(batch, {})
+        self.rows += int(mask.sum())
+        chosen = pa.array(mask)
+        changed = {}
+        for name, empty in _EMPTY.items():
+            typ = pa.string() if name == "key" else UNNUMBERED.field(name).type
+            changed[name] = pc.if_else(chosen, pa.scalar(empty, typ), batch.column(name).cast(typ))
+        changed["key"] = changed["key"].dictionary_encode()
+        return columns_of(batch, changed)
 
 
 def _meant(key: str, gone: Callable[[str], bool]) -> bool:

@@ -19,10 +19,13 @@ from zenlake.journal.disk.files import JournalFiles, replace
 from zenlake.journal.disk.layout import INFO, MAX_PARTITIONS, TEMPORARY, UNSYNCED, JournalInfo
 from zenlake.journal.disk.remote import is_uri
 from zenlake.journal.disk.watermark import WATERMARK, Watermark
+from zenlake.journal.options import RetainRule
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.writing.partition import Partition
 from zenlake.journal.writing.readers import read_by_all
 from zenlake.journal.writing.retention import JournalRetention
+from zenlake.journal.writing.retire import Retiring
+from zenlake.journal.writing.rules import RetainRules
 from zenlake.journal.writing.shipping import Shipper
 from zenlake.journal.writing.sources import SourceNumbers
 
@@ -39,6 +42,7 @@ class LogLimits:
     segment_bytes: int = 128 << 20
     segment_age: float = 3600.0
     retention: JournalRetention = field(default_factory=JournalRetention)
+    rules: tuple[RetainRule, ...] = ()
 
     def __post_init__(self) -> None:
         if self.segment_bytes <= 0 or self.segment_age <= 0:
@@ -73,7 +77,16 @@ class Log:
         self._clock = clock
         #: How many segments were sealed.
         self.sealed = 0
+        rules = RetainRules(self._limits.rules)
+        if rules and sealed_to:
+            raise LocalError(
+                f"segments that move to {sealed_to} are not written anew there: leave the rules of "
+                "retention away, or sealed_to"
+            )
         self.info = self._identify(name, partitions)
+        self._retiring = Retiring(files, self.info, rules)
+        #: What rules of retention have taken.
+        self.retired = self._retiring.counts
         trusted = self._keep_promise()
         before = self._last_watermark(trusted)
         self.partitions = [
@@ -196,7 +209,7 @@ class Log:
         )
         if shipper is not None:
             shipper.offer(tuple(partition.manifest for partition in self.partitions))
-        return wait
+        return min(wait, self._retiring.step(self.partitions, now))
 
     def _relocate(self, shipper: Shipper) -> None:
         """List segments where they arrived, and only then remove them here."""
@@ -215,6 +228,7 @@ class Log:
 
     def close(self) -> None:
         """Let go of all files; what is committed is safe."""
+        self._retiring.close()
         if self.shipper is not None:
             self.shipper.close()
         for partition in self.partitions:

@@ -133,13 +133,28 @@ class Partition:
         self._files.remove(active.path)
         return segment
 
-    def publish(self, manifest: Manifest) -> None:
-        """Put a manifest in the place of the last one; with `OSError` that one stays."""
-        replace(self._files, manifest_path(self.number), manifest.to_json(), durable=self._durable)
-        if self._durable:
+    def publish(self, manifest: Manifest, *, durable: bool = False) -> None:
+        """Put a manifest in the place of the last one; with `OSError` that one stays.
+
+        `durable`: synced even where watermarks are not.
+        """
+        durable = durable or self._durable
+        replace(self._files, manifest_path(self.number), manifest.to_json(), durable=durable)
+        if durable:
             self._files.sync(folder(self.number))
         self.manifest = manifest
         self.unlisted = False
+
+    def exchange(self, segment: Segment, made: Segment | None) -> bool:
+        """List a segment that was written anew in the place of the old; whether it was listed."""
+        segments = [made or one if one is segment else one for one in self.manifest.segments]
+        if made is None or made not in segments:
+            return False
+        # First listed, then the old one is removed: a listed segment is always there.
+        manifest = dataclasses.replace(self.manifest, segments=tuple(segments))
+        self.publish(manifest, durable=True)
+        self._files.remove(segment.path)
+        return True
 
     def close(self) -> None:
         """Let go of the write-ahead file."""
@@ -207,9 +222,18 @@ class Partition:
         return manifest
 
     def _clear(self, names: list[str], packed: set[int]) -> None:
-        """Remove what a crash left half done: pages in the making, segments let go."""
+        """Remove what a crash left half done: pages in the making, segments let go.
+
+        A segment that was written anew has another name; one of the two is listed.
+        """
+        listed = {
+            segment.first: segment.path.rpartition("/")[2]
+            for segment in self.manifest.segments
+            if not is_uri(segment.path)
+        }
         for name in names:
             gone = name.endswith(SEALED) and first_of(name) < self.manifest.earliest
             gone = gone or (name.endswith(OPEN) and first_of(name) in packed)
+            gone = gone or (name.endswith(SEALED) and listed.get(first_of(name), name) != name)
             if gone or name.endswith(TEMPORARY):
                 self._files.remove(f"{folder(self.number)}/{name}")

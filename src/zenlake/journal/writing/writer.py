@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -17,59 +15,21 @@ import pyarrow as pa
 from zenlake.errors import JournalError, JournalFull, LocalError, Timeout, ZError
 from zenlake.journal.disk.files import JournalFiles, LocalFiles
 from zenlake.journal.disk.watermark import Watermark
+from zenlake.journal.options import RetainRule
 from zenlake.journal.schema import UNNUMBERED
 from zenlake.journal.writing.log import Log, LogLimits
 from zenlake.journal.writing.partition import runs
 from zenlake.journal.writing.retention import JournalRetention
+from zenlake.journal.writing.trouble import DiskTrouble, WriterStats
 
-__all__ = ["JournalWriter", "WriterStats", "interval_of"]
+__all__ = ["JournalWriter", "interval_of"]
 
 _log = logging.getLogger("zenlake.journal")
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
-#: What a disk or a process can suffer from and get over; a failed fsync is not among it.
-_PASSING: Final = (
-    *_NO_ROOM,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-    errno.EIO,
-    errno.EAGAIN,
-    errno.EBUSY,
-    errno.EINTR,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
-    errno.EROFS,
-)
 _REQUIRED: Final = [i for i, field in enumerate(UNNUMBERED) if not field.nullable]
 #: How long the writer waits before it asks a full disk again.
 _ASK_AGAIN: Final = 0.1
 #: With this much waiting, the writer does not wait for the end of its interval.
 _ENOUGH_BYTES: Final = 4 << 20
-
-
-@dataclass(slots=True)
-class WriterStats:
-    """What the writer did since it was opened."""
-
-    rows: int = 0
-    blocks: int = 0
-    bytes: int = 0
-    commits: int = 0
-    dropped_rows: int = 0
-    dropped_bytes: int = 0
-    queued_bytes: int = 0
-    blocked_appends: int = 0
-    full: bool = False
-    #: Why nothing can be written at this moment, in words; empty if it can.
-    stuck: str = ""
-    #: Since when, on the monotonic clock.
-    stuck_since: float = 0.0
-    #: How often writing did not succeed at once.
-    retries: int = 0
-    appended_rows: int = 0
-    recovered_bytes_cut: int = 0
-    sources_forgotten: int = 0
-    sealed: int = 0
 
 
 def interval_of(fsync: str) -> tuple[float, bool]:
@@ -112,11 +72,10 @@ class JournalWriter:
         self._most = queue_bytes
         self._enough = min(_ENOUGH_BYTES, queue_bytes)
         self._due: float | None = None
-        #: What could not be written for want of room.
-        self._stuck: set[str] = set()
         self._release = release
         self.stats: Final = WriterStats()
         self.stats.recovered_bytes_cut = sum(partition.cut for partition in log.partitions)
+        self._trouble = DiskTrouble(self.stats, log.info.name, drops=self._drop)
         self._state = threading.Condition()
         self._queue: deque[tuple[int, pa.RecordBatch, int]] = deque()
         self._requested = 0
@@ -142,6 +101,7 @@ class JournalWriter:
         retain_bytes: int | None = None,
         retain_age: float | None = None,
         hold_bytes: int | None = None,
+        retain: Iterable[RetainRule] = (),
         on_full: Literal["block", "drop"] = "block",
         sealed_to: str | None = None,
         queue_bytes: int = 64 << 20,
@@ -153,13 +113,17 @@ class JournalWriter:
         like `"50ms"`. Segments are sealed at `segment_bytes` or after `segment_age` seconds, kept
         while all have at most `retain_bytes` and for `retain_age` seconds (with `hold_bytes`, so
         many bytes longer for readers in `readers.json` that have not read them), and moved to
-        `sealed_to`, a URI that pyarrow knows. `partitions` is fixed when the journal is created.
-        Raises `JournalLocked` when another process writes it, and `JournalCorrupt` when
-        acknowledged rows are damaged.
+        `sealed_to`, a URI that pyarrow knows. `retain` are rules for keys that are kept for a
+        shorter time; what readers have not read is left alone. `partitions` is fixed
+        when the journal is created. Raises `JournalLocked` when another process writes it, and
+        `JournalCorrupt` when acknowledged rows are damaged.
         """
         interval, durable = interval_of(fsync)
         limits = LogLimits(
-            segment_bytes, segment_age, JournalRetention(retain_bytes, retain_age, hold_bytes)
+            segment_bytes,
+            segment_age,
+            JournalRetention(retain_bytes, retain_age, hold_bytes),
+            tuple(retain),
         )
         place = files or LocalFiles(path)
         lock = place.lock()
@@ -419,7 +383,7 @@ class JournalWriter:
             try:
                 size = self._journal.write(partition, batch)
             except OSError as error:
-                self._no_room("rows", error)
+                self._trouble.met("rows", error)
                 if self._drop:
                     self.stats.dropped_rows += len(batch)
                     self.stats.dropped_bytes += batch.nbytes
@@ -428,7 +392,7 @@ class JournalWriter:
                 self._tend()
                 self._pause()
             else:
-                self._room("rows")
+                self._trouble.over("rows")
                 self.stats.rows += len(batch)
                 self.stats.blocks += 1
                 self.stats.bytes += size
@@ -440,9 +404,9 @@ class JournalWriter:
         try:
             watermark = self._journal.commit()
         except OSError as error:
-            self._no_room("watermark", error)
+            self._trouble.met("watermark", error)
             return False
-        self._room("watermark")
+        self._trouble.over("watermark")
         self.stats.commits += 1
         self.stats.sources_forgotten = self._journal.sources.forgotten
         self._watermark = watermark
@@ -458,39 +422,15 @@ class JournalWriter:
         try:
             rest = self._journal.tend()
         except OSError as error:
-            self._no_room("segments", error)
+            self._trouble.met("segments", error)
             return _ASK_AGAIN
         finally:
             self.stats.sealed = self._journal.sealed
-        self._room("segments")
+            retired = self._journal.retired
+            self.stats.retired_rows, self.stats.retired_bytes = retired.rows, retired.bytes
+            self.stats.retire_failures = retired.failures
+        self._trouble.over("segments")
         return rest
-
-    def _room(self, what: str) -> None:
-        if self._stuck:
-            self._stuck.discard(what)
-            if not self._stuck:
-                self.stats.full = False
-                self.stats.stuck = ""
-                _log.warning("journal '%s' is written again", self.name)
-
-    def _no_room(self, what: str, error: OSError) -> None:
-        """Note what passes, a full disk first of all; anything else is a failure."""
-        if error.errno not in _PASSING:
-            raise error
-        self._stuck.add(what)
-        self.stats.retries += 1
-        if not self.stats.stuck:
-            self.stats.stuck_since = time.monotonic()
-        full = error.errno in _NO_ROOM
-        if not self.stats.stuck or full > self.stats.full:
-            now = "rows are dropped" if self._drop else "rows wait"
-            if full:
-                words = f"the disk of journal '{self.name}' is full; {now} until there is room"
-            else:
-                words = f"journal '{self.name}' cannot be written: {error}; {now} until it can"
-            _log.warning("%s", words)
-        self.stats.full |= full
-        self.stats.stuck = "the disk is full" if full else str(error)
 
     @property
     def unwritten(self) -> int:
