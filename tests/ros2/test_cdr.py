@@ -15,6 +15,7 @@ from rosbags.serde.errors import SerdeError
 from rosbags.typesys import Stores, get_typestore
 
 from zenlake.errors import DecodeError
+from zenlake.ros2 import lockstep
 from zenlake.ros2.cdr import FEW, CdrDecoder
 from zenlake.ros2.definitions import DISTRIBUTIONS, Definitions, described_by_text
 from zenlake.ros2.layout import SLACK
@@ -155,6 +156,44 @@ def test_broken_payloads_are_refused_and_disturb_no_other(name: str, data: st.Da
     read.values.validate(full=True)
     kept = dict(zip(read.places.tolist(), read.values.to_pylist(), strict=True))
     assert kept[0] == kept[3 * FEW - 1]
+
+
+@pytest.mark.parametrize("name", TYPES)
+@settings(max_examples=6)
+@given(data=st.data())
+def test_side_by_side_says_what_one_by_one_does(name: str, data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(messages(name), min_size=1, max_size=4))
+    good = [
+        bytes(STORE.serialize_cdr(one, name, little_endian=n % 2 == 0))
+        for n, one in enumerate(drawn)
+    ]
+    at, byte = data.draw(st.tuples(st.integers(0, len(good[0]) - 1), st.integers(0, 255)))
+    changed = good[0][:at] + bytes([byte]) + good[0][at + 1 :]
+    payloads = [*good * (2 * lockstep.FEW), changed, good[0][:at], b""]
+    reads = decoder(name)
+    found, left = lockstep.read_side_by_side(reads.plan, payloads)
+    alone = {one: reads.decode([one]) for one in set(payloads)}
+    places = [int(n) for n in left]
+    for values, which in found:
+        values.validate(full=True)
+        assert values.type == reads.type
+        singly = [alone[payloads[n]] for n in which.tolist()]
+        assert not any(one.refused for one in singly)
+        assert pa.concat_arrays([one.values for one in singly]).to_pylist() == values.to_pylist()
+        places += which.tolist()
+    assert sorted(places) == list(range(len(payloads)))
+    # What is whole and has companions is not left to the slow way.
+    assert set(places[: len(left)]) <= set(range(len(payloads) - 3, len(payloads)))
+
+
+def test_text_that_is_text_only_with_its_neighbour_is_refused() -> None:
+    name = "std_msgs/msg/String"
+    halves = [b"\0\1\0\0\2\0\0\0\xc3\0", b"\0\1\0\0\2\0\0\0\xa9\0"] * lockstep.FEW
+    assert len(decoder(name).decode(halves).refused) == len(halves)
+    other = [bytes(STORE.serialize_cdr(STORE.types[name](data="x" * n), name)) for n in range(99)]
+    read = decoder(name).decode([*other, *halves])
+    assert sorted(read.refused) == list(range(99, 99 + len(halves)))
+    assert [one["data"] for one in read.values.to_pylist()] == ["x" * n for n in range(99)]
 
 
 def test_one_layout_or_many_makes_no_difference() -> None:

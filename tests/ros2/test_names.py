@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.ros2.attachment import Attachment, read_attachment
+from zenlake.ros2.bridge import parse_bridge_token
 from zenlake.ros2.names import DataKey, parse_key, ros_type, wire_type
 from zenlake.ros2.tokens import EntityKind, endpoint_token, gid_of, parse_token
 
@@ -144,3 +145,34 @@ def test_attachments_of_both_forms_say_the_same(number: int, time: int, gid: byt
 def test_other_attachments_are_none_of_ours(data: bytes) -> None:
     found = read_attachment(data)
     assert found is None or len(data) in (33, 80)
+
+
+def test_the_token_of_a_bridge_says_the_type_of_a_key() -> None:
+    found = parse_bridge_token("@ros2_lv/ab12/MP/r1§tf_static/tf2_msgs§msg§TFMessage/:1:1:0,5")
+    assert found is not None
+    assert (found.key, found.topic, found.type) == (
+        "r1/tf_static",
+        "/r1/tf_static",
+        "tf2_msgs/msg/TFMessage",
+    )
+    assert str(found.qos) == "reliable transient_local keep_last(5)"
+    assert parse_token("@ros2_lv/ab12/MP/r1§tf_static/tf2_msgs§msg§TFMessage/:1:1:0,5") is None
+    plain = parse_bridge_token("@ros2_lv/ab12/MP/tf/tf2_msgs§msg§TFMessage/K:::")
+    assert plain is not None
+    assert str(plain.qos) == "best_effort volatile keep_last(1)"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        TALKER,
+        "@ros2_lv/ab12",
+        "@ros2_lv/ab12/MS/tf/tf2_msgs§msg§TFMessage/:::",
+        "@ros2_lv/ab12/SS/add/x§srv§Add",
+        "@ros2_lv/zz/MP/tf/tf2_msgs§msg§TFMessage/:::",
+        "@ros2_lv/ab12/MP/tf§/tf2_msgs§msg§TFMessage/:::",
+        "@ros2_lv/ab12/MP/tf/tf2_msgs/:::",
+    ],
+)
+def test_other_tokens_are_none_of_a_bridged_publisher(token: str) -> None:
+    assert parse_bridge_token(token) is None

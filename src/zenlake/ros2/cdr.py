@@ -2,8 +2,9 @@
 
 Payloads with the same lengths have all values in the same places (`layout`), so they are put one
 under the other as a table of bytes, and each value is a few columns of that table: a robot's
-odometry of an hour is decoded by as many operations as it has fields. Payloads that have too few
-companions are read one by one (`one_by_one`), with the same result.
+odometry of an hour is decoded by as many operations as it has fields. Payloads of many lengths are
+read side by side (`lockstep`), and those that have too few companions one by one (`one_by_one`),
+all with the same result.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from zenlake.ros2.layout import (
     plan_of,
     walk,
 )
+from zenlake.ros2.lockstep import FEW as FEW_SIDE_BY_SIDE
+from zenlake.ros2.lockstep import read_side_by_side
 from zenlake.ros2.one_by_one import PayloadReader
 
 __all__ = ["CdrDecoder", "DecodedPayloads"]
@@ -38,7 +41,11 @@ FEW: Final = 4
 """Payloads of one layout that are not worth a table of bytes."""
 
 MOST_LONELY: Final = 4
-"""Layouts without companions after which payloads of one size are not compared any more."""
+"""Layouts without companions, beyond those that have some, after which none is compared more."""
+
+
+CROWD: Final = 16
+"""Payloads of one layout that are worth comparing all of their size with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +75,12 @@ class CdrDecoder:
         parts: list[pa.Array] = []
         places: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         alone: list[int] = []
-        for size, members in _by_size(payloads).items():
+        by_size = _by_size(payloads)
+        crowds = lonely = 0
+        for size, members in sorted(by_size.items(), key=lambda one: -len(one[1])):
             left = members
-            lonely = 0
-            while len(left) >= FEW and lonely < MOST_LONELY:
+            # Where layouts have no companions, comparing more of them is no use.
+            while len(left) >= FEW and lonely < MOST_LONELY + crowds:
                 first = payloads[left[0]]
                 try:
                     order = order_of(first)
@@ -84,9 +93,12 @@ class CdrDecoder:
                 rows = rows.reshape(len(left), size)
                 same = _same(rows, walked.lengths, walked.ends)
                 mine, left = left[same], left[~same]
+                if len(mine) < CROWD:
+                    lonely += 1
+                else:
+                    crowds += 1
                 if len(mine) < FEW:
                     alone.extend(mine.tolist())
-                    lonely += 1
                     continue
                 try:
                     table = rows if len(mine) == len(rows) else rows[same]
@@ -95,6 +107,8 @@ class CdrDecoder:
                 except (pa.ArrowInvalid, UnicodeDecodeError):  # text that is none, in some of them
                     alone.extend(mine.tolist())
             alone.extend(left.tolist())
+        if len(alone) >= FEW_SIDE_BY_SIDE:
+            alone = self._side_by_side(payloads, np.sort(np.array(alone)), parts, places)
         if alone:
             read, at = self._one_by_one(payloads, alone, refused)
             parts.append(read)
@@ -107,6 +121,23 @@ class CdrDecoder:
         if len(parts) > 1 or not np.array_equal(order_back, np.arange(len(every))):
             values = values.take(pa.array(order_back))
         return DecodedPayloads(values, every[order_back], refused)
+
+    def _side_by_side(
+        self,
+        payloads: Sequence[bytes],
+        alone: np.ndarray[Any, np.dtype[np.int64]],
+        parts: list[pa.Array],
+        places: list[np.ndarray[Any, np.dtype[np.int64]]],
+    ) -> list[int]:
+        """Add what can be read so; gives the places that are left."""
+        try:
+            arrays, left = read_side_by_side(self.plan, [payloads[n] for n in alone.tolist()])
+        except pa.ArrowInvalid:  # more bytes than one array takes
+            return [int(n) for n in alone]
+        for read, at in arrays:
+            parts.append(read)
+            places.append(alone[at])
+        return [int(n) for n in alone[left]]
 
     def _one_by_one(
         self, payloads: Sequence[bytes], alone: Sequence[int], refused: dict[int, str]
@@ -179,11 +210,12 @@ def _listed(node: Items, offsets: np.ndarray[Any, np.dtype[np.int32]], inner: pa
 
 def _texts(rows: np.ndarray[Any, np.dtype[np.uint8]], layout: TextAt) -> pa.Array:
     data = np.ascontiguousarray(rows[:, layout.at : layout.at + layout.size])
-    if data.max(initial=0) >= 0x80:
-        data.tobytes().decode()  # raises where it is not text
-    return pa.StringArray.from_buffers(
+    texts = pa.StringArray.from_buffers(
         len(rows), pa.py_buffer(_offsets(len(rows), layout.size)), pa.py_buffer(data)
     )
+    if data.max(initial=0) >= 0x80:
+        texts.validate(full=True)  # raises where one of them is no text
+    return texts
 
 
 def _values(rows: np.ndarray[Any, np.dtype[np.uint8]], layout: ValuesAt, order: str) -> pa.Array:

@@ -17,6 +17,7 @@ from zenlake.ros2.description import FIXED, NESTED, FieldType, TypeDescription
 
 __all__ = [
     "HEADER",
+    "MOST_ITEMS",
     "SLACK",
     "Items",
     "ItemsAt",

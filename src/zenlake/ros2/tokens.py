@@ -37,7 +37,7 @@ class EntityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RosQoS:
-    """What of a quality of service concerns whoever reads the data."""
+    """What of a quality of service concerns a reader of the data."""
 
     reliability: str = "reliable"
     durability: str = "volatile"
