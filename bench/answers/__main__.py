@@ -1,8 +1,10 @@
 """How long questions take: on the bus, at the terminal, and beside DuckDB on the same tables.
 
     python -m bench.answers --rows 10000000 [--no-spark] [--json build/bench-answers.json]
+    python -m bench.answers --rows 10000000 --folder /tmp/lake [--compact]
 
-A lake of so many rows of 1000 keys is filled without Spark, first a tenth of it; then a router that
+A lake of so many rows of 1000 keys is filled without Spark, first a tenth of it; in a folder that
+is named it is filled once and kept, and `--compact` merges its files first. Then a router that
 records, the lake on its bus and a client run in this process, and are asked again and again. Spark
 is started for SQL only. Ratios are of one run; times depend on what else the machine does. At the
 end, a replay at full speed beside publishers (`bench.answers.replaying`).
@@ -32,9 +34,11 @@ from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.bus import Answers
+from zenlake.lake.delta import Table
 from zenlake.lake.lake import Lake
 from zenlake.lake.service import Service
 from zenlake.lake.tasks import Work
+from zenlake.lake.upkeep import compact
 
 R = TypeVar("R")
 REPLIES = 10_000
@@ -173,20 +177,31 @@ class Bus:
             time.sleep(0.01)
         values = [json.dumps({"n": n}).encode() for n in range(REPLIES)]
 
+        stamp = self.client.new_timestamp()
+
         def answer(query: zenlake.Query) -> None:
             for value in values:
                 query.reply("plain/a", value)
 
+        def stamped(query: zenlake.Query) -> None:
+            """As a lake must: a sample has the time that it was published with."""
+            for value in values:
+                query.reply("plain/b", value, timestamp=stamp)
+
         with (
             self.client.declare_queryable("plain/a", answer),
+            self.client.declare_queryable("plain/b", stamped),
             session(self.endpoint, "client") as other,
         ):
             plain = replies_a_second(other, "plain/a?_time=[..]")
+            timed_ones = replies_a_second(other, "plain/b?_time=[..]")
             lake = replies_a_second(other, "live/many/*?_time=[now(-1h)..]")
         told["replies"] = {
             "plain_s": round(plain),
+            "plain_with_times_s": round(timed_ones),
             "lake_s": round(lake),
             "ratio": round(lake / plain, 2),
+            "ratio_with_times": round(lake / timed_ones, 2),
         }
         return told
 
@@ -248,17 +263,26 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--no-spark", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--compact", action="store_true")
     chosen = parser.parse_args()
     told: dict[str, Any] = {"rows": chosen.rows}
     with tempfile.TemporaryDirectory() as name, ExitStack() as held:
-        folder = Path(name)
+        folder = chosen.folder or Path(name)
         tenth = chosen.rows // 10
-        with ExitStack() as first:
-            some = Bus(folder, filled(folder, chosen.rows, 0, tenth), None, first)
-            told[f"pruned, {tenth} rows"] = some.pruned()
-        began = time.perf_counter()
-        pipeline = filled(folder, chosen.rows, tenth, chosen.rows)
-        told["filled_rows_s"] = round((chosen.rows - tenth) / (time.perf_counter() - began))
+        if not (folder / "lake").exists():
+            with ExitStack() as first:
+                some = Bus(folder, filled(folder, chosen.rows, 0, tenth), None, first)
+                told[f"pruned, {tenth} rows"] = some.pruned()
+            began = time.perf_counter()
+            filled(folder, chosen.rows, tenth, chosen.rows)
+            told["filled_rows_s"] = round((chosen.rows - tenth) / (time.perf_counter() - began))
+        pipeline = filled(folder, chosen.rows, 0, 0)
+        if chosen.compact:
+            samples = Table.open(pipeline.place, "samples")
+            assert samples is not None
+            compact(samples, Here(), LakeConfig(), full=True)
+            told["files of samples"] = len(samples.files())
         spark = None
         if not chosen.no_spark:
             from zenlake.spark.session import spark_session, stop_spark

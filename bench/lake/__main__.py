@@ -1,6 +1,8 @@
 """The lake beside Spark alone: rows a second, freshness, and what a pruned question costs.
 
-    python -m bench.lake copy        journal → samples beside Spark's own Parquet → Parquet
+    python -m bench.lake copy        journal → samples, latest and gaps beside Spark's own
+                                     Parquet → Parquet of the same rows
+    python -m bench.lake typed       the same with payloads of JSON, and a typed table of them
     python -m bench.lake fresh       put → readable in the table, with the pipeline idle otherwise
     python -m bench.lake pruned      one key of one minute, at 1 and 10 million rows
     python -m bench.lake decode      ROS 2 messages beside rosbags, JSON beside spark.read.json
@@ -19,11 +21,12 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -32,7 +35,7 @@ from bench.lake.amplification import amplification
 from bench.lake.decoding import json_columns, ros
 from zenlake.journal import SCHEMA, Journal, JournalWriter
 from zenlake.journal.schema import HLC_BIAS
-from zenlake.lake import LakeConfig, Pipeline
+from zenlake.lake import LakeConfig, Pipeline, read_config
 from zenlake.lake.run import run
 from zenlake.lake.tasks import SparkTasks
 from zenlake.spark.session import spark_session, stop_spark
@@ -43,9 +46,26 @@ if TYPE_CHECKING:
 BATCH = 50_000
 KEYS = 1000
 START = 1_790_000_000
+JSON = 5
 
 
-def batches(rows: int, payload: int, seconds: float = 600.0) -> Iterator[pa.RecordBatch]:
+POSES = "{tables: {pose: {format: 'robot/${id}/pose'}}, gaps: {every: '300d'}}"
+
+
+def poses(first: int) -> pa.Array:
+    """Payloads of JSON."""
+    said = '{"x": %r, "y": %d, "name": "r%d", "pose": {"z": %r}, "ok": %s}'
+    return pa.array(
+        [
+            (said % (n / 7, n, n % 9, n / 3, "true" if n % 2 else "false")).encode()
+            for n in range(first, first + BATCH)
+        ]
+    )
+
+
+def batches(
+    rows: int, payload: int, seconds: float = 600.0, *, typed: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Rows of robots that talk in turn, spread evenly over some time."""
     keys = pa.array([f"robot/{n}/pose" for n in range(KEYS)])
     noise = np.random.default_rng(1).integers(0, 256, BATCH * payload, np.uint8).tobytes()
@@ -59,8 +79,8 @@ def batches(rows: int, payload: int, seconds: float = 600.0) -> Iterator[pa.Reco
         stamps = ((micros // 1_000_000) << 32) + ((micros % 1_000_000) << 32) // 1_000_000
         columns: dict[str, Any] = {
             "key": pa.DictionaryArray.from_arrays(pa.array((n % KEYS).astype(np.int32)), keys),
-            "value": value,
-            "encoding_id": pa.array(np.zeros(BATCH, np.int32)),
+            "value": poses(first) if typed else value,
+            "encoding_id": pa.array(np.full(BATCH, JSON if typed else 0, np.int32)),
             "hlc": pa.array((stamps.astype(np.uint64) - np.uint64(HLC_BIAS)).astype(np.int64)),
             "time": pa.array(micros, pa.timestamp("us", tz="UTC")),
             "received": pa.array(micros, pa.timestamp("us", tz="UTC")),
@@ -84,48 +104,74 @@ def batches(rows: int, payload: int, seconds: float = 600.0) -> Iterator[pa.Reco
         )
 
 
-def record(folder: Path, rows: int, payload: int) -> None:
+def record(folder: Path, rows: int, payload: int, *, typed: bool = False) -> None:
     writer = JournalWriter.open(folder, partitions=1, fsync="never")
-    for batch in batches(rows, payload):
+    for batch in batches(rows, payload, typed=typed):
         writer.append(0, batch)
     writer.flush()
     writer.close()
 
 
-def copy(spark: SparkSession, folder: Path, rows: int, payload: int, rounds: int) -> dict[str, Any]:
-    """Journal → samples (and latest) beside Parquet → Parquet of the same rows."""
+def copy(
+    spark: SparkSession, folder: Path, rows: int, payload: int, rounds: int, *, typed: bool = False
+) -> dict[str, Any]:
+    """Journal → samples, latest, gaps and a typed table beside Parquet → Parquet of its rows.
+
+    Seconds, and seconds of CPU of all processes: the second say more on a machine that is busy.
+    """
     journal, source = folder / "journal", folder / "parquet"
-    record(journal, rows, payload)
+    record(journal, rows, payload, typed=typed)
+    config = read_config(POSES) if typed else LakeConfig(gaps_every=1e9)
     source.mkdir()
     for n, segment in enumerate(_chunks(journal, rows)):
         pq.write_table(segment, source / f"{n}.parquet", compression="snappy", store_schema=False)
-    told: dict[str, list[float]] = {"spark": [], "samples": []}
-    for turn in range(rounds + 1):
-        lake, target = folder / f"lake{turn}", folder / f"copy{turn}"
-        began = time.perf_counter()
-        spark.read.parquet(str(source)).write.parquet(str(target))
-        spark_seconds = time.perf_counter() - began
-        began = time.perf_counter()
-        tasks = SparkTasks(spark)
-        pipeline = Pipeline(str(lake), str(journal), tasks, LakeConfig(gaps_every=1e9))
+
+    def by_spark() -> None:
+        spark.read.parquet(str(source)).write.parquet(str(folder / "copy"))
+
+    def by_lake() -> None:
+        pipeline = Pipeline(str(folder / "lake"), str(journal), SparkTasks(spark), config)
         while pipeline.step().behind:
             pass
         pipeline.fold(0.0, all=True)
-        lake_seconds = time.perf_counter() - began
-        if turn:  # the first warms both up
-            told["spark"].append(rows / spark_seconds)
-            told["samples"].append(rows / lake_seconds)
-        shutil.rmtree(lake)
-        shutil.rmtree(target)
-    ratios = [ours / theirs for ours, theirs in zip(told["samples"], told["spark"], strict=True)]
+        found = pipeline.tables["pose" if typed else "samples"].totals()
+        assert found.rows == rows
+
+    told: dict[str, list[tuple[float, float]]] = {"spark": [], "lake": []}
+    for turn in range(rounds + 1):
+        for name, work in (("spark", by_spark), ("lake", by_lake)):
+            took = _took(work)
+            if turn:  # the first warms both up
+                told[name].append(took)
+        shutil.rmtree(folder / "lake")
+        shutil.rmtree(folder / "copy")
+    pairs = list(zip(told["spark"], told["lake"], strict=True))
     return {
         "rows": rows,
-        "payload": payload,
-        "spark parquet copy, rows/s": [round(r) for r in told["spark"]],
-        "journal to samples and latest, rows/s": [round(r) for r in told["samples"]],
-        "ratio": [round(r, 2) for r in ratios],
-        "median ratio": round(statistics.median(ratios), 2),
+        "payload": "JSON" if typed else payload,
+        "spark parquet copy, rows/s": [round(rows / wall) for wall, _ in told["spark"]],
+        "journal to tables, rows/s": [round(rows / wall) for wall, _ in told["lake"]],
+        "median ratio": _median([theirs[0] / ours[0] for theirs, ours in pairs]),
+        "median ratio of CPU": _median([theirs[1] / ours[1] for theirs, ours in pairs]),
+        "CPU, microseconds a row": _median([ours[1] / rows * 1e6 for _, ours in pairs]),
     }
+
+
+def _median(numbers: list[float]) -> float:
+    return round(statistics.median(numbers), 2)
+
+
+def _took(work: Callable[[], None]) -> tuple[float, float]:
+    """Seconds of work, and seconds of CPU of this process and all that it started."""
+    before, began = _spent(), time.perf_counter()
+    work()
+    return time.perf_counter() - began, _spent() - before
+
+
+def _spent() -> float:
+    own = psutil.Process()
+    # Those that ended count where they were waited for.
+    return float(sum(sum(one.cpu_times()[:4]) for one in (own, *own.children(recursive=True))))
 
 
 def _chunks(journal: Path, rows: int) -> Iterator[pa.Table]:
@@ -207,7 +253,7 @@ def pruned(spark: SparkSession, folder: Path, sizes: list[int]) -> dict[str, Any
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    works = ["copy", "fresh", "pruned", "decode", "amplification", "all"]
+    works = ["copy", "typed", "fresh", "pruned", "decode", "amplification", "all"]
     arguments.add_argument("what", choices=works)
     arguments.add_argument("--rows", type=int, default=1_000_000)
     arguments.add_argument("--payload", type=int, default=64)
@@ -228,13 +274,20 @@ def main() -> None:
         return
     spark = spark_session("bench", "local[2]")
     try:
-        for what in ("copy", "fresh", "pruned", "decode"):
+        for what in ("copy", "typed", "fresh", "pruned", "decode"):
             if asked.what not in (what, "all"):
                 continue
             with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as name:
                 folder = Path(name)
-                if what == "copy":
-                    told[what] = copy(spark, folder, asked.rows, asked.payload, asked.rounds)
+                if what in ("copy", "typed"):
+                    told[what] = copy(
+                        spark,
+                        folder,
+                        asked.rows,
+                        asked.payload,
+                        asked.rounds,
+                        typed=what == "typed",
+                    )
                 elif what == "fresh":
                     told[what] = fresh(spark, folder, asked.puts)
                 elif what == "decode":

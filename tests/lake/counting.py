@@ -1,14 +1,15 @@
 """Eclipse's nodes that count, and write down what they said; nothing of zenlake is in here.
 
-    python counting.py plain ENDPOINT LOG KEY…       publishers that number their samples
-    python counting.py advanced ENDPOINT LOG KEY…    publishers that keep what they said
-    python counting.py silent ENDPOINT LOG KEY…      publishers whose samples have no numbers
-    python counting.py witness ENDPOINT LOG KEY      writes down what is told under a key
+    python -m tests.lake.counting plain ENDPOINT LOG KEY…      publishers that number their samples
+    python -m tests.lake.counting advanced ENDPOINT LOG KEY…   publishers that keep what they said
+    python -m tests.lake.counting silent ENDPOINT LOG KEY…     whose samples have no numbers
+    python -m tests.lake.counting ros2 ENDPOINT LOG KEY…       who number them as rmw_zenoh does
+    python -m tests.lake.counting witness ENDPOINT LOG KEY     writes down what is told under a key
 
-A publisher begins when somebody listens, and then does not care. Told `end`, it waits for a
-listener, says one number more under each key, and answers `ended`; it is there until its input
-ends. Each line of a log is a JSON list: key, number, and the source that the number was given
-out by.
+A key says which payloads it has (`tests/lake/numbered`). A publisher begins when somebody listens,
+and then does not care. Told `end`, it waits for a listener, says one number more under each key,
+and answers `ended`; it is there until its input ends. Each line of a log is a JSON list: key,
+number, and the source that the number was given out by.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import IO, Any
 
 import zenoh
 import zenoh.ext
+
+from tests.lake.numbered import GID, attached, encoding_of, payload_of
 
 #: Seconds between two bursts, on average, and how many samples of each key one has at most.
 PAUSE = 0.03
@@ -51,7 +54,8 @@ class Counter:
         self.kind = kind
         self.key = key
         self.log = log
-        self.next = 0
+        # Publishers of ROS 2 count from one.
+        self.next = 1 if kind == "ros2" else 0
         block = zenoh.CongestionControl.BLOCK
         # It tells whether somebody listens, which advanced ones do not.
         self.probe = session.declare_publisher(key, congestion_control=block)
@@ -65,7 +69,8 @@ class Counter:
                 sample_miss_detection=zenoh.ext.MissDetectionConfig(**NUMBERED),
             )
         source = self.publisher.id
-        self.source = None if kind == "silent" else f"{source.zid}:{source.eid}"
+        names = {"silent": None, "ros2": f"ros2:{GID.hex()}"}
+        self.source = names.get(kind, f"{source.zid}:{source.eid}")
 
     def until_heard(self) -> None:
         """Wait for a listener."""
@@ -77,10 +82,12 @@ class Counter:
         number = self.next
         self.next += 1
         self.log.write(json.dumps([self.key, number, self.source]) + "\n")
-        options: dict[str, Any] = {"encoding": zenoh.Encoding.APPLICATION_JSON}
+        options: dict[str, Any] = {"encoding": zenoh.Encoding(encoding_of(self.key))}
         if self.kind == "plain":
             options["source_info"] = zenoh.SourceInfo(self.publisher.id, number)
-        self.publisher.put(f'{{"n":{number}}}', **options)
+        if self.kind == "ros2":
+            options["attachment"] = attached(number)
+        self.publisher.put(payload_of(self.key, number), **options)
 
 
 def count(kind: str, place: str, log: IO[str], keys: list[str]) -> None:

@@ -19,14 +19,17 @@ from tests.api.sessions import connected, listening, where
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import START, Row
 from tests.waiting import until
+from zenlake.errors import LocalError
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.bus import Answers
 from zenlake.lake.lake import Lake
+from zenlake.lake.questions import Bounds, Questions
 from zenlake.lake.service import Service
 from zenlake.lake.serving import judged
+from zenlake.lake.sight import Sight
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     import zenlake
 
@@ -219,3 +222,23 @@ def test_hostile_questions_on_the_bus_are_refused(
         assert json.loads(reply.ok.payload.to_bytes()) == [{"key": "r/1/a"}]
     finally:
         service.close()
+
+
+def test_a_question_that_is_planned_for_too_long_is_not_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "journal", [Row("a", b"1", 1.0)])
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), LakeConfig())
+    pipeline.step()
+
+    def plan(query: str, bounds: Bounds, sight: Sight) -> DataFrame:
+        until(lambda: questions.counts.cancelled == 1, "its time did not end")
+        return spark.sql(query)  # which would take hours
+
+    questions = Questions(Lake(pipeline.place, spark, LakeConfig()), plan=plan)
+    try:
+        ages = "SELECT sum(a.id * b.id) FROM range(1000000) a, range(1000000) b"
+        with pytest.raises(LocalError, match="took too long"):
+            questions.ask(ages, "test", Bounds(seconds=0.1), trusted=False)
+    finally:
+        questions.close()

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.rowsof import Row
+from tests.waiting import until
 from zenlake.errors import ConfigError, LocalError
 from zenlake.lake import LakeConfig, Pipeline, open, read_config
 from zenlake.lake.delta import LOG, Forgotten
@@ -22,7 +23,7 @@ def moment(lake: Path, name: str) -> datetime:
     """A time between the newest commit of a table and the next."""
     log = sorted((lake / name / LOG).glob("*.json"))[-1].read_text().splitlines()
     told = next(json.loads(line)["commitInfo"] for line in log if "commitInfo" in line)
-    time.sleep(0.005)
+    until(lambda: time.time() * 1000 > told["timestamp"] + 2)  # of the next commit
     return datetime.fromtimestamp(told["timestamp"] / 1000, UTC) + timedelta(milliseconds=1)
 
 

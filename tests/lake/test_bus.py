@@ -20,11 +20,13 @@ import zenlake
 from tests.api.sessions import connected, listening, where
 from tests.journal.recording import until_rows
 from tests.lake.journals import Here, table_of
+from tests.routing.policies import access_control, applying, rule, subject
 from tests.waiting import until
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
+from zenlake.keys.readable import ReadableChoice, ReadableKeys
 from zenlake.lake import LakeConfig, Pipeline, Retention
-from zenlake.lake.bus import Answers
+from zenlake.lake.bus import PARTIAL, Answers
 from zenlake.lake.lake import Lake
 from zenlake.lake.service import Service
 from zenlake.lake.upkeep import compact, retain
@@ -84,14 +86,20 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @contextmanager
 def opened(
-    folder: Path, *exprs: str, spark: SparkSession | None = None, **storages: object
+    folder: Path,
+    *exprs: str,
+    spark: SparkSession | None = None,
+    rules: dict[str, object] | None = None,
+    **storages: object,
 ) -> Iterator[World]:
     options = Options(
         exprs or ("robot/**", "count/**"), str(folder / "journal"), name="j", fsync="5ms"
     )
     with (
         listening(
-            mode='"router"', plugins=json.dumps({"storage_manager": {"storages": storages}})
+            mode='"router"',
+            plugins=json.dumps({"storage_manager": {"storages": storages}}),
+            **({} if rules is None else {"access_control": json.dumps(rules)}),
         ) as node,
         Recorder(node, options) as recorder,
         connected(node, mode='"client"') as bus,
@@ -347,3 +355,106 @@ def test_clients_that_do_not_read_delay_nobody_else(world: World) -> None:
         assert world.rows("robot/small?_time=[now(-5m)..]") == [("robot/small", {"n": 1})]
         assert time.monotonic() - began < 30.0
         stuck.set()
+
+
+@contextmanager
+def guest(at: zenlake.Session) -> Iterator[zenoh.Session]:
+    """A program of Eclipse's that the rules call a guest."""
+    config = zenoh.Config()
+    for key, value in (
+        ("id", "9e57"),
+        ("mode", "client"),
+        ("connect/endpoints", [where(at)]),
+    ):
+        config.insert_json5(key, json.dumps(value))
+    with zenoh.open(config) as session:
+        yield session
+
+
+def guarded(*rules: dict[str, object]) -> dict[str, object]:
+    """Rules for the guest alone."""
+    names = [str(one["id"]) for one in rules]
+    return access_control(
+        "allow", list(rules), [subject("guests", zids=["9e57"])], [applying(names, ["guests"])]
+    )
+
+
+def told(session: zenoh.Session, selector: str, **more: Any) -> list[Any]:
+    """What is replied: JSON, key and payload, or the error."""
+    found: list[Any] = []
+    for reply in session.get(selector, timeout=30, **more):
+        if reply.ok is None:
+            found.append(str(json.loads(reply.err.payload.to_bytes())["error"]))
+        else:
+            found.append((str(reply.ok.key_expr), reply.ok.payload.to_bytes()))
+    return found
+
+
+SECRET = rule("no secrets", "deny", "robot/secret/**", messages=["query", "reply"])
+
+
+def test_no_answer_tells_of_keys_that_access_control_denies_to_the_asker(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path, "robot/**", rules=guarded(SECRET)) as world,
+        guest(world.node) as stranger,
+    ):
+        for n, key in enumerate(["robot/a", "robot/secret/x", "robot/b", "robot/secret/y"]):
+            world.put(key, {"n": n})
+            if n == 1:
+                world.settle()
+                world.pipeline.step()
+        world.settle()
+        many = "robot/**?_time=[now(-1h)..];_agg=count(*)"
+        assert [row["key"] for row in world.rows(many)[0][1]] == [
+            "robot/a",
+            "robot/b",
+            "robot/secret/x",
+            "robot/secret/y",
+        ]
+        for span in ("_time=[now(-1h)..]", "_asof=now()", "_filter=n>=0"):
+            ((key, payload),) = told(stranger, f"robot/**?{span};_agg=count(*),max(n)")
+            assert key == "robot/**"
+            assert [row["key"] for row in json.loads(payload)] == ["robot/a", "robot/b"]
+        # The first of those that it may see, not of all.
+        limited = told(stranger, "robot/**?_time=[now(-1h)..];_filter=n>0;_limit=1")
+        assert [key for key, _ in limited] == ["robot/b"]
+        # What it says itself of what it may read adds nothing.
+        forged = ReadableKeys(((ReadableChoice(("**",)),),)).restrict("_asof=now();_agg=count(*)")
+        ((_, payload),) = told(stranger, f"robot/**?{forged}")
+        assert b"secret" not in payload
+        assert told(stranger, "robot/**?_time=[now(-1h)..];_proof=true") == [PARTIAL]
+        assert told(stranger, "robot/secret/**?_asof=now();_agg=count(*)") == []
+        # The journal itself, in every way that it tells of keys.
+        rows = told(stranger, "@journal/j/rows/0/**", consolidation=zenoh.ConsolidationMode.NONE)
+        batches = [one for _, payload in rows for one in pa.ipc.open_stream(payload)]
+        keys = [key for one in batches if one.num_rows for key in one["key"].to_pylist()]
+        assert keys == ["robot/a", "robot/b"]
+        documents = told(stranger, "@journal/j/*")
+        assert {key.rpartition("/")[2] for key, _ in documents} >= {"manifest", "ledger", "stats"}
+        for key, payload in [*rows, *documents]:
+            assert b"secret" not in payload, key
+        (refusal,) = told(stranger, "@journal/j/segments/0/0/**")
+        assert "segments have the rows of all keys" in refusal
+        assert b"secret" in dict(told(world.client, "@journal/j/*"))["@journal/j/ledger"]
+
+
+def test_the_router_of_the_asker_speaks_for_it_across_other_routers(tmp_path: Path) -> None:
+    rules = guarded(rule("no poses", "deny", "robot/*/pose", flows=["egress"]))
+    with (
+        opened(tmp_path, "robot/**") as world,
+        connected(
+            world.node,
+            mode='"router"',
+            listen__endpoints='["tcp/127.0.0.1:0"]',
+            access_control=json.dumps(rules),
+        ) as border,
+        guest(border) as stranger,
+    ):
+        world.put("robot/a", {"n": 1})
+        world.put("robot/b/pose", {"n": 2})
+        world.settle()
+        selector = "robot/**?_asof=now();_agg=count(*)"
+        until(lambda: bool(told(stranger, selector)))
+        assert [row["key"] for row in world.rows(selector)[0][1]] == ["robot/a", "robot/b/pose"]
+        ((_, payload),) = told(stranger, selector)
+        assert [row["key"] for row in json.loads(payload)] == ["robot/a"]

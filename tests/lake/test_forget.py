@@ -1,16 +1,31 @@
 from __future__ import annotations
 
+import json
 import time
+import zlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.lake.journals import Here, rows_of, write
 from tests.lake.rowsof import Row
 from zenlake.errors import JournalLocked, LocalError
 from zenlake.journal import Journal, JournalWriter
+from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.ledger import checkpoint
+from zenlake.journal.options import RetainRule
+from zenlake.journal.serving import recall
+from zenlake.journal.serving.latest import COLUMNS as LATEST_COLUMNS
+from zenlake.journal.serving.latest import Latest
 from zenlake.journal.verify import verify
+from zenlake.journal.writing.log import Log, LogLimits
 from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake.files import read_noted
+from zenlake.lake.gaps import LEDGER
+from zenlake.lake.place import Place
+from zenlake.lake.standing.definition import Definition, StandingDefinitions
+from zenlake.lake.standing.results import Results
 from zenlake.lake.status import LakeStatus, write_status
 
 JSON = 5
@@ -33,13 +48,15 @@ def heard(journal: Path, n: int) -> None:
 
 def found_in(folder: Path, mark: str) -> list[str]:
     """The files that have a text somewhere, whether as they are or unpacked."""
-    import pyarrow.parquet as pq
-
     held = []
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
         bare = path.read_bytes()
         if path.suffix == ".parquet":
-            bare += repr(pq.ParquetFile(path).read().to_pylist()).encode()
+            rows, notes = read_noted(Place(path.parent), path.name)
+            bare += repr(rows.to_pylist()).encode() + b"".join(notes.values())
+            bare += zlib.decompress(notes[LEDGER]) if LEDGER in notes else b""
+        elif path.suffix == ".avro":
+            bare += repr(avro(path)).encode()
         if mark.encode() in bare:
             held.append(str(path.relative_to(folder)))
     return held
@@ -81,6 +98,86 @@ def test_keys_are_gone_from_tables_old_versions_journal_and_quarantine(tmp_path:
     assert sum(open(lake).forget("person/anna/**", journal, tasks=Here()).values()) == 0
     heard(journal, 4)
     assert sum(batch.num_rows for batch in Journal.open(journal).scan()) == 8
+
+
+def avro(path: Path) -> list[object]:
+    """The entries of a manifest of Iceberg, which may be compressed."""
+    from pyiceberg.avro.file import AvroFile
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+    from pyiceberg.typedef import Record
+
+    with AvroFile[Record](PyArrowFileIO().new_input(str(path))) as file:
+        return list(file)
+
+
+def test_no_byte_of_a_key_is_left_in_rollups_iceberg_views_ledgers_or_retired_rows(
+    tmp_path: Path,
+) -> None:
+    lake, journal, place = tmp_path / "lake", tmp_path / "journal", Place(tmp_path / "lake")
+    config = read_config(
+        '{tables: {seen: {format: "person/${who}/seen"}}, rollups: true, iceberg: true}'
+    )
+    for n in range(2):
+        heard(journal, n)
+        pipeline = Pipeline(str(lake), str(journal), Here(), config)
+        pipeline.step()
+        pipeline.finish()
+        assert pipeline.iceberg is not None
+        for table in pipeline.tables.values():
+            pipeline.iceberg.publish(table)
+    # A view and what it noted, as a lake that ran leaves them.
+    definitions = StandingDefinitions(place)
+    view = Definition("notes", "view", "SELECT key, note FROM seen", history=True)
+    definitions.write(view)
+    (definitions.aside(view) / "state").write_text(f"person/anna {MARK}")
+    columns = pa.schema([("note", pa.string())])
+    Results(place, view, columns, 0.0).append(pa.table({"note": [MARK]}), {"b": (None, 1)})
+    # The recorder's shortcuts, and rows that a rule has retired.
+    recorded = Journal.open(journal)
+    checkpoint.write(journal, json.dumps(checkpoint.recomputed(recorded).state()))
+    latest = Latest()
+    for partition in range(recorded.partitions):
+        for batch in recorded.scan(partition=partition, columns=LATEST_COLUMNS):
+            latest.enter(batch, partition)
+    recall.write(LocalFiles(journal), recorded.id, recorded.watermark().offsets, latest)
+    rules = LogLimits(segment_bytes=1, rules=(RetainRule("person/anna/gone", 1e-6),))
+    now = [time.time()]
+    log = Log(LocalFiles(journal), limits=rules, clock=lambda: now[0])
+    log.tend()
+    now[0] += 100.0
+    while log.tend() == 0.0:
+        pass
+    assert log.retired.rows == 2
+    log.close()
+    for text, where in ((MARK, "notes/"), (MARK, "latest.arrow"), ("anna", "ledger.json")):
+        assert [one for one in found_in(tmp_path, text) if where in one]
+    folders = ("seen/_iceberg", "rollups/", "gaps/", "latest/")
+    for folder in folders:
+        assert [one for one in found_in(lake, "person/anna") if one.startswith(folder)]
+
+    gone = open(lake, config=config).forget("person/anna/**", journal, tasks=Here())
+
+    assert (gone["journal"], gone["gaps"]) == (6, 2)
+    assert gone["rollups"] > 0
+    assert found_in(tmp_path, MARK) == found_in(tmp_path, "anna") == []
+    for folder in folders:
+        assert [one for one in found_in(lake, "person/bert") if one.startswith(folder)]
+    # The view is still there and begins anew; all others go on where they were.
+    (anew,) = definitions.all().values()
+    assert (anew.name, anew.sql) == (view.name, view.sql)
+    assert anew.id != view.id
+    verdict = verify(Journal.open(journal))
+    assert verdict.sound, verdict.problems
+    heard(journal, 2)
+    pipeline = Pipeline(str(lake), str(journal), Here(), config)
+    assert pipeline.step().behind == 0
+    pipeline.finish()
+    assert [row["who"] for row in rows_of(lake, "seen")].count("bert") == 3
+    assert {row["key"]: row["rows"] for row in rows_of(lake, "gaps")} == {
+        "person/anna/seen": 2,
+        "person/anna/gone": 1,
+        "person/bert/seen": 3,
+    }
 
 
 def test_nothing_is_forgotten_while_somebody_writes(tmp_path: Path) -> None:

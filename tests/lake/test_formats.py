@@ -21,6 +21,7 @@ from zenlake.lake import read_config
 from zenlake.lake.decoders import Reason, Undecodable, decoder_for
 from zenlake.lake.decoders.bounded import library
 from zenlake.lake.decoders.comma_separated import Csv
+from zenlake.lake.decoders.flatbuffer import FlatBuffer
 from zenlake.lake.decoders.images import Image
 from zenlake.lake.decoders.message_pack import MessagePack
 from zenlake.lake.decoders.protocol_buffers import Protobuf
@@ -236,6 +237,73 @@ def test_protobuf_without_descriptors_says_what_is_missing(
         read_config(table % 'massage: "fleet.Arm"')
 
 
+FLAT = Path(__file__).with_name("flatbuffers")
+BFBS = {"bfbs": str(FLAT / "fleet.bfbs")}
+ARM = (FLAT / "arm.bin").read_bytes()
+"""What flatc made of a schema and of JSON."""
+
+
+def test_fields_of_a_flatbuffer_by_its_binary_schema() -> None:
+    found = FlatBuffer().decode(ARM, "", BFBS)
+    assert found == {
+        "id": 1 << 40,
+        "name": "left",
+        "at": {"x": 1.5, "y": -2.0, "cells": [3, -4]},
+        "mode": "MOVE",
+        "speed": 2.5,
+        "limit": 7,
+        "on": True,
+        "joints": [0.5, 2.0],
+        "raw": b"\0\xff",
+        "tags": ["a", "ü"],
+        "modes": ["MOVE", "CHARGE"],
+        "path": [{"x": 1.0, "y": 2.0, "cells": [5, 6]}],
+        "faults": [{"code": 4_000_000_000, "text": "hot"}, {"code": 2, "text": None}],
+        "worst": {"code": 9, "text": None},
+        "extra_type": "Note",
+        "extra": {"text": "n"},
+    }
+    assert FlatBuffer().decode(ARM, "fleet.Arm", BFBS) == found
+    # A table without fields: a vtable of four bytes, and where it is.
+    empty = bytes.fromhex("08000000 04000400 04000000")
+    defaults = FlatBuffer().decode(empty, "", BFBS | {"table": "fleet.Arm"})
+    assert (defaults["id"], defaults["mode"], defaults["speed"]) == (0, "IDLE", 1.5)
+    assert (defaults["limit"], defaults["on"], defaults["joints"]) == (None, False, None)
+
+
+def test_a_flatbuffer_without_its_schema_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "broken.bfbs").write_bytes((FLAT / "fleet.bfbs").read_bytes()[:300])
+    for schema, type, words in (
+        ("", None, "say it under `type`"),
+        ("fleet.Leg", BFBS, "no table 'fleet.Leg'"),
+        ("fleet.At", BFBS, "no table 'fleet.At'"),
+        ("", {"bfbs": str(tmp_path / "gone.bfbs")}, "no binary schema"),
+        ("", {"bfbs": str(tmp_path / "broken.bfbs")}, "no binary schema"),
+        ("", {"bfbs": str(FLAT / "arm.bin")}, "does not begin like one"),
+    ):
+        with pytest.raises(Undecodable, match=words):
+            FlatBuffer().decode(ARM, schema, type)
+    table = '{tables: {arm: {format: "arm/${id}", type: {bfbs: "a.bfbs", %s}}}}'
+    assert read_config(table % 'table: "fleet.Arm"').tables[0].type == {
+        "bfbs": "a.bfbs",
+        "table": "fleet.Arm",
+    }
+    with pytest.raises(ConfigError, match="message"):
+        read_config(table % 'message: "fleet.Arm"')
+
+
+@given(st.lists(st.tuples(st.integers(0, len(ARM) - 1), st.integers(0, 255)), max_size=8))
+def test_a_flatbuffer_that_was_changed_is_read_or_refused(changes: list[tuple[int, int]]) -> None:
+    payload = bytearray(ARM)
+    for at, byte in changes:
+        payload[at] = byte
+    try:
+        fields = FlatBuffer().decode(bytes(payload), "", BFBS)
+    except Undecodable:
+        return
+    assert set(fields) == set(FlatBuffer().decode(ARM, "", BFBS))
+
+
 @given(st.binary(max_size=60), st.sampled_from([b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8", b"BM"]))
 def test_whatever_bytes_come_they_are_read_or_refused(
     fleet: tuple[str, Any], payload: bytes, start: bytes
@@ -243,6 +311,7 @@ def test_whatever_bytes_come_they_are_read_or_refused(
     type = {"descriptors": fleet[0], "message": "fleet.Arm"}
     decoders: list[tuple[Any, object]] = [
         (MessagePack(), None), (Yaml(), None), (Csv(), None), (Image(), None), (Protobuf(), type),
+        (FlatBuffer(), BFBS),
     ]  # fmt: skip
     for decoder, told in decoders:
         try:
@@ -253,7 +322,7 @@ def test_whatever_bytes_come_they_are_read_or_refused(
 
 
 def test_every_format_is_found_by_its_encodings() -> None:
-    for decoder in (MessagePack, Yaml, Csv, Image, Protobuf):
+    for decoder in (MessagePack, Yaml, Csv, Image, Protobuf, FlatBuffer):
         for encoding in decoder.encodings:
             assert isinstance(decoder_for(encoding), decoder)
 

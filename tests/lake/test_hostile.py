@@ -20,7 +20,7 @@ from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.decoders import Reason
-from zenlake.lake.plan import spans
+from zenlake.lake.plan import cut, spans
 from zenlake.lake.run import Loop
 from zenlake.lake.stopped import StoppedTables
 from zenlake.lake.typed import Columns, TypedTable
@@ -200,6 +200,34 @@ def test_each_table_gets_its_next_rows_once_and_samples_always(
     if any(start < durable for start in starts.values()):
         assert found
     assert all(span.rows <= 2 * share for span in found)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 60), min_size=1), max_size=3),
+    st.integers(1, 4),
+    st.integers(1, 20),
+    st.integers(1, 40),
+)
+def test_tasks_have_each_row_of_a_plan_for_each_table_once(
+    starts: list[dict[str, int]], parallel: int, least: int, most: int
+) -> None:
+    plan = [span for p, each in enumerate(starts) for span in spans(p, each, 60, 30)]
+    tasks = cut(plan, parallel=parallel, least=least, most=most)
+    got = [
+        (stretch.partition, name, offset)
+        for task in tasks
+        for stretch in task
+        for name, start in stretch.starts.items()
+        for offset in range(start, stretch.end)
+    ]
+    wanted = [
+        (span.partition, name, offset)
+        for span in plan
+        for name, start in span.starts.items()
+        for offset in range(start, span.end)
+    ]
+    assert sorted(got) == sorted(wanted)
+    assert all(sum(one.end - one.first for one in task) <= most for task in tasks)
 
 
 def test_a_table_that_keeps_failing_is_tried_less_and_less_often() -> None:

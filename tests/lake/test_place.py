@@ -30,6 +30,12 @@ def test_files_and_folders_come_and_go(tmp_path: Path) -> None:
     assert place.folders() == []
 
 
+def test_nobody_else_may_look_into_a_lake(tmp_path: Path) -> None:
+    Place(tmp_path / "new" / "lake").make("samples")
+    for folder in ("new", "new/lake", "new/lake/samples"):
+        assert (tmp_path / folder).stat().st_mode & 0o077 == 0
+
+
 def test_ids_are_read_by_people_and_ordered_by_their_bytes() -> None:
     assert id_text(b"\xb3\xa2\x01") == "1a2b3"
     assert id_bytes("1a2b3") == b"\xb3\xa2\x01"

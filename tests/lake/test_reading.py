@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
@@ -14,7 +17,7 @@ from zenlake.journal.ingest.rows import hlc_nanos
 from zenlake.keys import ResolvedRange
 from zenlake.lake import LakeConfig, Pipeline, files
 from zenlake.lake.place import Place
-from zenlake.lake.reading import EARLIEST, LATEST, DataFiles, Sought
+from zenlake.lake.reading import COLUMNS, EARLIEST, LATEST, DataFiles, Sought
 
 TIMES = st.integers(-2, (1 << 62)) | st.integers(0, 3 * 10**9)
 
@@ -70,6 +73,35 @@ def test_only_row_groups_that_may_have_the_key_are_read(
     read.clear()
     assert list(found.rows(path, Sought("other/07"))) == []
     assert read == []
+
+
+def test_columns_that_are_the_same_in_all_rows_of_a_group_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One encoding in the first group and two in the next, null with and without exceptions."""
+    encodings = ["a/b"] * 4 + ["a/b", "c/d"] * 2
+    attached = [None] * 6 + [b"", None]
+    rows = pa.table(
+        {
+            **{name: pa.nulls(8, COLUMNS.field(name).type) for name in COLUMNS.names},
+            "key": [f"k/{n // 4}" for n in range(8)],
+            "encoding": encodings,
+            "attachment": pa.array(attached, pa.binary()),
+            "hlc": pa.array(range(8), pa.int64()),
+        }
+    )
+    pq.write_table(rows.drop_columns(["source_sn"]), tmp_path / "one.parquet", row_group_size=4)
+    read: list[set[str]] = []
+    was = pq.ParquetFile.read_row_group
+
+    def noted(self: pq.ParquetFile, number: int, columns: list[str]) -> object:
+        read.append(set(columns))
+        return was(self, number, columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    found = DataFiles(Place(tmp_path)).take("one.parquet", np.array([0, 2, 3, 4, 5, 6, 7]))
+    assert read == [{"hlc"}, {"hlc", "encoding", "attachment"}]
+    assert found.equals(rows.take([0, 2, 3, 4, 5, 6, 7]).select(COLUMNS.names).cast(COLUMNS))
 
 
 def test_the_newest_rows_of_a_file_are_found_once_and_kept(

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import zenlake
 from tests.api.sessions import connected, listening
+from zenlake.clock import ZenohId
 from zenlake.errors import ZError
-from zenlake.lake.recorded_replies import RecordedReplies
-from zenlake.wire.codec_zenoh import SourceInfo
+from zenlake.journal.reading.wire_times import wire_times
+from zenlake.lake.recorded_replies import RecordedReplies, RowKind
+from zenlake.wire.codec_zenoh import SourceInfo, Timestamp, put_head
 
 STAMP = bytes(range(1, 17))
 
 
-def replies(keys: list[str]) -> RecordedReplies:
+def replies(keys: list[str], start: int = 1 << 24) -> RecordedReplies:
     """A put with all that a put can have, plain puts, and last a deletion."""
     count = len(keys)
+    raw = [(start + n) << 32 | n << 8 for n in range(count)]
     return RecordedReplies(
         keys=keys,
-        seconds=[1000 + n for n in range(count)],
-        fractions=[n << 8 for n in range(count)],
-        stamps=[STAMP] * count,
-        deleted=[False] * (count - 1) + [True],
-        encodings=[5] + [0] * (count - 1),
-        schemas=[b"pose"] + [b""] * (count - 1),
+        times=wire_times(np.array(raw, np.uint64)),
+        kinds=[
+            RowKind(False, STAMP, 5, b"pose"),
+            RowKind(False, STAMP, 0, b""),
+            RowKind(True, STAMP, 0, b""),
+        ],
+        which=[0] + [1] * (count - 2) + [2],
         values=[b'{"x": 1}'] + [b"%d" % n for n in range(1, count)],
         attachments=[b"\x00note"] + [None] * (count - 1),
         sources=[SourceInfo(zid=b"\x07" * 4, eid=3, sn=9)] + [None] * (count - 1),
+        short=start < 1 << 24,
     )
 
 
+@pytest.mark.parametrize("start", [1000, 1_700_000_000])
 @pytest.mark.parametrize("remote", [False, True], ids=["own", "remote"])
-def test_rows_come_as_they_were_published(remote: bool) -> None:
+def test_rows_come_as_they_were_published(remote: bool, start: int) -> None:
     keys = [f"robot/{n}" for n in range(2000)]
     with listening() as lake:
-        lake.declare_queryable("robot/**", lambda query: replies(keys).send(query))
+        lake.declare_queryable("robot/**", lambda query: replies(keys, start).send(query))
         asker = connected(lake) if remote else lake
         with asker:
             samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=20)]
@@ -55,7 +62,38 @@ def test_rows_come_as_they_were_published(remote: bool) -> None:
     for n in (0, 1, 1999):
         stamp = rows[f"robot/{n}"].timestamp
         assert stamp is not None
-        assert int(stamp.get_time().timestamp()) == 1000 + n
+        assert int(stamp.get_time().timestamp()) == start + n
+
+
+@pytest.mark.parametrize(("encoding", "schema"), [(0, b""), (5, b""), (700, b"pose")])
+def test_plain_puts_are_written_as_their_messages_are(encoding: int, schema: bytes) -> None:
+    kind = RowKind(False, STAMP, encoding, schema)
+    stamp = Timestamp(seconds=1_700_000_000, fraction=7, id=STAMP)
+    time = wire_times(np.array([1_700_000_000 << 32 | 7], np.uint64))
+    head = put_head(timestamp=stamp, encoding=encoding, schema=schema)
+    assert kind.before + time + kind.behind == head
+
+
+def test_rows_without_more_are_answered_by_a_node_elsewhere_too() -> None:
+    keys = [f"robot/{n}" for n in range(500)]
+
+    def answer(query: zenlake.Query) -> None:
+        all_of = replies(keys)
+        all_of.attachments = all_of.sources = None
+        all_of.send(query)
+
+    with listening() as lake:
+        lake.declare_queryable("robot/**", answer)
+        with connected(lake) as asker:
+            samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=20)]
+    rows = {str(one.key_expr): one for one in samples if one is not None}
+    assert len(rows) == 500
+    assert str(rows["robot/0"].encoding) == "application/json;pose"
+    for n, row in enumerate(rows[key] for key in keys):
+        assert row.timestamp is not None
+        assert int(row.timestamp.get_time().timestamp()) == (1 << 24) + n
+        assert row.timestamp.get_id() == ZenohId(STAMP)
+    assert rows["robot/499"].kind == zenlake.SampleKind.DELETE
 
 
 def test_a_key_that_was_not_asked_for_is_refused() -> None:

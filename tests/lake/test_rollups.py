@@ -138,6 +138,13 @@ def test_keys_that_are_forgotten_leave_the_minutes_too(tmp_path: Path) -> None:
     assert shown(tmp_path) == left
 
 
+def test_a_number_that_no_double_holds_is_rounded_and_stops_nothing(tmp_path: Path) -> None:
+    # As times in nanoseconds are, which every header of ROS 2 has.
+    say(tmp_path, [("robot/1/pose", 0.0, 1_794_905_134_246_187_449)])
+    step(tmp_path)
+    assert {one[1] for one in shown(tmp_path).values()} == {float(1_794_905_134_246_187_449)}
+
+
 def test_numbers_inside_of_structs_are_fields_too() -> None:
     inner: Any = pa.struct([("x", pa.float64()), ("name", pa.string()), ("n", pa.int8())])
     schema = pa.schema([("key", pa.int64()), ("at", inner), ("ok", pa.bool_()), ("v", pa.int32())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from zenlake.lake import Pipeline, open, read_config
 from zenlake.lake.config import LakeConfig
 from zenlake.lake.ros2_tables import table_name
 from zenlake.ros2.attachment import Attachment
+from zenlake.ros2.bridge import parse_bridge_token
 from zenlake.ros2.definitions import described_by_text
 from zenlake.ros2.names import DataKey
 
@@ -276,3 +278,33 @@ def test_questions_go_into_structs_maps_and_transforms(tmp_path: Path, spark: Sp
             (SELECT max FROM rollups WHERE field = 'linear.x' AND width = 'hour') AS fastest"""
     ).collect()
     assert (row.frames, row.width, row.x, row.volts, row.fastest) == (1, 3, 1.5, "12", 1.5)
+
+
+def test_a_topic_behind_a_bridge_is_a_table_once_its_token_was_seen(tmp_path: Path) -> None:
+    type = "tf2_msgs/msg/TFMessage"
+    rows = [
+        Row("r1/tf", bytes(STORE.serialize_cdr(transforms(n, 2), type)), float(n))
+        for n in range(1, 4)
+    ]
+    pipeline = filled(tmp_path, rows)
+    assert "r1_tf" not in pipeline.tables
+    topic = parse_bridge_token("@ros2_lv/ab12/MP/r1§tf/tf2_msgs§msg§TFMessage/:1::0,7")
+    assert topic is not None
+    pipeline.types.bridge(topic)
+    # A restart forgets nothing of it, and what was said before is in the table too.
+    again = filled(tmp_path, [replace(row, at=row.at + 10) for row in rows])
+    found = rows_of(tmp_path / "lake", "r1_tf")
+    assert len(found) == 12
+    assert {
+        (row["domain"], row["topic"], row["type"], row["type_hash"], row["qos"]) for row in found
+    } == {(None, "/r1/tf", type, None, "reliable volatile keep_last(7)")}
+    assert sorted(row["x"] for row in found) == [1.0] * 4 + [2.0] * 4 + [3.0] * 4
+    assert (again.behind(), rows_of(tmp_path / "lake", "quarantine")) == (0, [])
+    # Tables of the configuration take such topics as well.
+    config = read_config('{tables: {tfs: {topic: "/${robot}/tf"}}}')
+    other = Pipeline(str(tmp_path / "other"), str(tmp_path / "journal"), Here(), config)
+    other.types.bridge(topic)
+    while other.step().rows or other.behind():
+        pass
+    assert {row["robot"] for row in rows_of(tmp_path / "other", "tfs")} == {"r1"}
+    assert sorted(other.typed) == ["tfs"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import until
 from zenlake.errors import JournalError, LocalError
-from zenlake.lake import LakeConfig, Pipeline
+from zenlake.lake import LakeConfig, Pipeline, read_config
 from zenlake.lake.delta import Overtaken
 from zenlake.lake.run import Loop, Ran, Schedule, opened, run
-from zenlake.lake.status import read_status
+from zenlake.lake.status import LakeStatus, read_status
 from zenlake.lake.tasks import Work
 from zenlake.lake.work import Ingest, Stretch
 
@@ -39,6 +40,73 @@ def test_once_reads_all_that_is_there_and_ends(tmp_path: Path) -> None:
     assert (done.rows, done.steps, done.behind) == (50, 5, 0)
     assert told[-1] == (50, 0)
     assert len(rows_of(tmp_path / "lake", "gaps")) == 1
+
+
+def test_journals_of_several_recorders_feed_one_lake_once_and_latest_is_of_all(
+    tmp_path: Path,
+) -> None:
+    config = read_config(
+        """{tables: {pose: {format: "robot/${id}/pose"}}, rollups: true,
+            latest: {remember: "36500d"}}"""
+    )
+    lake, here, there = tmp_path / "lake", tmp_path / "here", tmp_path / "there"
+
+    def poses(journal: Path, source: bytes, *told: tuple[int, int]) -> None:
+        """Of each robot its pose at a time, which is also its value; -1 is a deletion."""
+        rows = [
+            Row(
+                f"robot/{robot}/pose",
+                b"" if at < 0 else f'{{"x": {at}}}'.encode(),
+                abs(at),
+                kind=int(at < 0),
+                encoding=5,
+                sn=n,
+                source=source,
+            )
+            for n, (robot, at) in enumerate(told)
+        ]
+        write(journal, rows)
+
+    poses(here, b"\x0a", (1, 10), (2, 40), (3, 5))
+    poses(there, b"\x0b", (1, 20), (2, 30), (3, -6), (4, 1))
+
+    def filled(batch_rows: int = 2) -> LakeStatus:
+        small = replace(config, batch_rows=batch_rows)
+        first, second = [Pipeline(str(lake), str(one), Here(), small) for one in (here, there)]
+        run(first, Here(), stop=threading.Event(), once=True, others=[second])
+        said = read_status(str(lake))
+        assert said is not None
+        return said
+
+    for _ in range(2):  # the second time finds nothing new
+        said = filled()
+        assert (said.lag, said.state) == (0, "stopped")
+        assert len(said.committed) == 2
+        (samples,) = [one for one in said.tables if one.name == "samples"]
+        assert (samples.behind, {*samples.at}) == (0, {*said.committed})
+        rows = rows_of(lake, "samples")
+        whole = {(row["journal"], row["partition"], row["offset"]) for row in rows}
+        assert len(rows) == len(whole) == 7
+        poses_there = [row["x"] for row in rows_of(lake, "pose")]
+        assert sorted(x for x in poses_there if x is not None) == [1, 5, 10, 20, 30, 40]
+        assert len(poses_there) == 7
+    latest = {row["key"]: row["value"] for row in rows_of(lake, "latest")}
+    assert latest == {
+        "robot/1/pose": b'{"x": 20}',
+        "robot/2/pose": b'{"x": 40}',
+        "robot/4/pose": b'{"x": 1}',
+    }
+    minutes = [row for row in rows_of(lake, "rollups") if row["width"] == "minute"]
+    assert sum(row["count"] for row in minutes) == 6
+    gaps = {(row["journal"], row["source"]): row["received"] for row in rows_of(lake, "gaps")}
+    assert sorted(gaps.values()) == [3, 4]
+    # What comes to either goes on where it was.
+    poses(here, b"\x0a", (3, 7))
+    poses(there, b"\x0b", (1, 50))
+    filled(1000)
+    assert len(rows_of(lake, "samples")) == 9
+    latest = {row["key"]: row["value"] for row in rows_of(lake, "latest")}
+    assert (latest["robot/1/pose"], latest["robot/3/pose"]) == (b'{"x": 50}', b'{"x": 7}')
 
 
 def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +19,6 @@ import pytest
 from deltalake import DeltaTable
 
 import zenlake.lake
-from tests.lake.conftest import STATE
-from tests.lake.driver import CONFIG
 from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.rowsof import START, Row
 from zenlake.errors import LocalError
@@ -41,6 +35,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
+CONFIG = '{tables: {counter: {format: "count/${source}"}}, batch: {rows: 4000, task_rows: 1000}}'
 SOURCES = 5
 POISON = 40
 
@@ -96,58 +91,6 @@ def proven(lake: Path, journal: Path, count: int, spark: SparkSession) -> None:
     assert newest == dict.fromkeys(sent, count - 1)
     pages = [row for row in rows_of(lake, "gaps") if row["source"] is not None]
     assert [(page["received"], page["missing"]) for page in pages] == [(count, 0)] * SOURCES
-
-
-@contextmanager
-def driver(lake: Path, journal: Path, seconds: float) -> Iterator[subprocess.Popen[str]]:
-    program = subprocess.Popen(
-        [sys.executable, "-m", "tests.lake.driver", str(lake), str(journal), f"{seconds:g}", STATE],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        cwd=Path(__file__).resolve().parents[2],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(Path(zenlake.lake.__file__).parents[2]), "."]),
-        },
-    )
-    try:
-        yield program
-    finally:
-        # Its Java and the workers too: nobody of them may finish anything.
-        os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
-        assert program.stdout is not None
-        program.stdout.close()
-
-
-def test_a_driver_killed_at_any_moment_leaves_each_sample_in_each_table_once(
-    tmp_path: Path, spark: SparkSession
-) -> None:
-    lake, journal = tmp_path / "lake", tmp_path / "journal"
-    chance = random.Random(7)
-    count = 0
-    write(journal, counters(0, 200))
-    count = 200
-    for round in range(2):
-        with driver(lake, journal, 60) as program:
-            assert program.stdout is not None
-            assert program.stdout.readline() == "ready\n"
-            # It reads what is there while more is written, and dies in the middle of something.
-            killed = time.monotonic() + chance.uniform(0.5, 4.0)
-            while time.monotonic() < killed:
-                write(journal, counters(count, 100))
-                count += 100
-                time.sleep(0.2)
-        # What a person may delete in the belief that it is only a cache.
-        shutil.rmtree(lake / "latest" / "_scratch", ignore_errors=True)
-        if round == 1:
-            for name in ("samples", "latest", "counter"):
-                (lake / name / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
-    tasks = SparkTasks(spark)
-    pipeline = Pipeline(str(lake), str(journal), tasks, read_config(CONFIG))
-    run(pipeline, tasks, stop=threading.Event(), once=True)
-    proven(lake, journal, count, spark)
 
 
 def test_sql_reads_the_files_of_one_version_and_only_those_that_matter(

@@ -42,10 +42,19 @@ def test_too_many_too_long_and_gone_are_told_apart() -> None:
             pass
         with pytest.raises(Gone), turns.taken("b", 1.0, lambda: True):
             pass
-        turns.waiting = 1
+        has_left = threading.Event()
+
+        def wait() -> None:
+            with pytest.raises(Gone), turns.taken("c", 10.0, has_left.is_set):
+                pass
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: turns.waiting == 1)
         with pytest.raises(Crowded, match="1 questions wait already"), turns.taken("b", 1.0):
             pass
-        turns.waiting = 0
+        has_left.set()
+        thread.join()
     assert turns.refused == 2
     with turns.taken("b", 1.0):
         assert turns.waiting == 0

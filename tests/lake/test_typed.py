@@ -13,7 +13,8 @@ from tests.lake.rowsof import Row, batch
 from zenlake.lake.decoders import Reason, Undecodable
 from zenlake.lake.kinds import fitted, flattened, joined, kind_of
 from zenlake.lake.rows import sample_rows
-from zenlake.lake.typed import Columns, TypedRows, TypedTable, settled
+from zenlake.lake.typed import Columns, TypedTable, settled
+from zenlake.lake.typed_rows import TypedRows
 
 POSE = TypedTable("pose", "robot/${id:*}/${sensor:*}")
 JSON = 5

@@ -14,7 +14,7 @@ from tests.lake.rowsof import START, Row
 from zenlake.lake import LakeConfig, Pipeline, Retention, open, read_config
 from zenlake.lake.files import DataFile
 from zenlake.lake.tasks import Work
-from zenlake.lake.upkeep import compact, groups, promised, retain, vacuum
+from zenlake.lake.upkeep import MOST_ROWS, compact, groups, promised, retain, vacuum
 
 SMALL = LakeConfig(compact_files=4)
 
@@ -207,11 +207,48 @@ def test_no_file_is_merged_twice_and_no_group_is_larger_than_a_file_may_be(
     sizes: list[int], full: bool
 ) -> None:
     config = LakeConfig()
-    files = [DataFile(f"{n}", size, 1, {"day": str(n % 2)}, "", n) for n, size in enumerate(sizes)]
+    # Half of them have many rows for their size.
+    files = [
+        DataFile(f"{n}", size, size * (n % 3), {"day": str(n % 2)}, "", n)
+        for n, size in enumerate(sizes)
+    ]
     chosen = groups(files, config, full)
     paths = [file.path for group in chosen for file in group]
     assert len(paths) == len(set(paths))
     for group in chosen:
         assert len(group) > 1
         assert sum(file.size for file in group) <= config.compact_bytes
+        assert sum(file.rows for file in group) <= MOST_ROWS
         assert len({file.partition["day"] for file in group}) == 1
+
+
+@given(st.lists(st.tuples(st.integers(1, 100 << 20), st.integers(1, 600_000)), max_size=60))
+def test_after_a_day_its_files_have_32_to_128_megabytes_or_many_rows_except_one(
+    files: list[tuple[int, int]],
+) -> None:
+    config = LakeConfig()
+    day = [
+        DataFile(f"{n}", size, rows, {"day": "1"}, "", n) for n, (size, rows) in enumerate(files)
+    ]
+    chosen = groups(day, config, full=True)
+    merged = {file.path for group in chosen for file in group}
+    left = [(file.size, file.rows) for file in day if file.path not in merged]
+    left += [(sum(f.size for f in group), sum(f.rows for f in group)) for group in chosen]
+    small = [(size, rows) for size, rows in left if size < 32 << 20 and rows < 500_000]
+    assert len(small) <= 1
+    assert all(size <= 128 << 20 for size, _ in left)
+
+
+def test_thousands_of_keys_do_not_make_thousands_of_files(tmp_path: Path) -> None:
+    config = read_config('{tables: {pose: {format: "robot/${id}/pose"}}, rollups: true}')
+    rows = [Row(f"robot/{n}/pose", b'{"x": 1}', n % 60, encoding=5) for n in range(3000)]
+    write(tmp_path / "j", rows)
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), Here(), config)
+    pipeline.step()
+    pipeline.finish()
+    counts = {one.name: one.files for one in pipeline.shown()}
+    assert counts["samples"] <= 2
+    assert counts["pose"] <= 2
+    assert counts["rollups"] <= 2
+    assert counts["latest"] <= 16
+    assert len(rows_of(tmp_path / "lake", "latest")) == 3000

@@ -131,3 +131,12 @@ def test_a_java_of_the_machine_runs_spark_quietly_and_leaves_no_process(
         check=False,
     )
     assert (told.stdout.split(), told.stderr) == ([java.origin, "4", "2", "True"], "")
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_options_of_the_environment_reach_the_java_of_a_session(spark: SparkSession) -> None:
+    told = spark.conf.get("spark.driver.extraJavaOptions")
+    assert told is not None
+    assert os.environ["ZENLAKE_JAVA_OPTIONS"] in told
+    assert "log4j2.configurationFile" in told

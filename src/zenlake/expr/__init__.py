@@ -1,4 +1,4 @@
-"""Which samples: one tree of predicates, for whoever filters by content.
+"""Which samples: one tree of predicates, for all that filter by content.
 
     >>> from zenlake.expr import parse
     >>> tree = parse("luminosity > 0 AND room.name LIKE 'bed%'")

@@ -10,6 +10,7 @@ What a tree means for one sample is in `expr/closure`, and what it means to Spar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -296,31 +297,66 @@ def reads_payload(node: Node | Term) -> bool:
     return False
 
 
+def reads_time(node: Node | Term) -> bool:
+    """Whether the answer depends on when the sample was published, or on what time it is."""
+    match node:
+        case Function():
+            return node.name in ("time", "now") or any(reads_time(one) for one in node.arguments)
+        case Arithmetic() | Comparison():
+            return reads_time(node.left) or reads_time(node.right)
+        case Between():
+            return any(reads_time(one) for one in (node.field, node.low, node.high))
+        case In():
+            return any(reads_time(one) for one in (node.field, *node.among))
+        case IsNull():
+            return reads_time(node.field)
+        case Not():
+            return reads_time(node.node)
+        case And() | Or():
+            return any(reads_time(one) for one in node.nodes)
+    return False
+
+
 def like(text: str, pattern: str) -> bool:
     """Whether the whole text fits: `%` is any run of characters, `_` is one.
 
     Walked without going back, so that no pattern takes long.
     """
-    literals = _runs(pattern)
-    if len(literals) == 1:
-        return len(text) == len(literals[0]) and _fits(text, 0, literals[0])
-    first, *middle, last = literals
-    if len(text) < len(first) + len(last) or not _fits(text, 0, first):
+    first, *others = _runs(pattern)
+    if not others:
+        return len(text) == first.size and first.find(text, 0, len(text)) == 0
+    *middle, last = others
+    place, end = first.size, len(text) - last.size
+    if end < place or first.find(text, 0, place) != 0:
         return False
-    place, end = len(first), len(text) - len(last)
     for run in middle:
-        while place + len(run) <= end and not _fits(text, place, run):
-            place += 1
-        if place + len(run) > end:
+        at = run.find(text, place, end)
+        if at < 0:
             return False
-        place += len(run)
-    return _fits(text, end, last)
+        place = at + run.size
+    return last.find(text, end, len(text)) == end
+
+
+class _Run:
+    """Characters between two `%`, some of which may be any."""
+
+    __slots__ = ("_any", "_literal", "size")
+
+    def __init__(self, run: str) -> None:
+        self.size = len(run)
+        self._literal = run
+        self._any = None
+        if "_" in run:
+            self._any = re.compile(".".join(map(re.escape, run.split("_"))), re.DOTALL)
+
+    def find(self, text: str, start: int, end: int) -> int:
+        """Where it first is, within this part of a text; -1: nowhere."""
+        if self._any is None:
+            return text.find(self._literal, start, end)
+        match = self._any.search(text, start, end)
+        return -1 if match is None else match.start()
 
 
 @lru_cache(maxsize=256)
-def _runs(pattern: str) -> tuple[str, ...]:
-    return tuple(pattern.split("%"))
-
-
-def _fits(text: str, place: int, run: str) -> bool:
-    return all(c in ("_", text[place + i]) for i, c in enumerate(run))
+def _runs(pattern: str) -> tuple[_Run, ...]:
+    return tuple(map(_Run, pattern.split("%")))

@@ -1,4 +1,4 @@
-"""The lake: what was heard, in open tables that Spark writes and anybody reads."""
+"""The lake: what was heard, in open tables that Spark writes and all readers of Delta read."""
 
 from __future__ import annotations
 

@@ -114,9 +114,9 @@ class Rows:
         columns = [rows[name].to_pylist() for name in ("key", "kind", "encoding")]
         values = rows["value"].to_pylist() if self._payloads else [None] * rows.num_rows
         for key, kind, encoding, at, value in zip(*columns, times, values, strict=True):
-            found = json_value(value or b"") if self._payloads else None
-            record = found if isinstance(found, dict) else None
-            plain = None if isinstance(found, dict | list) else found
+            payload = json_value(value or b"") if self._payloads else None
+            record = payload if isinstance(payload, dict) else None
+            plain = None if isinstance(payload, dict | list) else payload
             yield SampleFields(record, key, at, kind, encoding, plain, self._now)
 
     def chosen(self, tables: Iterable[pa.Table]) -> Answered:
@@ -147,16 +147,16 @@ class Rows:
         if not held:
             return Answered(_NONE)
         seen = [subject for part in held for subject in part.subjects or ()]
-        whole = Answered(
+        answered = Answered(
             pa.concat_tables([part.rows for part in held]), seen if self._looked_at else None
         )
-        places: Any = _in_time(whole.rows)
+        places: Any = _in_time(answered.rows)
         if self._selection.order:
             places = places.tolist()
             for one in reversed(self._selection.order):
                 ranks = [rank(value) for value in map(computed(one.term), seen)]
                 places.sort(key=ranks.__getitem__, reverse=one.descending)
-        return whole.take(places if limit is None else places[:limit])
+        return answered.take(places if limit is None else places[:limit])
 
 
 _NONE: Final = pa.schema([COLUMNS.field(name) for name in SHOWN]).empty_table()
@@ -282,15 +282,15 @@ class Groups:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each key and window, in this order."""
-        found = []
+        rows = []
         for (key, start), group in sorted(self._groups.items(), key=lambda item: item[0]):
             row: dict[str, Any] = {"key": key}
             if self._window is not None:
                 row["window"] = as_json(Microseconds(start))
             for one, aggregate in zip(group, self._aggregates, strict=True):
                 row[aggregate.name] = as_json(one.told(aggregate.function))
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
 
 def _value_of(one: AggregateCall) -> Callable[[SampleFields], Value]:
@@ -303,8 +303,7 @@ def aggregated(selection: Selection, rows: Rows, tables: Iterable[pa.Table], cap
     for part in rows.passing(tables):
         for subject in part.subjects or ():
             groups.take(subject)
-    found = groups.rows()
-    return found if selection.limit is None else found[: selection.limit]
+    return groups.rows()[: selection.limit]
 
 
 def encoded(rows: list[dict[str, Any]], form: str) -> tuple[bytes, str]:

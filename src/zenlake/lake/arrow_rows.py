@@ -23,18 +23,11 @@ from zenlake.lake.decoders import (
     batch_decoder_named,
     decoder_for,
 )
+from zenlake.lake.key_parts import KeyColumns, KeyParts, rows_of_table
 from zenlake.lake.kind_names import ARROW, kind_name
 from zenlake.lake.rows import DAY, QUARANTINE
-from zenlake.lake.typed import (
-    RESERVED,
-    Columns,
-    KeyParts,
-    TypedRows,
-    TypedTable,
-    quarantined,
-    rows_of_table,
-    typed_schema,
-)
+from zenlake.lake.typed import RESERVED, Columns, TypedTable, quarantined, typed_schema
+from zenlake.lake.typed_rows import TypedRows
 
 __all__ = ["ArrowRows", "rows_for", "wider"]
 
@@ -72,13 +65,13 @@ class ArrowRows:
         self._kinds = dict(known.kinds)
         self._names = {name.lower(): name for name in known.kinds}
         self._taken = {name.lower() for name in (*RESERVED, *table.chunks)}
-        self._parts: list[tuple[pa.Table, list[list[str]], dict[str, pa.Array]]] = []
+        self._parts: list[tuple[pa.Table, KeyColumns, dict[str, pa.Array]]] = []
         self._refused: list[pa.Table] = []
 
     def add(self, rows: pa.Table) -> None:
         """Decode rows of `samples`."""
         mine, parents = rows_of_table(rows, self._key_parts)
-        if not parents:
+        if not len(parents):
             return
         kinds = mine["kind"].to_pylist()
         puts = [n for n, kind in enumerate(kinds) if kind != "delete"]
@@ -86,7 +79,7 @@ class ArrowRows:
             deleted = [n for n, kind in enumerate(kinds) if kind == "delete"]
             self._keep(mine, parents, np.array(deleted, np.int64), {})
             mine = mine.take(pa.array(puts, pa.int64()))
-            parents = [parents[n] for n in puts]
+            parents = parents.take(np.array(puts, np.int64))
         if not puts:
             return
         encodings = mine["encoding"].to_pylist()
@@ -185,24 +178,24 @@ class ArrowRows:
     def _keep(
         self,
         mine: pa.Table,
-        parents: list[list[str]],
+        parents: KeyColumns,
         places: np.ndarray[Any, np.dtype[np.int64]],
         columns: dict[str, pa.Array],
     ) -> None:
         if len(places):
             facts = mine.take(pa.array(places))
-            self._parts.append((facts, [parents[n] for n in places.tolist()], columns))
+            self._parts.append((facts, parents.take(places), columns))
 
     def _table(
         self,
         schema: pa.Schema,
         facts: pa.Table,
-        parents: list[list[str]],
+        parents: KeyColumns,
         columns: Mapping[str, pa.Array],
     ) -> pa.Table:
         made: dict[str, Any] = {}
         for n, chunk in enumerate(self.table.chunks):
-            made[chunk] = pa.array([part[n] for part in parents], pa.string())
+            made[chunk] = parents.column(n)
         for field in schema:
             if field.name in made:
                 continue

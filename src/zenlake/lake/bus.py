@@ -6,6 +6,9 @@
     @lake/sql/<view>          the same, over the rows that the view lets see; without a proof
     @lake/tables/**           the tables and their columns, as JSON
 
+An asker that a router's access control keeps from some keys (`_readable`, which the router adds) is
+told of none of them, whatever it asks.
+
 It answers for the keys that its journal records, and never claims to be complete. A query without
 a parameter of the lake's gets its final at once: what applications answer is neither disturbed nor
 delayed. While it is there (the liveliness token `@lake/<journal>`), the recorder and the storages
@@ -29,8 +32,10 @@ import pyarrow.compute as pc
 from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import EncodingError, LocalError, SelectorError, ZError
 from zenlake.journal.reading.lists import list_of_bytes, list_of_each
+from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import intersects, is_wild
+from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.answering import (
     ARROW,
     SHOWN,
@@ -45,10 +50,11 @@ from zenlake.lake.answering import (
 from zenlake.lake.history import History, Looked
 from zenlake.lake.question import ask as tables_of
 from zenlake.lake.questions import Bounds
-from zenlake.lake.recorded_replies import RecordedReplies
+from zenlake.lake.recorded_replies import RecordedReplies, RowKind
 from zenlake.lake.rows import id_bytes
 from zenlake.lake.selection import Selection, form_of, selection_of
 from zenlake.lake.service import described
+from zenlake.lake.shown import shown_tables
 from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.values import Encoding
 from zenlake.wire.codec_zenoh import SourceInfo
@@ -70,6 +76,8 @@ STRETCH: Final = 2048
 """Replies between two looks whether the asker is still there."""
 SETTLE: Final = 1.0
 """Seconds that the recorder may take to make durable what it heard before a question."""
+
+PARTIAL: Final = "_proof: the ledger names keys that access control denies to you; ask without it"
 
 SQL_BOUNDS: Final = Bounds(seconds=30.0, rows=100_000, bytes=64 << 20)
 
@@ -123,16 +131,16 @@ class Answers:
     def _recorded(self) -> list[str]:
         """What the recorder of the journal records; everything, if it does not say."""
         stats = self._ask_recorder("stats")
-        found = None if stats is None else stats.get("key_exprs")
-        return [str(one) for one in found] if found else ["**"]
+        exprs = None if stats is None else stats.get("key_exprs")
+        return [str(one) for one in exprs] if exprs else ["**"]
 
     def _ask_recorder(self, name: str) -> dict[str, Any] | None:
         """What the recorder tells of itself; None if there is none on this bus."""
         with suppress(ZError, ValueError):
             for reply in self._session.get(f"{self._root}/{name}", timeout=SETTLE):
                 if reply.ok is not None:
-                    found: dict[str, Any] = json.loads(reply.ok.payload.to_bytes())
-                    return found
+                    document: dict[str, Any] = json.loads(reply.ok.payload.to_bytes())
+                    return document
         return None
 
     def close(self) -> None:
@@ -181,7 +189,7 @@ class Answers:
             self._refuse(query, LocalError("too many questions wait already; ask again"))
 
     def _gone(self, query: Query) -> bool:
-        """Whether nobody waits for the answer any more: a query says how long it may take."""
+        """Whether the querier waits no longer: a query says how long it may take."""
         incoming = query._incoming
         return self._closed or incoming.done or time.monotonic() > incoming.branch.query.deadline
 
@@ -210,14 +218,17 @@ class Answers:
                 "_proof: its reply would take the place of the only other one; ask with _time, or "
                 "for keys with a wildcard"
             )
+        readable = ReadableKeys.in_parameters(query.parameters)
+        if selection.proof and not readable.unrestricted:
+            raise SelectorError(PARTIAL)
         # What was heard before the question belongs into its answer.
         self._ask_recorder("settled")
         looked, tables = self._rows(selection, expr, now)
         rows = Rows(selection, now // 1000, self.caps)
-        mine = (self._owned(table, number) for table in tables)
+        mine = (self._owned(table, number, readable) for table in tables)
         if selection.aggregates:
-            found = aggregated(selection, rows, mine, self.caps)
-            payload, encoding = encoded(found, selection.form)
+            groups = aggregated(selection, rows, mine, self.caps)
+            payload, encoding = encoded(groups, selection.form)
             query.reply(expr, payload, encoding=encoding)
         else:
             self._reply(query, selection, rows.chosen(mine))
@@ -234,12 +245,17 @@ class Answers:
         looked, table = self.history.newest(expr)
         return looked, [table]
 
-    def _owned(self, table: pa.Table, number: int) -> pa.Table:
-        if not number and len(self._exprs) == 1 and self._exprs[0] == "**":
+    def _owned(self, table: pa.Table, number: int, readable: ReadableKeys) -> pa.Table:
+        alone = not number and len(self._exprs) == 1 and self._exprs[0] == "**"
+        if alone and readable.unrestricted:
             return table
         expr = self._exprs[number]
         distinct = pc.unique(table["key"]).to_pylist()
-        mine = [key for key in distinct if intersects(expr, key) and self._mine(key, number)]
+        mine = [
+            key
+            for key in distinct
+            if (alone or (intersects(expr, key) and self._mine(key, number))) and readable.lets(key)
+        ]
         if len(mine) == len(distinct):
             return table
         return table.filter(pc.is_in(table["key"], pa.array(mine, pa.string())))
@@ -252,11 +268,11 @@ class Answers:
                 return
             rows = answered.rows.slice(start, STRETCH)
             if selection.project and subjects is not None:
-                told = [
+                payloads = [
                     json.dumps(projected(selection, one), ensure_ascii=False).encode()
                     for one in subjects[start : start + STRETCH]
                 ]
-                recorded(rows, told, JSON).send(query)
+                recorded(rows, payloads, JSON).send(query)
             else:
                 recorded(rows).send(query)
 
@@ -284,46 +300,58 @@ class Answers:
     def _sql(self, query: Query, key: str, sight: Sight) -> None:
         parameters = query.parameters
         form = form_of(parameters.interpreted("_as"))
-        told = parameters.interpreted("_sql")
+        parameter = parameters.interpreted("_sql")
         payload = query.payload
-        if payload is not None and told is not None:
+        if payload is not None and parameter is not None:
             raise SelectorError("a question in the payload and one in _sql; send one of them")
-        text = payload.to_bytes().decode("utf-8", "replace") if payload is not None else told
+        text = payload.to_bytes().decode("utf-8", "replace") if payload is not None else parameter
         if not text:
             raise SelectorError("no question: send a SELECT as the payload, or in _sql=")
         wanted = parameters.flag("_proof")
         if wanted and not sight.unrestricted:
             raise SelectorError("_proof: the ledger names keys of all; ask @lake/sql, if you may")
-        proof = self._read_by(text) if wanted else None
-        found = self._service.questions.ask(
+        readable = ReadableKeys.in_parameters(parameters)
+        # A view is granted by its own key; only what rules deny is not in it.
+        sight = sight.asked_by(readable if sight.unrestricted else readable.granted())
+        proof = self._read_by(text, readable) if wanted else None
+        table = self._service.questions.ask(
             text, "bus", SQL_BOUNDS, lambda: self._gone(query), trusted=False, sight=sight
         )
         if proof is not None and form == "arrow":
-            about = {**(found.schema.metadata or {}), b"zenlake.proof": json.dumps(proof).encode()}
-            query.reply(key, arrow_bytes(found.replace_schema_metadata(about)), encoding=ARROW)
+            about = {**(table.schema.metadata or {}), b"zenlake.proof": json.dumps(proof).encode()}
+            query.reply(key, arrow_bytes(table.replace_schema_metadata(about)), encoding=ARROW)
         elif proof is not None:
-            both = b'{"rows": %b, "proof": %b}' % (json_rows(found), json.dumps(proof).encode())
+            both = b'{"rows": %b, "proof": %b}' % (json_rows(table), json.dumps(proof).encode())
             query.reply(key, both, encoding=JSON)
         elif form == "arrow":
-            query.reply(key, arrow_bytes(found), encoding=ARROW)
+            query.reply(key, arrow_bytes(table), encoding=ARROW)
         else:
-            query.reply(key, json_rows(found), encoding=JSON)
+            query.reply(key, json_rows(table), encoding=JSON)
 
-    def _read_by(self, text: str) -> dict[str, Any]:
-        """The proof of a question: which tables it reads, each in this version or a later one."""
+    def _read_by(self, text: str, readable: ReadableKeys) -> dict[str, Any]:
+        """The proof of a question: which tables it reads, each in this version or a later one.
+
+        Who may not read all keys is told of no sources, and that nothing is proven complete.
+        """
         lake = self._service.lake
         tables = lake.tables()
         columns = {name: [field.name for field in one.schema] for name, one in tables.items()}
         read = tables_of(text, columns, lambda name: True).tables
         proof = self._proof(self.history.look(), SQL)
         del proof["table"]
+        if not readable.unrestricted:
+            proof |= {"ledger": None, "complete": False, "sources": [], "unprovable": []}
         return {"tables": {name: tables[name].version for name in sorted(read)}, **proof}
 
     def _tables(self, query: Query) -> None:
         asked = str(query.key_expr)
-        for name, facts in described(self._service.lake).items():
+        lake = self._service.lake
+        readable = ReadableKeys.in_parameters(query.parameters)
+        words = {name: table.described for name, table in lake.tables().items()}
+        shown = shown_tables(words, lake.config.tables, readable)
+        for name, facts in described(lake).items():
             key = f"{TABLES}/{name}"
-            if intersects(asked, key):
+            if name in shown and intersects(asked, key):
                 query.reply(key, json.dumps(facts), encoding=JSON)
 
 
@@ -333,9 +361,9 @@ def _asker(query: Query) -> tuple[object, ...]:
     Where that is not told, what is asked for stands for it: many questions about the same keys
     wait behind one another.
     """
-    told = query._incoming.body.source_info
-    if told is not None:
-        return (told.zid, told.eid)
+    source = query._incoming.body.source_info
+    if source is not None:
+        return (source.zid, source.eid)
     return (id(query._incoming.branch.query.source), str(query.key_expr))
 
 
@@ -352,9 +380,8 @@ def recorded(
     rows: pa.Table, values: list[bytes] | None = None, encoding: str | None = None
 ) -> RecordedReplies:
     """Rows as replies; with other values and another encoding, if they are given."""
-    raw = rows["hlc"].to_numpy().view(np.uint64) ^ np.uint64(HLC_BIAS)
     count = rows.num_rows
-    sources: list[SourceInfo | None] = [None] * count
+    sources: list[SourceInfo | None] | None = None
     if rows["source_zid"].null_count < count:
         columns = (rows[name].to_pylist() for name in ("source_zid", "source_eid", "source_sn"))
         sources = [
@@ -362,19 +389,51 @@ def recorded(
             for zid, eid, sn in zip(*columns, strict=True)
         ]
     attached = rows["attachment"]
-    kinds = [_encoding(encoding)] * count if encoding else list_of_each(rows["encoding"], _encoding)
+    kinds, which = _kinds(rows, encoding)
+    raw = rows["hlc"].to_numpy().view(np.uint64) ^ np.uint64(HLC_BIAS)
     return RecordedReplies(
         keys=list_of_each(rows["key"], str),
-        seconds=(raw >> np.uint64(32)).tolist(),
-        fractions=(raw & np.uint64(0xFFFFFFFF)).tolist(),
-        stamps=list_of_each(rows["stamp_id"], _id),
-        deleted=list_of_each(rows["kind"], lambda kind: kind == "delete"),
-        encodings=[number for number, _ in kinds],
-        schemas=[schema for _, schema in kinds],
+        times=wire_times(raw),
+        kinds=kinds,
+        which=which,
         values=list_of_bytes(rows["value"]) if values is None else values,
-        attachments=[None] * count if attached.null_count == count else attached.to_pylist(),
+        attachments=None if attached.null_count == count else attached.to_pylist(),
         sources=sources,
+        short=not are_long(raw),
     )
+
+
+def _kinds(rows: pa.Table, encoding: str | None) -> tuple[list[RowKind], list[int]]:
+    """What kinds of rows there are, and of which kind each row is."""
+    count = rows.num_rows
+    which: Any = np.zeros(count, np.int64)
+    parts: list[list[Any]] = []
+    for name in ("kind", "stamp_id", "encoding"):
+        if name == "encoding" and encoding is not None:
+            parts.append([encoding])
+            continue
+        coded = rows[name].combine_chunks().dictionary_encode()
+        if isinstance(coded, pa.ChunkedArray):
+            coded = coded.unify_dictionaries().combine_chunks()
+        known = coded.dictionary.to_pylist()
+        parts.append([*known, None])
+        if len(known) == 1 and not coded.null_count:
+            which *= 2
+        else:
+            places = pc.fill_null(coded.indices, len(known)).to_numpy(zero_copy_only=False)
+            which = which * (len(known) + 1) + places
+    found = [0] if count and not which.any() else np.unique(which).tolist()
+    kinds = []
+    for code in found:
+        words: list[Any] = []
+        for known in reversed(parts):
+            code, place = divmod(code, len(known))
+            words.append(known[place])
+        number, schema = _encoding(words[0])
+        kinds.append(RowKind(words[2] == "delete", _id(words[1]), number, schema))
+    if len(found) > 1:
+        return kinds, np.searchsorted(found, which).tolist()
+    return kinds, [0] * count
 
 
 @lru_cache(maxsize=4096)
@@ -386,9 +445,9 @@ def _id(text: str | None) -> bytes:
 def _encoding(text: str | None) -> tuple[int, bytes]:
     """The number and the schema of an encoding."""
     try:
-        found = Encoding(text or "")
+        encoding = Encoding(text or "")
     except EncodingError:
-        found = Encoding("zenoh/bytes")
+        encoding = Encoding("zenoh/bytes")
     from zenlake.api.options import encoding_parts
 
-    return encoding_parts(found)
+    return encoding_parts(encoding)

@@ -117,5 +117,5 @@ class Rewriting:
         return age >= self.latest or (age >= self.soonest and news * self.share >= size)
 
     def done(self, now: float) -> None:
-        """It was written."""
+        """Note that the table was written now."""
         self._done = now

@@ -24,6 +24,7 @@ from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, KeyExprError
 from zenlake.keys import KeyExpr, KeyFormat
 from zenlake.lake.decoders import batch_decoder_named, decoder_named
+from zenlake.lake.decoders.flatbuffer import demand_schema
 from zenlake.lake.decoders.protocol_buffers import demand_type
 from zenlake.lake.decoders.serialized import python_type
 from zenlake.lake.kinds import KINDS, column_name
@@ -87,7 +88,7 @@ class LakeConfig:
     tables: tuple[TypedTable, ...] = ()
     retain: tuple[Retention, ...] = ()
     views: Mapping[str, Sight] = field(default_factory=dict)
-    """What of the rows is seen by those who ask `@lake/sql/<name>`."""
+    """What of the rows is seen by queries to `@lake/sql/<name>`."""
     buckets: int = 16
     """Files that `latest` is cut into."""
     remember: float = 86400.0
@@ -95,9 +96,13 @@ class LakeConfig:
     gaps_every: float = 10.0
     batch_rows: int = 2_000_000
     """Rows that one step reads at most."""
+    batch_bytes: int = 4 * 1024 * 1024 * 1024
+    """Bytes of the journal that one step reads at most, or a row of each partition."""
     task_rows: int = 20_000
     """Fewer rows than these are not worth another task."""
     most_task_rows: int = 500_000
+    task_bytes: int = 256 * 1024 * 1024
+    """Bytes of the journal that one task reads at most, or one row."""
     compact_files: int = 32
     """Files of about one size that are merged into one."""
     compact_bytes: int = 128 * 1024 * 1024
@@ -148,7 +153,7 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
     gaps = _object(root.get("gaps", {}), "gaps")
     _check(gaps, ("every",), "gaps")
     batch = _object(root.get("batch", {}), "batch")
-    _check(batch, ("rows", "task_rows"), "batch")
+    _check(batch, ("rows", "bytes", "task_rows", "task_bytes"), "batch")
     compact = _object(root.get("compact", {}), "compact")
     _check(compact, ("files", "bytes", "vacuum_age"), "compact")
     plain_default = LakeConfig()
@@ -168,6 +173,8 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         remember=seconds_of(latest.get("remember", plain_default.remember), "latest/remember"),
         gaps_every=seconds_of(gaps.get("every", plain_default.gaps_every), "gaps/every"),
         batch_rows=_positive(batch.get("rows", plain_default.batch_rows), "batch/rows"),
+        batch_bytes=_positive(batch.get("bytes", plain_default.batch_bytes), "batch/bytes"),
+        task_bytes=_positive(batch.get("task_bytes", plain_default.task_bytes), "batch/task_bytes"),
         task_rows=_positive(batch.get("task_rows", plain_default.task_rows), "batch/task_rows"),
         compact_files=_positive(compact.get("files", plain_default.compact_files), "compact/files"),
         compact_bytes=_positive(compact.get("bytes", plain_default.compact_bytes), "compact/bytes"),
@@ -291,6 +298,8 @@ def _demand_type(given: Any, where: str) -> None:
     """Refuse a `type` that no decoder of ours reads."""
     if isinstance(given, dict) and "descriptors" in given:
         demand_type(given, where)
+    elif isinstance(given, dict) and "bfbs" in given:
+        demand_schema(given, where)
     elif not isinstance(given, list):  # else the header of CSV
         python_type(given)
 

@@ -3,7 +3,7 @@
 Progress is kept where the rows are: each commit names the journal's partition and the offset
 after its last row, as an application transaction of the Delta log. A commit says from where it
 went on, and is refused if the table is somewhere else by now. So rows are in the table once,
-whoever tries how often, and there is nothing beside the table that could be lost.
+however many drivers try, and there is nothing beside the table that could be lost.
 
 deltalake commits a rewrite although another one took away the same files meanwhile. Therefore
 every change that removes files also moves the transaction `REWRITES` on, and two of them at once
@@ -73,7 +73,7 @@ class Forgotten(Damaged):
 
 
 class Overtaken(ZError):
-    """Somebody else changed the table meanwhile; look again, and decide again."""
+    """Another writer changed the table meanwhile; look again, and decide again."""
 
 
 @final
@@ -159,7 +159,7 @@ class Table:
 
     @property
     def described(self) -> str:
-        """What was said of it when it was made."""
+        """The description that the table was made with."""
         return str(self._table.metadata().description or "")
 
     @property

@@ -45,7 +45,7 @@ class Visitor:
         self.name = f"terminal {number}"
 
     def gone(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Whether the program that asked waits no longer."""
         try:
             readable, _, _ = select.select([self._line], [], [], 0)
             return bool(readable) and not self._line.recv(1, socket.MSG_PEEK)

@@ -10,25 +10,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from zenlake.keys.matching import includes
-from zenlake.lake import latest, newest
+from zenlake.lake import gaps, latest, newest
 from zenlake.lake.delta import Table
 from zenlake.lake.files import DataFile, read_noted, write_file
 from zenlake.lake.iceberg import FOLDER, IcebergMirror, demand_pyiceberg, unpublish
 from zenlake.lake.place import Place
 from zenlake.lake.quarantine import Quarantine
+from zenlake.lake.standing.definition import begin_anew
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.upkeep import vacuum
 
 __all__ = ["ForgetKeys", "forget_in"]
-
-COUNTS: Final = "gaps"
-"""The ledger has numbers of samples, not samples; it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,8 @@ class ForgetKeys:
         place = Place(self.table)
         rows, notes = read_noted(place, self.path)
         kept = rows.filter(self._others(rows))
+        if gaps.LEDGER in notes:
+            return self._ledger(place, kept, rows.num_rows, notes[gaps.LEDGER])
         aside = notes.get(newest.MEMORY)
         memory = None if aside is None else pa.ipc.open_stream(aside).read_all()
         left = None if memory is None else memory.filter(self._others(memory))
@@ -71,14 +71,29 @@ class ForgetKeys:
         file = write_file(place, kept, self.partition, uuid.uuid4().hex, metadata=metadata)
         return ForgottenRows(gone, True, file)
 
+    def _ledger(self, place: Place, kept: pa.Table, before: int, noted: bytes) -> ForgottenRows:
+        """A file of `gaps`: its pages, and the state that they were made of."""
+        state = gaps.without(noted, lambda key: includes(self.expr, key))
+        if state == noted:
+            return ForgottenRows(0, False, None)
+        name = uuid.uuid4().hex
+        file = write_file(place, kept, self.partition, name, metadata={gaps.LEDGER: state})
+        return ForgottenRows(before - kept.num_rows, True, file)
+
     def _others(self, rows: pa.Table) -> pa.Array:
         keys = rows["key"].to_pylist()
-        meant = {key: not includes(self.expr, key) for key in set(keys)}
+        meant = {key: key is None or not includes(self.expr, key) for key in set(keys)}
         return pa.array(np.array([meant[key] for key in keys], np.bool_))
 
 
 def forget_in(lake: Place, tables: Mapping[str, Table], expr: str, tasks: Tasks) -> dict[str, int]:
-    """Take keys out of all tables and their past; gives how many rows each had of them."""
+    """Take keys out of all tables and their past; gives how many rows each had of them.
+
+    Views and alerts begin anew: what they found, and what they noted, may be of any key.
+    """
+    if "://" not in lake.uri:
+        begin_anew(lake)
+    tables = {name: table for name, table in tables.items() if not table.standing}
     # What was promised to the quarantine is in the notes of commits that are about to go.
     typed = {
         name: table
@@ -95,7 +110,7 @@ def _forget(table: Table, expr: str, tasks: Tasks) -> int:
     note: dict[str, Any] = dict(table.last_note("append") or {"kind": "append"})
     if "quarantine" in note:
         note = {"kind": "append", "quarantine": [], "moved": {}}
-    files = table.files() if table.name != COUNTS and "key" in table.schema.names else []
+    files = table.files() if "key" in table.schema.names else []
     works = [ForgetKeys(table.place.uri, f.partition, f.path, expr) for f in files]
     done = tasks.run(works, f"forget {expr} in {table.name}") if works else []
     table.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from zenlake.lake.files import DataFile, read_noted, write_file
 from zenlake.lake.place import Place
 from zenlake.lake.rows import GAPS
 
-__all__ = ["Fold"]
+__all__ = ["LEDGER", "Fold", "without"]
 
 LEDGER: Final = b"zenlake.ledger"
 """Where the footer keeps the ledger's own state: no commit can part the two."""
@@ -56,6 +56,15 @@ class Fold:
             uuid.uuid4().hex,
             metadata={LEDGER: state},
         )
+
+
+def without(noted: bytes, gone: Callable[[str], bool]) -> bytes:
+    """The state in a footer, without the sources and keys that are to go; the same if none is."""
+    before = json.loads(zlib.decompress(noted))
+    ledger = Ledger.from_state(before)
+    ledger.forget(gone)
+    state = json.dumps(ledger.state())
+    return noted if json.loads(state) == before else zlib.compress(state.encode(), 1)
 
 
 def _pages(ledger: Ledger) -> pa.Table:

@@ -139,14 +139,19 @@ class History:
         sought = Sought.within(expr, range)
         for path in self._with_wild(looked, sought):
             yield from self._files.rows(path, sought, columns)
-        for part in self.tail(looked, expr, range):
-            yield part.select(columns)
+        yield from self.tail(looked, expr, range, columns)
 
     def file(self, path: str, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
         """The samples of the keys in the range, of one file of `samples`."""
         yield from self._files.rows(path, Sought.within(expr, range))
 
-    def tail(self, looked: Looked, expr: str, range: ResolvedRange | None) -> Iterator[pa.Table]:
+    def tail(
+        self,
+        looked: Looked,
+        expr: str,
+        range: ResolvedRange | None,
+        columns: Sequence[str] = COLUMNS.names,
+    ) -> Iterator[pa.Table]:
         """The part that only the journal has."""
         micros = None if range is None else _micros(range)
         sought = Sought.within(expr, range)
@@ -157,7 +162,7 @@ class History:
                 for batch in self.journal.scan(
                     {partition: start}, {partition: end}, partition=partition, time=micros
                 ):
-                    yield from self._of_journal(batch, partition, sought)
+                    yield from self._of_journal(batch, partition, sought, columns)
             except JournalGap as gap:
                 # Retention came between: the tables have what the journal let go.
                 raise LocalError(
@@ -165,7 +170,7 @@ class History:
                 ) from gap
 
     def _of_journal(
-        self, batch: pa.RecordBatch, partition: int, sought: Sought
+        self, batch: pa.RecordBatch, partition: int, sought: Sought, columns: Sequence[str]
     ) -> Iterator[pa.Table]:
         names = batch.column("key").dictionary.to_pylist()
         fits = np.array([intersects(sought.expr, name) for name in names], np.bool_)
@@ -175,7 +180,8 @@ class History:
         if not mask.any():
             return
         chosen = batch if mask.all() else batch.filter(pa.array(mask))
-        yield sample_rows(chosen, self.journal.id, partition).select(COLUMNS.names).cast(COLUMNS)
+        wanted = pa.schema([COLUMNS.field(name) for name in columns])
+        yield sample_rows(chosen, self.journal.id, partition, columns).cast(wanted)
 
     # --- newest values --------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ class IcebergMirror:
     """Publishes versions of tables; threads may share it."""
 
     def __init__(self) -> None:
-        """It remembers what it published, and looks it up after a restart."""
+        """Nothing is remembered yet: what was published before is looked up in the tables."""
         self._guard = threading.Lock()
         self._known: dict[str, _Published] = {}
 
@@ -119,7 +119,7 @@ class _Published:
             self._load(table.name, number)
 
     def is_there(self) -> bool:
-        """Whether nobody took it away meanwhile."""
+        """Whether it is still there: another writer may have deleted it."""
         return self._iceberg is None or self._place.exists(f"metadata/{HINT}")
 
     def _newest(self) -> int | None:

@@ -10,7 +10,6 @@ import importlib.util
 import re
 import threading
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, final
@@ -25,11 +24,10 @@ from zenlake.keys import KeyExpr
 from zenlake.keys.matching import includes
 from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Damaged, Table
-from zenlake.lake.folds import missing_in
 from zenlake.lake.forget import forget_in
 from zenlake.lake.iceberg import mirror_where_it_is
 from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
-from zenlake.lake.pipeline import MADE_OTHERWISE
+from zenlake.lake.overview import looked_at
 from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
 from zenlake.lake.question import Question, Unanswerable, ask, only_counts
@@ -38,7 +36,7 @@ from zenlake.lake.rollups import IDENTITY, ROLLUPS, added_up
 from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
 from zenlake.lake.rows import DAY
 from zenlake.lake.sight import EVERYTHING, Sight
-from zenlake.lake.status import LakeStatus, TableStatus, read_status
+from zenlake.lake.status import LakeStatus, read_status
 from zenlake.lake.tail import fresh, marks_of, tail_of
 from zenlake.lake.tasks import Tasks, tasks_on
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
@@ -70,6 +68,7 @@ class Lake:
         self._planning = threading.RLock()
         self._tables: dict[str, Table] = {}
         self._known: dict[str, tuple[int, Any]] = {}
+        self._shared: dict[str, tuple[str, int, int]] = {}
         self._shown: dict[str, tuple[int, int | None, tuple[str, ...], Sight]] = {}
 
     @property
@@ -208,13 +207,19 @@ class Lake:
         if count_query is None:
             return None
         asked, column = count_query
+        names = {name.lower(): name for name in self.place.folders()}
+        name = names.get(asked.lower(), "latest")
+        if name == "latest":  # which has what was heard since it was written, too
+            return None
         with self._planning:
-            every, _ = self._looked()
-            names = {name.lower(): name for name in every}
-            table = every.get(names.get(asked.lower(), ""))
-            # `latest` has what was heard since it was written, too.
-            if table is None or table.name == "latest":
-                return None
+            try:
+                table = self._tables.get(name) or Table.open(self.place, name)
+                if table is None:
+                    return None
+                table.refresh()
+            except Damaged:
+                return None  # what is wrong with it is told where the question is planned
+            self._tables[name] = table
             rows = self._actions(table)["num_records"]
         count = pc.sum(rows).as_py() or 0
         return None if rows.null_count else pa.table({column: pa.array([count], pa.int64())})
@@ -232,14 +237,19 @@ class Lake:
         """Make the tables views that every session of this Spark sees, as they are now."""
         with self._planning:
             every, _ = self._looked()
-            samples = every.get("samples")
             for name, table in every.items():
+                other = every.get("samples") if name == "latest" else None
+                # What was said of a table tells a view from a later one of the same name.
+                state = table.described, table.version, -1 if other is None else other.version
+                if self._shared.get(name) == state:
+                    continue
                 paths = self._actions(table)["path"].to_pylist()
-                if name == "latest" and samples is not None:
-                    frame = self._fresh(self.session, table, samples, paths)
+                if other is not None:
+                    frame = self._fresh(self.session, table, other, paths)
                 else:
                     frame = _frame(self.session, table, paths)
                 frame.createOrReplaceGlobalTempView(name)
+                self._shared[name] = state
 
     def _looked(self) -> tuple[dict[str, Table], dict[str, Damaged]]:
         """As `_opened`; tables that were seen before are only looked at again."""
@@ -425,12 +435,13 @@ class Lake:
         return done
 
     def forget(
-        self, keys: str, journal: str | Path | None = None, *, tasks: Tasks | None = None
+        self, keys: str, *journals: str | Path, tasks: Tasks | None = None
     ) -> dict[str, int]:
-        """Take keys out of the journal and of all tables, old versions included.
+        """Take keys out of journals and of all tables, old versions included.
 
-        Gives the rows that each had of them. Nothing may record into the journal or fill the lake
-        meanwhile. Updates with wildcards go if all that they may mean does.
+        Gives the rows that each had of them, all journals together. Nothing may record into them or
+        fill the lake meanwhile. Updates with wildcards go if all that they may mean does. Views and
+        alerts begin anew.
         """
         expr = str(KeyExpr.autocanonize(keys))
         said = read_status(self.place.uri)
@@ -439,54 +450,17 @@ class Lake:
                 f"a pipeline fills this lake (process {said.pid}); stop it, and forget then"
             )
         forgotten: dict[str, int] = {}
-        if journal is not None:
+        if journals:
             # First here, or a table could be filled with it again.
-            forgotten["journal"] = forget(journal, lambda key: includes(expr, key))
+            forgotten["journal"] = sum(
+                forget(journal, lambda key: includes(expr, key)) for journal in journals
+            )
         where = tasks or tasks_on(self.spark)
         return forgotten | forget_in(self.place, self.tables(), expr, where)
 
-    def status(self, journal: Journal | None = None) -> LakeStatus:
+    def status(self, *journals: Journal) -> LakeStatus:
         """What can be said of the lake now, and of the pipeline that fills it, if one runs."""
-        said = read_status(self.place.uri) or LakeStatus(state="stopped")
-        running = said.fresh(time.time())
-        tables = tuple(self._table_status(table, journal, said) for table in self.tables().values())
-        by_name = {table.name: table for table in tables}
-        gaps = Table.open(self.place, "gaps")
-        return replace(
-            said,
-            state=said.state if running else "stopped",
-            rows=by_name["samples"].rows if "samples" in by_name else 0,
-            lag=max((table.behind for table in tables if table.name != "gaps"), default=0),
-            freshness=said.freshness if running else 0.0,
-            quarantine=by_name[QUARANTINED].rows if QUARANTINED in by_name else 0,
-            gaps=0 if gaps is None else missing_in(gaps),
-            files=sum(table.files for table in tables),
-            bytes_live=sum(table.bytes for table in tables),
-            bytes_total=sum(size for _, size, _ in self.place.files()),
-            tables=tables,
-        )
-
-    def _table_status(self, table: Table, journal: Journal | None, said: LakeStatus) -> TableStatus:
-        """Facts about a table; of a journal it lacks only rows that it wants."""
-        totals = table.totals()
-        behind, at = 0, {}
-        if journal is not None and table.name not in MADE_OTHERWISE and not table.standing:
-            # `latest` is answered from the tail of `samples`, so it is as far as that.
-            fed = table
-            if table.name == "latest":
-                fed = Table.open(self.place, "samples") or table
-            known = next((one.at for one in said.tables if one.name == table.name), {})
-            before = known.get(journal.id, ())
-            ends = journal.watermark().offsets
-            has = tuple(
-                max(fed.committed(f"{journal.id}/{p}") or 0, before[p] if p < len(before) else 0)
-                for p in range(len(ends))
-            )
-            behind = sum(max(0, end - mine) for end, mine in zip(ends, has, strict=True))
-            at = {journal.id: has}
-        return TableStatus(
-            table.name, table.version, totals.rows, totals.files, totals.bytes, behind, at
-        )
+        return looked_at(self.place, self.tables(), journals)
 
 
 def instant_of(asof: datetime | str) -> datetime:

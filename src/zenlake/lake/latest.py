@@ -42,6 +42,7 @@ __all__ = [
     "live",
     "memory",
     "merged",
+    "newest_of_samples",
     "remembered",
 ]
 
@@ -75,6 +76,20 @@ def merged(tables: list[pa.Table]) -> pa.Table:
             [_applied(_newest_of_keys(rows.filter(pc.invert(many))), wide), wide]
         )
     return _newest_of_keys(rows)
+
+
+def newest_of_samples(rows: pa.Table) -> pa.Table:
+    """The rows of `samples` that matter to a state: the newest of each key, all with wildcards."""
+    if not rows.num_rows or pc.any(pc.match_substring(_coded(rows).dictionary, "*")).as_py():
+        return rows
+    return rows.take(pa.array(_newest(rows)))
+
+
+def _coded(rows: pa.Table) -> pa.DictionaryArray:
+    """The keys as places in a dictionary."""
+    keys = rows["key"]
+    coded = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
+    return coded.unify_dictionaries().combine_chunks()
 
 
 def live(state: pa.Table) -> pa.Table:
@@ -240,9 +255,7 @@ def _newest_updates(rows: pa.Table) -> pa.Table:
 
 def _newest(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The place of the newest row of each key: the greatest time first, then the ties."""
-    keys = rows["key"].combine_chunks().dictionary_encode()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.unify_dictionaries().combine_chunks()
+    keys = _coded(rows)
     codes = keys.indices.to_numpy(zero_copy_only=False)
     hlc = rows["hlc"].to_numpy()
     best = np.full(len(keys.dictionary), np.iinfo(np.int64).min)

@@ -1,8 +1,8 @@
 """What a network looks like from its admin space, and what changed since the last look.
 
 A fact is that something is there: a node, a session between two, a link of it, a declaration of
-somebody for a key, a publisher with a subscriber that matches it. Two looks differ by the facts
-that came and those that went. Nothing here speaks with anybody.
+a node for a key, a publisher with a subscriber that matches it. Two looks differ by the facts
+that came and those that went. Nothing here opens a session.
 """
 
 from __future__ import annotations

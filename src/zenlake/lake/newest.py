@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.lake import latest
-from zenlake.lake.files import DataFile, read_noted, read_table, write_file
+from zenlake.lake.files import DataFile, read_noted, write_file
 from zenlake.lake.place import Place
 
 __all__ = ["MEMORY", "Bucket", "Merge", "Newest", "Scratch", "Sorted", "memory_of"]
@@ -28,6 +28,8 @@ __all__ = ["MEMORY", "Bucket", "Merge", "Newest", "Scratch", "Sorted", "memory_o
 MOST_ROWS: Final = 500_000
 MOST_BYTES: Final = 128 * 1024 * 1024
 """What a task holds in memory before it keeps only the newest."""
+
+WORDS: Final = tuple(field.name for field in latest.MERGED if pa.types.is_string(field.type))
 
 MEMORY: Final = b"zenlake.deleted"
 """Where the footer of a bucket keeps its memory: no commit can part the two."""
@@ -83,16 +85,18 @@ class Newest:
         lake = Place(self.lake)
         state = _State()
         for path in self.paths:
-            rows = read_table(lake / "samples", path, latest.MERGED.names)
-            wanted = pc.equal(rows["journal"], self.journal)
-            among = pa.chunked_array([pa.array([False] * rows.num_rows, pa.bool_())])
-            for partition, (start, end) in self.ranges.items():
-                in_range = pc.equal(rows["partition"], partition)
-                in_range = pc.and_(in_range, pc.greater_equal(rows["offset"], start))
-                among = pc.or_(among, pc.and_(in_range, pc.less(rows["offset"], end)))
-            state.add(rows.filter(pc.and_(wanted, among)))
+            rows, _ = read_noted(lake / "samples", path, latest.MERGED.names, coded=WORDS)
+            state.add(latest.newest_of_samples(self._wanted(rows)))
         newest = state.newest()
         return Sorted() if newest is None else self._sorted(lake / "latest", newest)
+
+    def _wanted(self, rows: pa.Table) -> pa.Table:
+        among = np.zeros(rows.num_rows, np.bool_)
+        partitions, offsets = rows["partition"].to_numpy(), rows["offset"].to_numpy()
+        for partition, (start, end) in self.ranges.items():
+            among |= (partitions == partition) & (offsets >= start) & (offsets < end)
+        wanted = pc.and_(pc.equal(rows["journal"], self.journal), pa.array(among))
+        return rows if pc.all(wanted).as_py() else rows.filter(wanted)
 
     def _sorted(self, place: Place, state: pa.Table) -> Sorted:
         numbers = latest.buckets_of(state, self.buckets)

@@ -7,7 +7,7 @@ sees that and gives each what it lacks.
 
     samples     appended
     typed       appended; the commit names the files of the quarantine that belong to it, and
-                whoever finds them not yet committed there commits them: the two tables agree
+                the next step commits those that are not yet there: the two tables agree
     latest      folded from `samples` when there is enough to fold (`lake/folds`)
     gaps        folded from the journal, on time
 """
@@ -15,13 +15,14 @@ sees that and gives each what it lacks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-from zenlake.errors import ConfigError, LocalError
+from zenlake.errors import ConfigError
 from zenlake.journal import Journal
+from zenlake.lake.agreement import agreed, demand_written, only
 from zenlake.lake.complaints import reason_of
 from zenlake.lake.config import LakeConfig
 from zenlake.lake.delta import Overtaken, Table
@@ -31,7 +32,7 @@ from zenlake.lake.iceberg import IcebergMirror, demand_pyiceberg, unpublish
 from zenlake.lake.kind_names import ARROW
 from zenlake.lake.network_service import OBSERVED, observed_tables
 from zenlake.lake.place import Place, absolute
-from zenlake.lake.plan import Span, spans
+from zenlake.lake.plan import RowSizes, Span, cut, spans
 from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.rollups import ROLLUPS, RollupsFold
 from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables, demand_own
@@ -39,19 +40,16 @@ from zenlake.lake.rows import DAY, SAMPLES
 from zenlake.lake.status import TableStatus
 from zenlake.lake.stopped import StoppedTables
 from zenlake.lake.tasks import Tasks
-from zenlake.lake.typed import Columns, TypedTable, settled, typed_schema
+from zenlake.lake.typed import Columns, TypedTable, typed_schema
 from zenlake.lake.widen import columns_of, widen
-from zenlake.lake.work import QUARANTINED, Ingest, Ingested, Stretch, TypedFiles
+from zenlake.lake.work import QUARANTINED, Ingest, Ingested, TypedFiles
 
-__all__ = ["MADE_OTHERWISE", "Pipeline", "Step", "agreed"]
+__all__ = ["MADE_OTHERWISE", "Pipeline", "Step"]
 
 log = logging.getLogger("zenlake.lake")
 
 MADE_OTHERWISE: Final = (QUARANTINED, ROLLUPS, *OBSERVED)
 """Tables that want no offsets of a journal."""
-
-MOST_ROUNDS: Final = 8
-"""How often tasks may decode again before one of them decides alone."""
 
 FAR: Final = 1_000_000
 """Offsets that a table may be ahead of its log when a stretch had nothing for it."""
@@ -128,6 +126,7 @@ class Pipeline:
                     unpublish(table)
         # Stretches that had nothing for a table; the log need not hear of each.
         self._ahead: dict[tuple[str, int], int] = {}
+        self._sizes: dict[int, RowSizes] = {}
 
     @contextmanager
     def _alone(self, name: str, now: float) -> Iterator[None]:
@@ -224,7 +223,10 @@ class Pipeline:
             written = self._tasks.run(items, "journal to tables")
             done.rows = sum(span.rows for span in plan)
             self._commit_samples(plan, written, done)
-            self._meet({topic for one in written for topic in one.topics}, now)
+            topics = {topic for one in written for topic in one.topics}
+            if self.config.ros2.tables:
+                topics |= self.types.bridged_topics()
+            self._meet(topics, now)
             for spec in self.specs:
                 if any(spec.name in span.starts for span in plan):
                     with self._alone(spec.name, now):
@@ -344,6 +346,7 @@ class Pipeline:
         durable = self.ends()
         earliest = self.journal.earliest()
         share = max(1, self.config.batch_rows // max(1, len(durable)))
+        share_bytes = max(1, self.config.batch_bytes // max(1, len(durable)))
         going: list[Table] = [self.samples]
         self.samples.refresh()
         for table in self.typed.values():
@@ -351,16 +354,17 @@ class Pipeline:
                 with self._alone(table.name, now):
                     table.refresh()
                     going.append(table)
-        return [
-            span
-            for p, end in enumerate(durable)
-            for span in spans(
-                p,
-                {table.name: self._start(table, p, earliest[p], done) for table in going},
-                end,
-                share,
-            )
-        ]
+        plan: list[Span] = []
+        self._sizes = {}
+        for p, end in enumerate(durable):
+            starts = {table.name: self._start(table, p, earliest[p], done) for table in going}
+            lacking = {start for start in starts.values() if start < end}
+            blocks = {
+                one for at in lacking for one in self.journal.sizes(p, at, min(end, at + share))
+            }
+            self._sizes[p] = RowSizes(sorted(blocks))
+            plan += spans(p, starts, end, share, self._sizes[p], share_bytes)
+        return plan
 
     def _start(self, table: Table, partition: int, earliest: int, done: Step) -> int:
         start = self._at(table, partition)
@@ -371,28 +375,15 @@ class Pipeline:
         return start
 
     def _items(self, plan: Sequence[Span]) -> list[Ingest]:
-        """The tasks of a plan: about as many as run at once, none too large, and few if it is
-        small."""
-        rows = sum(span.rows for span in plan)
-        each = max(self.config.task_rows, -(-rows // self._tasks.parallel))
-        each = min(each, self.config.most_task_rows)
-        held: list[list[Stretch]] = [[]]
-        room = each
-        for span in plan:
-            start = span.first
-            while start < span.end:
-                if not room:
-                    held.append([])
-                    room = each
-                stop = min(span.end, start + room)
-                starts = {
-                    name: max(at, start)
-                    for name, at in span.starts.items()
-                    if max(at, start) < stop
-                }
-                held[-1].append(Stretch(span.partition, stop, starts))
-                room -= stop - start
-                start = stop
+        """The tasks of a plan."""
+        held = cut(
+            plan,
+            parallel=self._tasks.parallel,
+            least=self.config.task_rows,
+            most=self.config.most_task_rows,
+            sizes=self._sizes,
+            most_bytes=self.config.task_bytes,
+        )
         known = tuple(
             (self.types.with_types(spec), columns_of(self.typed[spec.name], spec))
             for spec in self.specs
@@ -403,7 +394,7 @@ class Pipeline:
                 lake=self.place.uri,
                 journal=self.journal.path,
                 journal_id=self.journal.id,
-                stretches=tuple(stretches),
+                stretches=stretches,
                 typed=known,
                 topics=self.config.ros2.tables,
             )
@@ -441,13 +432,13 @@ class Pipeline:
             return
         known = dict((one.name, columns) for one, columns in items[0].typed)[spec.name]
         parts = [one.typed.get(spec.name, TypedFiles()) for one in written]
-        _demand_written(parts)
+        demand_written(parts)
 
         def again(places: list[int], columns: Columns) -> list[TypedFiles]:
-            redo = [_only(items[n], spec, columns) for n in places]
+            redo = [only(items[n], spec, columns) for n in places]
             done = self._tasks.run(redo, "agree on columns")
             redone = [one.typed.get(spec.name, TypedFiles()) for one in done]
-            _demand_written(redone)
+            demand_written(redone)
             return redone
 
         columns, parts = agreed(known, parts, again)
@@ -486,7 +477,7 @@ class Pipeline:
         table.refresh()
         quarantine = self._quarantining()
         quarantine.settle(table)
-        # What somebody else promises now must be settled first.
+        # What another driver promises now must be settled first.
         table.append(files, moved, note, rewrites=table.rewrites)
         quarantine.settle(table)
 
@@ -495,44 +486,3 @@ class Pipeline:
         start = table.committed(app)
         if start is None or start < end:
             self._append_typed(table, [], [], {app: (start, end)})
-
-
-def agreed(
-    known: Columns,
-    parts: list[TypedFiles],
-    again: Callable[[list[int], Columns], list[TypedFiles]],
-) -> tuple[dict[str, str], list[TypedFiles]]:
-    """Let tasks decode again until all of them use the same columns; gives these, and the files."""
-    columns, redo = settled(known, [part.new for part in parts])
-    rounds = 0
-    while redo:
-        rounds += 1
-        log.debug("%d tasks decode again", len(redo))
-        # Should they never agree, one after the other tells the next.
-        some = redo if rounds < MOST_ROUNDS else redo[:1]
-        known = Columns(columns, known.fixed)
-        for n, part in zip(some, again(some, known), strict=True):
-            parts[n] = part
-        columns, redo = settled(known, [part.new for part in parts])
-        redo = [n for n in redo if n not in some] if rounds >= MOST_ROUNDS else redo
-    return columns, parts
-
-
-def _demand_written(parts: Sequence[TypedFiles]) -> None:
-    for part in parts:
-        if part.failed:
-            raise LocalError(part.failed)
-
-
-def _only(item: Ingest, spec: TypedTable, columns: Columns) -> Ingest:
-    """The part of a task that concerns one typed table."""
-    return replace(
-        item,
-        stretches=tuple(
-            replace(stretch, starts={spec.name: stretch.starts[spec.name]})
-            for stretch in item.stretches
-            if spec.name in stretch.starts
-        ),
-        typed=tuple((one, columns) for one, _ in item.typed if one.name == spec.name),
-        topics=False,
-    )

@@ -90,10 +90,16 @@ class Place:
         return f"{uri}/{name}"
 
     def make(self, name: str) -> None:
-        """Make a folder and those above it; stores of objects have none to make."""
+        """Make a folder and those above it; stores of objects have none to make.
+
+        On this machine nobody but the owner may look into those that were not there.
+        """
         if isinstance(self._files, fs.S3FileSystem | fs.GcsFileSystem):
             return
-        self._files.create_dir(self.path(name), recursive=True)
+        if self.remote:
+            self._files.create_dir(self.path(name), recursive=True)
+        else:
+            _make_private(Path(self.path(name)))
 
     def read(self, name: str) -> bytes:
         """All bytes of a small file; raises FileNotFoundError."""
@@ -140,3 +146,9 @@ class Place:
             self._files.delete_dir(self.path(name))
         except FileNotFoundError:
             return
+
+
+def _make_private(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,7 +1,7 @@
 """The table `quarantine`: what typed tables refused, committed after them and never without them.
 
 Typed and quarantine are two tables, and two commits. The commit of the typed one notes the files
-of the quarantine that belong to it; whoever comes next, after a crash too, finishes what was
+of the quarantine that belong to it; the next run, after a crash too, finishes what was
 promised. A table that was made again notes that all its old refusals shall go.
 """
 
@@ -62,7 +62,7 @@ class Quarantine:
     def settle(self, table: Table) -> None:
         """Commit what the last commit of a typed table left to the quarantine.
 
-        Whoever made that commit may have been killed right after it.
+        The driver that made that commit may have been killed right after it.
         """
         if table.version == self._settled.get(table.name):
             return

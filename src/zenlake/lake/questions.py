@@ -1,5 +1,5 @@
-"""SQL questions to the Spark of a running lake: in turn, within limits, and only while somebody
-waits for the answer.
+"""SQL questions to the Spark of a running lake: in turn, within limits, and only while the
+querier waits for the answer.
 
     questions = Questions(lake)
     table = questions.ask("SELECT count(*) FROM samples", who="terminal 4711")
@@ -167,6 +167,8 @@ class Questions:
                 raise LocalError("this lake has no gate, and shows nobody a part of its rows")
             else:
                 frame = self._plan(query, allowed, sight)
+            if one.why:
+                raise LocalError(one.why)  # planning took all its time
             rows = collected(frame if first is None else frame.limit(first), allowed)
         except Exception as error:
             context.cancelJobsWithTag(tag)
@@ -186,9 +188,11 @@ class Questions:
     def _look(self) -> None:
         while not self._over.wait(LOOK):
             with self._lock:
-                running = [one for one in self._running.values() if not one.why]
+                running = list(self._running.values())
             for one in running:
-                if time.monotonic() > one.until:
+                if one.why:
+                    self._cancel(one, one.why)  # again: it may have begun a job since
+                elif time.monotonic() > one.until:
                     self.counts.cancelled += 1
                     self._cancel(
                         one,

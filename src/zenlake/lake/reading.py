@@ -102,7 +102,7 @@ class Places:
     rows: Numbers
 
     def of(self, sought: Sought) -> Places:
-        """Those that are sought."""
+        """The places of the rows that are sought."""
         chosen = _fits(self.keys, sought.expr)[_codes(self.keys)]
         chosen &= (self.hlc >= sought.low) & (self.hlc <= sought.high)
         return self if chosen.all() else self.at(np.nonzero(chosen)[0])
@@ -306,8 +306,8 @@ def _between(column: Any) -> Any:
 
 def _read(file: Any, number: int, rows: Numbers, columns: Sequence[str]) -> pa.Table:
     """These rows of a row group; columns that a file has not are null."""
-    present = set(file.schema_arrow.names)
-    table = file.read_row_group(number, [name for name in columns if name in present])
+    told = _told(file, number, columns)
+    table = file.read_row_group(number, [name for name in columns if name not in told])
     if rows[-1] - rows[0] == len(rows) - 1:
         table = table.slice(int(rows[0]), len(rows))
     else:
@@ -315,12 +315,36 @@ def _read(file: Any, number: int, rows: Numbers, columns: Sequence[str]) -> pa.T
     schema = _schema(columns)
     return pa.table(
         {
-            field.name: table[field.name]
-            if field.name in present
-            else pa.nulls(table.num_rows, field.type)
+            field.name: pa.repeat(pa.scalar(told[field.name], field.type), len(rows))
+            if field.name in told
+            else table[field.name]
             for field in schema
         }
     ).cast(schema)
+
+
+def _told(file: Any, number: int, columns: Sequence[str]) -> dict[str, str | None]:
+    """The columns of a row group that have one text in all rows, or null, by what is said of them.
+
+    They need not be read; of most groups it is half of the columns.
+    """
+    names = file.schema_arrow.names
+    told: dict[str, str | None] = dict.fromkeys(set(columns) - set(names))
+    group = file.metadata.row_group(number)
+    for place, name in enumerate(names):
+        if name not in columns:
+            continue
+        measured = group.column(place).statistics
+        if measured is None or not measured.has_null_count:
+            continue
+        if measured.null_count == group.num_rows:
+            told[name] = None
+        elif not measured.null_count and measured.has_min_max:
+            # Bounds that were cut off are never the same.
+            low, high = measured.min, measured.max
+            if isinstance(low, str) and low == high:
+                told[name] = low
+    return told
 
 
 def _schema(columns: Sequence[str]) -> pa.Schema:

@@ -16,10 +16,10 @@ from typing import Final
 import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
+from zenlake.lake.agreement import agreed
 from zenlake.lake.arrow_rows import rows_for
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile, read_table
-from zenlake.lake.pipeline import agreed
 from zenlake.lake.place import Place
 from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.rows import DAY

@@ -1,80 +1,105 @@
-"""Recorded samples as replies, as they were published: the path of every row of an answer."""
+"""Recorded samples as replies, as they were published: the path of every row of an answer.
+
+Most rows of an answer differ in key, time and value only. What else their puts say is written once
+for each kind of them (`RowKind`), and their times come as bytes of the wire.
+"""
 
 from __future__ import annotations
 
+from typing import final
+
 from zenlake.api.query import Query
+from zenlake.api.row_replies import reply_row
+from zenlake.journal.reading.wire_times import TIME_BYTES
 from zenlake.node.queries.replies import reply_value
-from zenlake.wire.codec_zenoh import Del, Put, SourceInfo, Timestamp, put_head
-from zenlake.wire.codec_zenoh import Reply as WireReply
+from zenlake.wire.codec_zenoh import SourceInfo, Timestamp, put_head
+from zenlake.wire.cursor import Reader
 
-__all__ = ["RecordedReplies"]
+__all__ = ["RecordedReplies", "RowKind"]
 
 
+@final
+class RowKind:
+    """What rows of an answer have in common: put or deleted, by whose clock, of which encoding."""
+
+    __slots__ = ("before", "behind", "deleted", "encoding", "id", "schema")
+
+    def __init__(self, deleted: bool, id: bytes, encoding: int, schema: bytes) -> None:
+        """`id`: of the clock."""
+        self.deleted: bool = deleted
+        self.id: bytes = id
+        self.encoding: int = encoding
+        self.schema: bytes = schema
+        stamp = Timestamp(seconds=1 << 24, fraction=0, id=id)
+        head = put_head(timestamp=stamp, encoding=encoding, schema=schema)
+        #: The head of a put, before its time and behind it.
+        self.before: bytes = head[:1]
+        self.behind: bytes = head[1 + TIME_BYTES :]
+
+
+@final
 class RecordedReplies:
     """Rows of an answer, column by column."""
 
-    __slots__ = (
-        "attachments", "deleted", "encodings", "fractions", "keys", "schemas", "seconds",
-        "sources", "stamps", "values",
-    )  # fmt: skip
+    __slots__ = ("attachments", "keys", "kinds", "short", "sources", "times", "values", "which")
 
     def __init__(
         self,
         keys: list[str],
-        seconds: list[int],
-        fractions: list[int],
-        stamps: list[bytes],
-        deleted: list[bool],
-        encodings: list[int],
-        schemas: list[bytes],
+        times: bytes,
+        kinds: list[RowKind],
+        which: list[int],
         values: list[bytes],
-        attachments: list[bytes | None],
-        sources: list[SourceInfo | None],
+        attachments: list[bytes | None] | None = None,
+        sources: list[SourceInfo | None] | None = None,
+        *,
+        short: bool = False,
     ) -> None:
-        """`seconds`, `fractions` and `stamps` are the timestamps."""
+        """`times`: of `wire_times`; `which`: the kind of each row; without attachments, no lists.
+
+        `short`: some times are not long.
+        """
         self.keys: list[str] = keys
-        self.seconds: list[int] = seconds
-        self.fractions: list[int] = fractions
-        self.stamps: list[bytes] = stamps
-        self.deleted: list[bool] = deleted
-        self.encodings: list[int] = encodings
-        self.schemas: list[bytes] = schemas
+        self.times: bytes = times
+        self.kinds: list[RowKind] = kinds
+        self.which: list[int] = which
         self.values: list[bytes] = values
-        self.attachments: list[bytes | None] = attachments
-        self.sources: list[SourceInfo | None] = sources
+        self.attachments: list[bytes | None] | None = attachments
+        self.sources: list[SourceInfo | None] | None = sources
+        self.short: bool = short
 
     def send(self, query: Query) -> None:
-        """Reply with every row; waits while nobody reads."""
-        incoming = query._incoming
+        """Reply with every row; waits while the querier does not read."""
         query._check()
-        for n in range(len(self.keys)):
-            key = self.keys[n]
-            stamp = Timestamp(
-                seconds=self.seconds[n], fraction=self.fractions[n], id=self.stamps[n]
-            )
-            source = self.sources[n]
-            attachment = self.attachments[n]
-            if self.deleted[n]:
-                gone = Del(timestamp=stamp, source_info=source, attachment=attachment)
-                query._send_reply(query._matching(key), WireReply(body=gone), None)
-                continue
-            encoding = self.encodings[n]
-            schema = self.schemas[n]
-            value = self.values[n]
-            head = put_head(
-                timestamp=stamp,
-                encoding=encoding,
-                schema=schema,
-                source_info=source,
-                attachment=attachment,
-            )
-            if not reply_value(incoming, query._name(key), value, head):
-                body = Put(
-                    timestamp=stamp,
-                    encoding=encoding,
-                    schema=schema,
-                    source_info=source,
-                    attachment=attachment,
-                    payload=value,
-                )
-                query._send_reply(query._matching(key), WireReply(body=body), None)
+        incoming = query._incoming
+        keys = self.keys
+        times = self.times
+        kinds = self.kinds
+        which = self.which
+        values = self.values
+        plain = self.attachments is None and self.sources is None and not self.short
+        for n in range(len(keys)):
+            kind = kinds[which[n]]
+            name = query._name(keys[n])
+            if plain and not kind.deleted:
+                at = n * TIME_BYTES
+                head = b"".join((kind.before, times[at : at + TIME_BYTES], kind.behind))
+                if reply_value(incoming, name, values[n], head):
+                    continue
+            self._send_whole(query, n, kind, name)
+
+    def _send_whole(self, query: Query, n: int, kind: RowKind, name: bytes) -> None:
+        """Reply with a row that has more, or whose asker is in this very node."""
+        at = n * TIME_BYTES
+        seconds, fraction = Reader(self.times[at : at + TIME_BYTES]).ntp64()
+        reply_row(
+            query,
+            self.keys[n],
+            name,
+            Timestamp(seconds=seconds, fraction=fraction, id=kind.id),
+            None if kind.deleted else self.values[n],
+            kind.encoding,
+            kind.schema,
+            None if self.attachments is None else self.attachments[n],
+            None if self.sources is None else self.sources[n],
+        )

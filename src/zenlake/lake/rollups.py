@@ -121,7 +121,8 @@ class RollUp:
             values = _at(rows, path)
             if values is None or not rows.num_rows:
                 continue  # a file from before there was such a column
-            values = values.cast(pa.float64())
+            # Times in nanoseconds and the like lose their last digits, and stop nobody.
+            values = values.cast(pa.float64(), safe=False)
             is_number = pc.fill_null(pc.is_finite(values), False)
             grouped = pa.table({"key": rows["key"], "start": minutes, "value": values}).filter(
                 is_number

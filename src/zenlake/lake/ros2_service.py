@@ -3,7 +3,8 @@
 While it runs it watches the graph (liveliness tokens below `@ros2_lv`). Types that no package
 here describes it asks the nodes for; tables whose samples waited for them are decoded again.
 Publishers that send only to subscriptions which they see (large arrays, in new distributions) are
-shown one, so that what they say is recorded.
+shown one, so that what they say is recorded. Of topics behind a ros2dds bridge the graph alone
+says the types.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from zenlake.errors import DecodeError, ZError
 from zenlake.lake.ros2_tables import LearntTypes
 from zenlake.ros2.attachment import Attachment
+from zenlake.ros2.bridge import parse_bridge_token
 from zenlake.ros2.graph import MOST_ENDPOINTS, Ros2Graph, TypeQuestion, WantedSubscription
 from zenlake.ros2.tokens import PREFIX, EntityKind, endpoint_token, gid_of
 from zenlake.ros2.type_service import read_reply, write_request
@@ -90,6 +92,11 @@ class Ros2Service:
 
     def _heard(self, sample: Sample) -> None:
         token = str(sample.key_expr)
+        bridged = parse_bridge_token(token)
+        if bridged is not None:
+            if sample.kind is SampleKind.PUT:
+                self._types.bridge(bridged)
+            return
         with self._lock:
             if sample.kind is SampleKind.DELETE:
                 self._graph.went(token)

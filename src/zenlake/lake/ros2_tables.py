@@ -1,4 +1,4 @@
-"""Tables for topics of ROS 2 that nobody configured: which there are, and what reads them.
+"""Tables for topics of ROS 2 that no configuration names: which there are, and what reads them.
 
 A topic that comes along gets a table of its own, named after it: `/tf` is `tf`, and
 `/robot1/odom` is `robot1_odom`. What the table is for is written into its description, so a lake
@@ -24,6 +24,7 @@ from zenlake.keys import KeyFormat
 from zenlake.lake.delta import Table
 from zenlake.lake.place import Place
 from zenlake.lake.typed import TypedTable
+from zenlake.ros2.bridge import BridgedTopic
 from zenlake.ros2.definitions import Definitions
 from zenlake.ros2.description import TypeDescription, read_description
 
@@ -125,18 +126,23 @@ class LearntTypes:
     """Types and nodes that were learnt from the network, and survive a restart."""
 
     def __init__(self, place: Place, definitions: Definitions | None = None) -> None:
-        """Those that an earlier run has learnt are there."""
+        """Begin with the types and nodes that earlier runs have learnt."""
         self._place = place / FOLDER
         self._lock = threading.Lock()
         self.definitions = definitions or Definitions()
         self.nodes: dict[str, tuple[str, str]] = {}
         """Node and QoS by the gid of an endpoint."""
+        self.bridged: dict[str, tuple[str, str]] = {}
+        """Type and QoS by the key of a topic that a ros2dds bridge brings."""
         for text in self._texts():
             with suppress(DecodeError, ValueError):
                 self.definitions.add(read_description(json.loads(text)))
         with suppress(ValueError, TypeError):
             nodes: Mapping[str, Any] = json.loads(self._read("nodes.json") or "{}")
             self.nodes.update((gid, (str(one[0]), str(one[1]))) for gid, one in nodes.items())
+        with suppress(ValueError, TypeError):
+            topics: Mapping[str, Any] = json.loads(self._read("bridged.json") or "{}")
+            self.bridged.update((key, (str(one[0]), str(one[1]))) for key, one in topics.items())
 
     def learn(self, description: TypeDescription) -> bool:
         """Keep a type; False if it was known."""
@@ -154,6 +160,24 @@ class LearntTypes:
             while len(self.nodes) > MOST_NODES:
                 del self.nodes[next(iter(self.nodes))]
 
+    def bridge(self, topic: BridgedTopic) -> None:
+        """Keep what a bridge says of a topic; the oldest are forgotten first."""
+        entry = (topic.type, str(topic.qos))
+        with self._lock:
+            if self.bridged.get(topic.key) == entry:
+                return
+            self.bridged.pop(topic.key, None)
+            self.bridged[topic.key] = entry
+            while len(self.bridged) > MOST_NODES:
+                del self.bridged[next(iter(self.bridged))]
+            text = json.dumps(self.bridged)
+        self._write("bridged.json", text)
+
+    def bridged_topics(self) -> set[str]:
+        """The topics that bridges bring."""
+        with self._lock:
+            return {f"/{key}" for key in self.bridged}
+
     def save(self) -> None:
         """Keep the nodes for the next run."""
         with self._lock:
@@ -167,7 +191,10 @@ class LearntTypes:
         given = dict(spec.type) if isinstance(spec.type, Mapping) else {}
         with self._lock:
             texts, nodes = [one.to_json() for one in self.definitions], dict(self.nodes)
-        known = {"definitions": texts, "nodes": nodes}
+            bridged = dict(self.bridged)
+        form = KeyFormat(spec.format)
+        mine = {key: entry for key, entry in bridged.items() if _is_of(form, key)}
+        known = {"definitions": texts, "nodes": nodes, "bridged": mine}
         return replace(spec, type={**given, "distribution": self.definitions.distribution, **known})
 
     def _texts(self) -> Iterable[str]:

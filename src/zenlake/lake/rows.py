@@ -6,7 +6,7 @@ is worked on once for each of them, never once for each row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -97,11 +97,16 @@ counts, for one key, what came without numbers and so cannot be judged."""
 _KIND_WORDS: Final = pa.array(["put", "delete"])
 
 
-def sample_rows(batch: pa.RecordBatch, journal: str, partition: int) -> pa.Table:
-    """Rows of `samples` without their day; `key` stays a dictionary."""
+def sample_rows(
+    batch: pa.RecordBatch, journal: str, partition: int, names: Sequence[str] | None = None
+) -> pa.Table:
+    """Rows of `samples` without their day; `key` stays a dictionary.
+
+    `names`: the columns that are wanted, if not all.
+    """
     count = batch.num_rows
     columns: dict[str, Any] = {}
-    for name, _ in _WORDS:
+    for name in names or [name for name, _ in _WORDS]:
         if name == "encoding":
             columns[name] = encoding_text(batch["encoding_id"], batch["encoding_schema"])
         elif name == "kind":

@@ -12,10 +12,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final, Protocol, final
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypeVar, final
 
 from zenlake.errors import ConfigError, LocalError
 from zenlake.lake.cadence import Cadence
@@ -23,7 +23,7 @@ from zenlake.lake.complaints import AGAIN, Complaints, reason_of
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.freshness import Freshness
 from zenlake.lake.pipeline import Pipeline, Step
-from zenlake.lake.status import LakeStatus, read_status, write_status
+from zenlake.lake.status import LakeStatus, TableStatus, read_status, write_status
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.upkeep import compact, promised, retain, vacuum
 from zenlake.lake.work import QUARANTINED
@@ -31,6 +31,8 @@ from zenlake.lake.work import QUARANTINED
 __all__ = ["Keeper", "Loop", "Ran", "Schedule", "opened", "run"]
 
 log = logging.getLogger("zenlake.lake")
+
+T = TypeVar("T")
 
 LOOK: Final = 0.1
 """Seconds between two looks at the journal when nothing is new."""
@@ -100,13 +102,20 @@ class Loop:
         tell: Callable[[Ran, Step], None] | None = None,
         complain: Complain | None = None,
         problems: Callable[[], tuple[str, ...]] = tuple,
+        restarts: Callable[[], int] = int,
+        lead: Loop | None = None,
     ) -> None:
         """`every`: seconds between two commits; None lets the load decide.
 
-        `problems`: what else is wrong, for the status. With `once` nothing is waited for, and a
-        failure is raised.
+        `problems`, `restarts`: what else is wrong, and how often something was started again, for
+        the status. With `once` nothing is waited for, and a failure is raised. `lead`: the loop
+        that tells of this one too, where several journals flow into one lake.
         """
-        self.done = Ran()
+        self.done: Ran = Ran() if lead is None else lead.done
+        self._lead = lead
+        self._led: list[Loop] = []
+        if lead is not None:
+            lead._led.append(self)
         rows = pipeline.config.batch_rows
         far = 1 if once else rows if every is not None else min(rows, AUTO_FAR)
         self.cadence = Cadence(every, far)
@@ -118,6 +127,7 @@ class Loop:
         self._tell = tell
         self._complain = complain or log.warning
         self._problems = problems
+        self._restarts = restarts
         self._complaints = Complaints()
         self._freshness = Freshness()
         self._folds = float("-inf")
@@ -249,6 +259,10 @@ class Loop:
         # A store of objects wants to be paid for each page that is put there.
         often = self._changed and not self._pipeline.place.remote
         due = 1.0 if often else self._schedule.status
+        if self._lead is not None:
+            self._lead._changed |= self._changed
+            self._changed = False
+            return
         if now - self._written < due and state != "stopped":
             return
         self._written = now
@@ -260,17 +274,22 @@ class Loop:
     def status(self, now: float, state: str) -> LakeStatus:
         """Everything that can be said of the lake at this moment."""
         pipeline, done = self._pipeline, self.done
-        tables = pipeline.shown()
+        pipelines = [pipeline, *(one._pipeline for one in self._led)]
+        tables = _together([one.shown() for one in pipelines])
         by_name = {table.name: table for table in tables}
-        error, at = self._error or self.keeper.error or (None, None)
+        errors = [self._error, *(one._error for one in self._led), self.keeper.error]
+        error, at = next((one for one in errors if one is not None), (None, None))
+        ages = [one._freshness.reached(now, one._pipeline.reached()) for one in (self, *self._led)]
+        problems = [one for each in pipelines for one in each.problems]
+        problems += [one for each in pipelines for one in each.stopped.sentences()]
         return LakeStatus(
             written=time.time(),
             pid=os.getpid(),
             state=state,
             every=self.cadence.interval,
             rows=by_name["samples"].rows,
-            lag=pipeline.behind(),
-            freshness=self._freshness.reached(now, pipeline.reached()),
+            lag=sum(one.behind() for one in pipelines),
+            freshness=max(ages),
             quarantine=by_name[QUARANTINED].rows if QUARANTINED in by_name else 0,
             quarantined=done.quarantined,
             gaps=pipeline.gaps.missing(),
@@ -282,10 +301,28 @@ class Loop:
             failures=done.failures,
             error=error,
             error_at=at,
-            problems=(*pipeline.problems, *pipeline.stopped.sentences(), *self._problems()),
+            restarts=self._restarts(),
+            problems=(*dict.fromkeys(problems), *self._problems()),
             tables=tables,
-            committed={**self._others, pipeline.journal.id: pipeline.committed()},
+            committed={**self._others, **{one.journal.id: one.committed() for one in pipelines}},
         )
+
+
+def _together(shown: list[tuple[TableStatus, ...]]) -> tuple[TableStatus, ...]:
+    """The tables of a lake, with what each of them lacks of all its journals."""
+    by_name: dict[str, list[TableStatus]] = {}
+    for tables in shown:
+        for one in tables:
+            by_name.setdefault(one.name, []).append(one)
+    return tuple(
+        replace(
+            max(each, key=lambda one: one.version),
+            behind=sum(one.behind for one in each),
+            at={journal: ends for one in each for journal, ends in one.at.items()},
+            stopped=next((one.stopped for one in each if one.stopped), ""),
+        )
+        for each in by_name.values()
+    )
 
 
 @final
@@ -379,8 +416,8 @@ class Keeper:
             raise failed[0]
 
 
-def opened(make: Callable[[], Pipeline], stop: Stop, complain: Complain) -> Pipeline | None:
-    """The pipeline, as soon as it can be made; None if `stop` came first.
+def opened(make: Callable[[], T], stop: Stop, complain: Complain) -> T | None:
+    """The pipeline, or several, as soon as they can be made; None if `stop` came first.
 
     A folder that cannot be written today may be tomorrow: that is told, and tried again.
     """
@@ -412,29 +449,44 @@ def run(
     upkeep: bool = True,
     schedule: Schedule | None = None,
     problems: Callable[[], tuple[str, ...]] = tuple,
+    restarts: Callable[[], int] = int,
+    others: Sequence[Pipeline] = (),
 ) -> Ran:
     """Feed the tables until `stop` is set, or with `once` until they have all that is durable.
+
+    `others`: pipelines of other journals into the same lake; they take turns.
 
     A step begins when there is something new and `lake/cadence` says so. With `once` a failure is
     raised; otherwise it is told and tried again, later and later, unless Spark itself has ended.
     """
     loop = Loop(
         pipeline, tasks, every=every, once=once, schedule=schedule, tell=tell, complain=complain,
-        problems=problems,
+        problems=problems, restarts=restarts,
     )  # fmt: skip
+    loops = [loop]
+    for other in others:
+        other.iceberg = pipeline.iceberg  # one publishes
+        loops.append(
+            Loop(
+                other, tasks, every=every, once=once, schedule=schedule, tell=tell,
+                complain=complain, lead=loop,
+            )
+        )  # fmt: skip
     beside: threading.Thread | None = None
     if upkeep and not once:
         beside = threading.Thread(target=loop.keeper.follow, name="zenlake upkeep", daemon=True)
         beside.start()
     try:
         while not stop.is_set():
-            pause = loop.turn(time.monotonic())
-            if pause is None:
+            pauses = [one.turn(time.monotonic()) for one in loops]
+            going = [pause for pause in pauses if pause is not None]
+            if not going:
                 break
-            stop.wait(pause)
+            stop.wait(min(going))
     finally:
         loop.keeper.over.set()
         if beside is not None:
             beside.join()
-    loop.end(time.monotonic())
+    for one in reversed(loops):
+        one.end(time.monotonic())
     return loop.done

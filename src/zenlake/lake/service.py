@@ -59,6 +59,7 @@ class Service:
         self._parts: list[Part] = [self.questions]
         self._listeners: list[Callable[[], None]] = []
         self._problems: list[Callable[[], Sequence[str]]] = []
+        self._restarts: list[Callable[[], int]] = []
         self._doorway: Doorway | None = None
         if doorway and "://" not in lake.place.uri:
             self._doorway = Doorway(lake.place.uri)
@@ -79,13 +80,23 @@ class Service:
         """Call this, on the thread that knows of it, after a commit; it must not wait."""
         self._listeners.append(listener)
 
-    def on_status(self, problems: Callable[[], Sequence[str]]) -> None:
-        """Ask this for sentences about what is wrong, whenever the status is written."""
+    def on_status(
+        self, problems: Callable[[], Sequence[str]], restarts: Callable[[], int] = int
+    ) -> None:
+        """Ask this for sentences about what is wrong, whenever the status is written.
+
+        `restarts`: how often something that stood still was started again.
+        """
         self._problems.append(problems)
+        self._restarts.append(restarts)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the parts, a sentence each."""
         return tuple(sentence for asked in self._problems for sentence in asked())
+
+    def restarts(self) -> int:
+        """How often a view or an alert that stood still was started again."""
+        return sum(asked() for asked in self._restarts)
 
     def committed(self) -> None:
         """The tables have more."""

@@ -34,7 +34,7 @@ log = logging.getLogger("zenlake.lake")
 SPARK: Final = (
     # Questions run beside the pipeline's jobs, not behind them.
     "spark.scheduler.mode=FAIR",
-    # What an answer may take of the driver's memory, whoever asks.
+    # What an answer may take of the driver's memory, whichever program asks.
     "spark.driver.maxResultSize=512m",
     # Files are listed here: a job for it costs more than it saves.
     "spark.sql.sources.parallelPartitionDiscovery.threshold=100000",
@@ -60,12 +60,14 @@ def awake(
             from zenlake.lake.standing.standing import Standing
 
             standing = Standing(service, complain)
-            service.on_status(standing.problems)
+            service.on_status(standing.problems, standing.restarts)
             service.add(standing)
         if session is not None:
             from zenlake.lake.bus import Answers
+            from zenlake.lake.decoding import Decoding
 
             service.add(Answers(service, session))
+            service.add(Decoding(session, pipeline.types, lambda: tuple(pipeline.specs)))
             if pipeline.config.ros2.tables:
                 from zenlake.lake.ros2_service import Ros2Service
 
@@ -177,7 +179,8 @@ class SharedTables:
 
     def __init__(self, lake: Lake) -> None:
         """Made at once."""
-        self._lake = lake
+        # One of its own: questions do not wait while views are planned.
+        self._lake = Lake(lake.place, lake.spark, lake.config)
         self._news = threading.Event()
         self._over = False
         self._thread = threading.Thread(target=self._follow, name="zenlake tables", daemon=True)

@@ -1,4 +1,4 @@
-"""Which rows somebody may see: those of keys that the access control lets them have.
+"""Which rows a querier may see: those of keys that the access control lets them have.
 
 A key expression becomes a regular expression that Spark applies to the column `key`, beneath
 everything that the question does with the rows.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from zenlake.keys import KeyExpr
+from zenlake.keys.readable import ALL_KEYS, ReadableKeys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["EVERYTHING", "Sight", "pattern_of"]
 
 KEY: Final = "key"
+#: The end of a text, in Python and in Java: `$` is also what stands before a last line break.
+_END: Final = r"(?![\s\S])"
 _ESCAPED: Final = re.compile(r"[\\.+*?()\[\]{}|^$#&~\-]")
 
 
@@ -29,16 +32,25 @@ class Sight:
     allowed: tuple[str, ...] | None = None
     """None: all of them, those with chunks that begin with @ too."""
     denied: tuple[str, ...] = ()
+    readable: ReadableKeys = ALL_KEYS
+    """And those alone, of these, that the asker may read."""
 
     @property
     def unrestricted(self) -> bool:
         """Whether every row may be seen, those without a key too."""
-        return not self.denied and self.allowed is None
+        return not self.denied and self.allowed is None and self.readable.unrestricted
+
+    def asked_by(self, readable: ReadableKeys) -> Sight:
+        """The same for an asker who may read certain keys."""
+        return replace(self, readable=readable)
 
     def pattern(self) -> str:
         """One regular expression for the keys that may be seen."""
-        seen = ".*" if self.allowed is None else _either(self.allowed)
-        return f"^(?!(?:{_either(self.denied)})$)(?:{seen})$" if self.denied else f"^(?:{seen})$"
+        demands = ""
+        for choices in self.readable.demands:
+            some = "|".join(_choice(one.allowed, one.denied) for one in choices) or "(?!)"
+            demands += f"(?=(?:{some}){_END})"
+        return f"^{demands}{_choice(self.allowed, self.denied)}{_END}"
 
     def through(self, frame: DataFrame) -> DataFrame:
         """The rows of a table that may be seen; none of a table without keys."""
@@ -81,6 +93,13 @@ def _chunk(chunk: str) -> str:
     pieces = [chunk] if chunk.startswith("@") else chunk.split("$*")
     pattern = "[^/]*".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in pieces)
     return f"(?!@){pattern}" if not pieces[0] else pattern
+
+
+def _choice(allowed: Iterable[str] | None, denied: Iterable[str]) -> str:
+    """The keys that some of `allowed` include and none of `denied` does."""
+    seen = r"[\s\S]*" if allowed is None else _either(allowed)
+    but = f"(?!(?:{_either(denied)}){_END})" if denied else ""
+    return f"{but}(?:{seen})"
 
 
 def _either(exprs: Iterable[str]) -> str:

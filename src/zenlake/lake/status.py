@@ -85,6 +85,8 @@ class LakeStatus:
     """Everything in the lake's folder, replaced files and logs too; looked at every minute."""
     steps: int = 0
     failures: int = 0
+    restarts: int = 0
+    """How often a view or an alert stood still and was started again."""
     error: str | None = None
     """The last thing that went wrong, in words."""
     error_at: float | None = None

@@ -89,7 +89,7 @@ class ConnectTasks:
 
     @property
     def parallel(self) -> int:
-        """How many partitions that Spark makes when nobody says: as many as it has cores."""
+        """How many partitions Spark makes unless it is told a number: as many as it has cores."""
         if not self._parallel:
             frame = self.spark.range(1 << 12).selectExpr("spark_partition_id() AS p")
             self._parallel = int(frame.distinct().count())

@@ -1,18 +1,14 @@
-"""Whose turn it is: a few questions at a time, and everybody's in turn.
-
-Who asks much waits behind himself: of those that wait, the next is taken from the asker who had
-his last turn longest ago.
-"""
+"""A few questions at a time: threads of askers wait for their turn (`engine/fair_queue`)."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, final
 
+from zenlake.engine.fair_queue import FairQueue
 from zenlake.errors import LocalError
 
 __all__ = ["Crowded", "Gone", "Turns"]
@@ -26,7 +22,7 @@ class Crowded(LocalError):
 
 
 class Gone(LocalError):
-    """Who asked is not there any more."""
+    """The program that asked waits no longer."""
 
 
 @final
@@ -38,10 +34,13 @@ class Turns:
         self._free = at_once
         self._most = waiting
         self._changed = threading.Condition()
-        #: Those that wait, by asker; the asker whose turn is next comes first.
-        self._lanes: OrderedDict[str, deque[object]] = OrderedDict()
-        self.waiting = 0
+        self._queue: FairQueue[object] = FairQueue()
         self.refused = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return len(self._queue)
 
     @contextmanager
     def taken(
@@ -63,10 +62,9 @@ class Turns:
             if self.waiting >= self._most:
                 self.refused += 1
                 raise Crowded(f"{self._most} questions wait already; ask again in a moment")
-            self._lanes.setdefault(who, deque()).append(ticket)
-            self.waiting += 1
+            self._queue.add(who, ticket)
             try:
-                while not (self._free and self._is_next(ticket)):
+                while not (self._free and self._is_next(who, ticket)):
                     left = until - time.monotonic()
                     if left <= 0:
                         self.refused += 1
@@ -76,20 +74,13 @@ class Turns:
                     if gone():
                         raise Gone("who asked has gone")
                     self._changed.wait(min(LOOK, left))
-            finally:
-                self._leave(who, ticket)
+            except BaseException:
+                self._queue.remove(who, ticket)
+                self._changed.notify_all()
+                raise
             self._free -= 1
-            if who in self._lanes:
-                self._lanes.move_to_end(who)
+            self._queue.take(who)
+            self._changed.notify_all()
 
-    def _is_next(self, ticket: object) -> bool:
-        first = next(iter(self._lanes.values()))
-        return first[0] is ticket
-
-    def _leave(self, who: str, ticket: object) -> None:
-        self.waiting -= 1
-        lane = self._lanes[who]
-        lane.remove(ticket)
-        if not lane:
-            del self._lanes[who]
-        self._changed.notify_all()
+    def _is_next(self, who: str, ticket: object) -> bool:
+        return self._queue.next_asker() == who and self._queue.first_of(who) is ticket

@@ -42,6 +42,10 @@ SMALLEST: Final = 64 * 1024
 LARGE: Final = 4
 """Files of a fourth of the largest size are left alone: merging them would win little."""
 
+MOST_ROWS: Final = 2_000_000
+"""Rows of a file that others are merged into. A question about a moment looks into the file that it
+lies in, row by row; of older files it is known which row of each key is the newest."""
+
 MOST_TRIES: Final = 8
 REPLACED: Final = ("latest", "gaps")
 """Tables whose files are replaced by the pipeline itself; there is nothing to merge in them."""
@@ -124,7 +128,7 @@ def groups(files: Sequence[DataFile], config: LakeConfig, full: bool) -> list[li
     by_partition: dict[tuple[Any, ...], list[DataFile]] = {}
     newest = max((str(file.partition.get(DAY)) for file in files), default="")
     for file in files:
-        if file.size >= config.compact_bytes // LARGE:
+        if file.size >= config.compact_bytes // LARGE or file.rows >= MOST_ROWS // LARGE:
             continue
         over = full or str(file.partition.get(DAY)) < newest
         size = 0 if over else _tier(file.size, config.compact_files)
@@ -149,13 +153,14 @@ def _tier(size: int, factor: int) -> int:
 
 def _bins(files: list[DataFile], most: int) -> Iterator[list[DataFile]]:
     held: list[DataFile] = []
-    size = 0
+    size = rows = 0
     for file in files:
-        if held and size + file.size > most:
+        if held and (size + file.size > most or rows + file.rows > MOST_ROWS):
             yield held
-            held, size = [], 0
+            held, size, rows = [], 0, 0
         held.append(file)
         size += file.size
+        rows += file.rows
     if held:
         yield held
 

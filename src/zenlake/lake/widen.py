@@ -72,7 +72,7 @@ def _exact(table: Table, column: str) -> bool:
 
 
 def widen(table: Table, columns: Mapping[str, str], tasks: Tasks, apps: Mapping[str, int]) -> None:
-    """Make columns of a table wider; `apps` are those who write to it, and where they are."""
+    """Make columns of a table wider; `apps`: the writers of it, and the offset of each."""
     table.refresh()
     works = [Widen(table.place.uri, file, dict(columns)) for file in table.files()]
     files = tasks.run(works, f"widen {table.name}")

@@ -22,7 +22,8 @@ from zenlake.lake.complaints import reason_of
 from zenlake.lake.files import DataFile, write_partitioned
 from zenlake.lake.place import Place
 from zenlake.lake.rows import DAY, sample_rows, with_day
-from zenlake.lake.typed import Columns, TypedRows, TypedTable
+from zenlake.lake.typed import Columns, TypedTable
+from zenlake.lake.typed_rows import TypedRows
 from zenlake.ros2.names import parse_key
 
 __all__ = ["QUARANTINED", "Ingest", "Ingested", "Stretch", "TypedFiles", "typed_files"]

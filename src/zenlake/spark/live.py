@@ -1,6 +1,6 @@
 """The live state, asked once: `option("get", "robot/**")`.
 
-Who answers is whoever has something under the selector at this moment: queryables, storages,
+All that have something under the selector at this moment answer: queryables, storages,
 publishers with a cache. The rows are of one task, since one question is asked.
 """
 

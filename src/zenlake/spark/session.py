@@ -42,6 +42,8 @@ __all__ = [
 
 # How long a Java may take to end: the first one on a machine archives its classes then.
 EXIT_SECONDS = 60.0
+#: In the environment: options for the Java of every session.
+JAVA_OPTIONS = "ZENLAKE_JAVA_OPTIONS"
 
 LOGGING = """\
 status = off
@@ -115,7 +117,8 @@ def spark_session(
         **(conf or {}),
     }
     theirs = wanted.get("spark.driver.extraJavaOptions", "")
-    wanted["spark.driver.extraJavaOptions"] = " ".join([*options, theirs]).strip()
+    everywhere = os.environ.get(JAVA_OPTIONS, "")
+    wanted["spark.driver.extraJavaOptions"] = " ".join([*options, everywhere, theirs]).strip()
     tell(f"starting Spark on Java {java.release} ({java.origin}){first}")
     environment = {
         "JAVA_HOME": str(home),

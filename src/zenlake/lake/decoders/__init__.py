@@ -73,6 +73,8 @@ _OURS: Final[Mapping[str, str]] = {
     "text/yaml": "zenlake.lake.decoders.yaml_text:Yaml",
     "text/csv": "zenlake.lake.decoders.comma_separated:Csv",
     "application/protobuf": "zenlake.lake.decoders.protocol_buffers:Protobuf",
+    "application/x-flatbuffers": "zenlake.lake.decoders.flatbuffer:FlatBuffer",
+    "application/flatbuffers": "zenlake.lake.decoders.flatbuffer:FlatBuffer",
     "application/vnd.apache.arrow.stream": "zenlake.lake.decoders.arrow_ipc:ArrowIpc",
     "application/vnd.apache.arrow.file": "zenlake.lake.decoders.arrow_ipc:ArrowIpc",
     "image/png": "zenlake.lake.decoders.images:Image",
@@ -87,7 +89,7 @@ class Reason(StrEnum):
     """Why a sample is in quarantine; all that there are."""
 
     ENCODING = "encoding"
-    """Nobody reads payloads of this encoding."""
+    """No decoder reads payloads of this encoding."""
     PAYLOAD = "payload"
     """The bytes are not what the encoding says."""
     DECODER = "decoder"
@@ -105,7 +107,7 @@ class Reason(StrEnum):
     DEFINITION = "definition"
     """What the payload is made of is not known (yet)."""
     COLUMN = "column"
-    """The column does not take the value, for a reason that nobody foresaw."""
+    """The column does not take the value, for a reason that has no error of its own."""
 
 
 class Undecodable(DecodeError):
@@ -168,7 +170,7 @@ class BatchDecoder(Protocol):
 
 @lru_cache(maxsize=256)
 def decoder_for(encoding: str) -> Decoder | None:
-    """The decoder of an encoding by its name, or None if nobody reads it."""
+    """The decoder of an encoding by its name, or None if there is none."""
     ours = _OURS.get(encoding)
     if ours is not None:
         return decoder_named(ours)

@@ -68,13 +68,13 @@ class ArrowIpc:
                 refused[n] = error
                 continue
             alike.setdefault(str(rows.schema), []).append((n, rows))
-        found = [DecodedRows({}, np.empty(0, np.int64), refused)]
+        decoded = [DecodedRows({}, np.empty(0, np.int64), refused)]
         for held in alike.values():
-            whole = pa.concat_tables([rows for _, rows in held]).combine_chunks()
+            table = pa.concat_tables([rows for _, rows in held]).combine_chunks()
             places = np.repeat([n for n, _ in held], [rows.num_rows for _, rows in held])
-            columns = {name: whole[name].combine_chunks() for name in whole.column_names}
-            found.append(DecodedRows(columns, places.astype(np.int64)))
-        return found
+            columns = {name: table[name].combine_chunks() for name in table.column_names}
+            decoded.append(DecodedRows(columns, places.astype(np.int64)))
+        return decoded
 
 
 def _read(payload: bytes) -> pa.Table:

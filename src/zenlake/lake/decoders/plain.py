@@ -19,7 +19,7 @@ MOST_DIGITS: Final = 400
 
 
 class Plain:
-    """Reads `text/plain`, `zenoh/string`, and bytes of which nobody said what they are."""
+    """Reads `text/plain`, `zenoh/string`, and bytes without an encoding."""
 
     encodings = ("text/plain", "zenoh/string", "zenoh/bytes")
 

@@ -7,7 +7,8 @@ what rmw_zenoh attaches to each sample, and who sent it, where the graph has tol
     sequence_number · source_time · gid · node · qos
 
 `type` of the table may bring what is not installed where tasks run: `definitions`, descriptions
-of types as JSON texts, and `nodes`, a pair of node and QoS for each gid.
+of types as JSON texts, `nodes`, a pair of node and QoS for each gid, and `bridged`, a pair of type
+and QoS for each key that a ros2dds bridge brings.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zenlake.errors import DecodeError
 from zenlake.journal.schema import INSTANT
 from zenlake.lake.decoders import DecodedRows, PayloadBatch, Reason, Undecodable
 from zenlake.lake.decoders.ros2_shapes import shaped
 from zenlake.ros2.attachment import read_attachment
+from zenlake.ros2.bridge import bridged_keys
 from zenlake.ros2.cdr import CdrDecoder
 from zenlake.ros2.definitions import Definitions
 from zenlake.ros2.description import read_description
@@ -45,8 +48,9 @@ class Ros2:
         options = batch.type if isinstance(batch.type, Mapping) else {}
         definitions = _given(tuple(options.get("definitions", ())), options.get("distribution"))
         nodes = options.get("nodes", {})
+        bridged = bridged_keys(batch.type)
         decoded: list[DecodedRows] = []
-        for key, places in _by_type(batch.keys).items():
+        for key, places in _by_type(batch.keys, bridged).items():
             try:
                 decoder = _decoder(definitions, key)
             except Undecodable as error:
@@ -55,7 +59,11 @@ class Ros2:
             read = decoder.decode([batch.payloads[n] for n in places])
             at = np.array(places, np.int64)
             refused = {places[n]: Undecodable(why) for n, why in read.refused.items()}
-            senders = _senders([batch.attachments[n] for n in at[read.places].tolist()], nodes)
+            readable = at[read.places].tolist()
+            senders = _senders([batch.attachments[n] for n in readable], nodes)
+            if bridged:
+                offers = [bridged.get(batch.keys[n], (None, None))[1] for n in readable]
+                senders["qos"] = pc.coalesce(senders["qos"], pa.array(offers, pa.string()))
             columns, rows = shaped(decoder.plan.type, read.values)
             if rows is not None:
                 senders = {name: column.take(pa.array(rows)) for name, column in senders.items()}
@@ -64,12 +72,16 @@ class Ros2:
         return decoded
 
 
-def _by_type(keys: Sequence[str]) -> dict[DataKey | None, list[int]]:
+def _by_type(
+    keys: Sequence[str], bridged: Mapping[str, Sequence[str]]
+) -> dict[DataKey | None, list[int]]:
     """The samples of each type, whatever their topics."""
     by_type: dict[DataKey | None, list[int]] = {}
     known: dict[str, DataKey | None] = {}
     for n, key in enumerate(keys):
-        if key not in known:
+        if key in bridged and key not in known:
+            known[key] = DataKey(0, "/", bridged[key][0], None)
+        elif key not in known:
             data = parse_key(key)
             known[key] = None if data is None else DataKey(0, "/", data.type, data.hash)
         by_type.setdefault(known[key], []).append(n)
@@ -86,7 +98,9 @@ def _given(texts: tuple[str, ...], distribution: str | None) -> Definitions:
 
 def _decoder(definitions: Definitions, key: DataKey | None) -> CdrDecoder:
     if key is None:
-        raise Undecodable("the key is none of rmw_zenoh's", Reason.DEFINITION)
+        raise Undecodable(
+            "the key is none of rmw_zenoh's, and no bridge told its type", Reason.DEFINITION
+        )
     return _made(definitions, key.type, key.hash)
 
 

@@ -6,6 +6,7 @@ raising      when an alert is raised and when it is cleared; pure
 source       the tables of a lake as streams of Spark
 results      the table of a view or an alert: every batch in it once
 publishing   results as keys on the bus
+stillness    when one has stood still for too long; pure
 running      one of them, as a query of Structured Streaming
 standing     all of them: made, listed, dropped, and asked for
 trial        an alert over history

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ import pyarrow as pa
 from zenlake.lake.plain import plain
 from zenlake.lake.standing.definition import Definition
 from zenlake.lake.standing.raising import Change, Raising
-from zenlake.lake.standing.results import Results
+from zenlake.lake.standing.results import Moves, Results
 from zenlake.lake.standing.shape import HOLDS, SUBJECT, TIME, chunks_of
 
 if TYPE_CHECKING:
@@ -100,16 +101,19 @@ class Alerting:
         publisher: ResultPublisher,
         aside: Path,
         age: float,
+        keep: float | None = None,
     ) -> None:
-        """Go on where the table says that it was."""
+        """Go on where the table says that it was; `age` and `keep` as `Results` has them."""
         self.definition = definition
-        self.results = Results(place, definition, COLUMNS, age)
+        self.results = Results(place, definition, COLUMNS, age, keep)
         self.raising = Raising(
             round(definition.hold * 1e6), round(max(60.0, definition.late) * 1e6)
         )
         self._publisher = publisher
         self._folder = aside / "steps"
         self._folder.mkdir(exist_ok=True)
+        for page in self._folder.glob(".*"):
+            page.unlink(missing_ok=True)  # begun by one that died, or that was ended
         self._lock = threading.Lock()
         self._app = f"step/{definition.id}"
         self._step = self.results.reached(self._app) or 0
@@ -128,23 +132,30 @@ class Alerting:
             then = self.raising.plain()
             changes = heard(self.raising, rows, subject)
             if changes or self.raising.plain() != then:
-                self._commit(changes, {app: number})
+                self._commit(changes, {app: (before, number)})
 
     def passed(self, now: int) -> None:
         """Everything that was published before this moment (µs) has been heard."""
-        with self._lock:
+        # Who looks after all views and alerts calls this, and waits for none of their batches:
+        # it calls again.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             changes = self.raising.passed(now)
             if changes:
                 self._commit(changes, {})
+        finally:
+            self._lock.release()
 
-    def _commit(self, changes: Sequence[Change], moved: dict[str, int]) -> None:
+    def _commit(self, changes: Sequence[Change], moved: Moves) -> None:
         step = self._step + 1
         page = {"raising": self.raising.plain(), "changes": [asdict(one) for one in changes]}
-        fresh = self._folder / ".new"
+        fresh = self._folder / f".{uuid.uuid4().hex}"
         with fresh.open("w", encoding="utf-8") as out:
             out.write(json.dumps(page))
             out.flush()
             os.fsync(out.fileno())
+        self.results.demand_open()
         fresh.replace(self._page(step))
         rows = [
             (one.time, one.subject, one.state, one.since, json.dumps(one.row, ensure_ascii=False))
@@ -161,7 +172,7 @@ class Alerting:
             else []
         )
         table = pa.table(columns, COLUMNS.names).cast(COLUMNS) if rows else COLUMNS.empty_table()
-        self.results.append(table, {self._app: step, **moved})
+        self.results.append(table, {self._app: (self._step or None, step), **moved})
         self._page(self._step).unlink(missing_ok=True)
         self._step = step
         self._publish(changes)

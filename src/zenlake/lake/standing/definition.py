@@ -13,7 +13,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -21,7 +21,7 @@ from zenlake.errors import LocalError
 from zenlake.lake.config import FIXED
 from zenlake.lake.place import Place
 
-__all__ = ["MOST", "Definition", "StandingDefinitions", "demand_name"]
+__all__ = ["MOST", "Definition", "StandingDefinitions", "begin_anew", "demand_name"]
 
 MOST: Final = 16
 """Views and alerts that a lake has at most: each is a query of Spark that always runs."""
@@ -104,7 +104,8 @@ class StandingDefinitions:
 
     def write(self, one: Definition) -> None:
         """Keep it, over a loss of power too."""
-        if len(self.all()) >= MOST:
+        every = self.all()
+        if one.name not in every and len(every) >= MOST:
             raise LocalError(
                 f"the lake has {MOST} views and alerts already, and each needs a part of its "
                 "Spark; drop one"
@@ -122,6 +123,10 @@ class StandingDefinitions:
         """Forget it, and how far it was."""
         (self._folder / f"{name}.json").unlink(missing_ok=True)
         self._sync()
+        self.clear(name)
+
+    def clear(self, name: str) -> None:
+        """Take away what was noted beside a definition."""
         shutil.rmtree(self._folder / name, ignore_errors=True)
 
     def aside(self, one: Definition) -> Path:
@@ -136,3 +141,16 @@ class StandingDefinitions:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def begin_anew(place: Place) -> None:
+    """Take away what all views and alerts have found and noted; they begin as if made now.
+
+    One that began with what tables have does so again, the others with what comes.
+    """
+    definitions = StandingDefinitions(place)
+    for one in definitions.all().values():
+        # The new one first: a table that is of no definition is swept up when a lake starts.
+        definitions.write(replace(one, id=uuid.uuid4().hex))
+        definitions.clear(one.name)
+        place.remove_folder(one.name)

@@ -44,7 +44,7 @@ class ResultPublisher:
             log.debug("%s was not published: %s", key, error)
 
     def close(self) -> None:
-        """It does not run any more."""
+        """Take back the token that says that the view or alert runs."""
         if self._token is not None and self._session is not None and not self._session.is_closed():
             self._token.undeclare()
         self._token = None

@@ -7,7 +7,7 @@
 
 Times are microseconds. A condition holds for a subject from the first sample that it is true of to
 the first that it is not true of; if it has held for `hold`, it is raised at exactly that moment,
-whenever somebody notices. So history and the present tell the same.
+whenever it is looked at. So history and the present tell the same.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -26,7 +26,7 @@ from zenlake.lake.upkeep import vacuum
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["MOST_ROWS", "Results", "columns_of", "flattened"]
+__all__ = ["MOST_ROWS", "Moves", "Results", "columns_of", "flattened"]
 
 MOST_ROWS: Final = 100_000
 """Rows that one batch may give, or that a view without windows may have."""
@@ -34,6 +34,9 @@ MOST_ROWS: Final = 100_000
 SMALL: Final = 8 << 20
 MOST_SMALL: Final = 32
 """So many small files are merged into one."""
+
+Moves = Mapping[str, tuple[int | None, int]]
+"""For each application the number that it moved to last, and the one that it moves to."""
 
 VACUUM: Final = 64
 """Commits after which files are looked for that nobody needs."""
@@ -102,6 +105,7 @@ class Results:
         self._age = age
         self._keep = keep
         self._commits = 0
+        self._ended = False
         self.table = Table.create(
             place,
             definition.name,
@@ -117,13 +121,22 @@ class Results:
         self.table.refresh()
         return self.table.committed(app)
 
-    def append(self, rows: pa.Table, moved: dict[str, int]) -> None:
+    def end(self) -> None:
+        """Take in no more: somebody else goes on, and who still writes here came to a halt."""
+        self._ended = True
+
+    def demand_open(self) -> None:
+        """Raise `LocalError` after `end`."""
+        if self._ended:
+            raise LocalError(f"'{self.table.name}' was started again meanwhile")
+
+    def append(self, rows: pa.Table, moved: Moves) -> None:
         """Add rows, and move applications on; all or nothing."""
         files = [self._write(rows)] if rows.num_rows else []
-        self.table.append(files, self._from(moved), {"kind": "append"})
+        self._commit(files, moved, [])
         self._keep_in_shape()
 
-    def replace(self, rows: pa.Table, subject: Sequence[str], moved: dict[str, int]) -> None:
+    def replace(self, rows: pa.Table, subject: Sequence[str], moved: Moves) -> None:
         """Put rows in the place of those about the same, and move applications on."""
         self.table.refresh()
         before = self.table.files()
@@ -141,12 +154,13 @@ class Results:
                 "window(time, '1 minute') too, or by fewer values"
             )
         files = [self._write(merged)] if merged.num_rows else []
-        self.table.append(files, self._from(moved), {"kind": "append"}, before)
+        self._commit(files, moved, before)
         self._sweep()
 
-    def _from(self, moved: dict[str, int]) -> dict[str, tuple[int | None, int]]:
-        self.table.refresh()
-        return {app: (self.table.committed(app), to) for app, to in moved.items()}
+    def _commit(self, files: list[DataFile], moved: Moves, removed: list[DataFile]) -> None:
+        self.demand_open()
+        # From where the caller saw it: a table that went on since refuses.
+        self.table.append(files, moved, {"kind": "append"}, removed)
 
     def _write(self, rows: pa.Table, day: str | None = None) -> DataFile:
         when = day or f"{datetime.fromtimestamp(time.time(), UTC):%Y-%m-%d}"

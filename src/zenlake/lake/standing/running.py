@@ -4,12 +4,19 @@ Every micro-batch comes to `_batch`: what it found is committed to the table fir
 the number of the batch, and published then. After a death in between the batch comes again, is
 known by its number, and is only published again: the table has everything once, the bus everything
 at least once.
+
+A query that stands still is ended whether or not its batch answers: the connection on which Spark
+waits for the batch is cut, and what the batch would still commit is refused (`Results.end`).
 """
 
 from __future__ import annotations
 
 import json
+import socket
+import sys
 import threading
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -44,12 +51,18 @@ __all__ = ["Running", "judged", "told_of"]
 
 LATEST: Final = "latest"
 EVERY: Final = "1 second"
+FINISH: Final = 2.0
+"""Seconds that a batch has to finish before its query is ended."""
+MOST_LINES: Final = 200
+"""Of stacks that are written to the log."""
 BOUNDS: Final = Bounds(rows=MOST_ROWS, bytes=64 << 20)
 CONF: Final = {
     # One task for each is plenty: what comes in a second is little.
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
+    # Without it `stop` waits for ever for a batch that does not answer.
+    "spark.sql.streaming.stopTimeout": "30s",
 }
 
 
@@ -124,17 +137,22 @@ class Running:
         self._journal = journal
         self._aside = aside
         self._lock = threading.Lock()
+        self._doing = ""
+        self._thread = 0
+        self._connection: Any = None
+        self._idle = threading.Event()
+        self._idle.set()
         self.shape, columns = judged(lake, definition)
         self.alerting: Alerting | None = None
         self.publisher = ResultPublisher(session, f"{definition.kind}/{definition.name}")
         try:
+            keep = _kept(lake.config, f"{definition.kind}/{definition.name}/**")
             if definition.kind == "alert":
                 self.alerting = Alerting(
-                    definition, lake.place, self.publisher, aside, lake.config.vacuum_age
+                    definition, lake.place, self.publisher, aside, lake.config.vacuum_age, keep
                 )
                 self.results = self.alerting.results
             else:
-                keep = _kept(lake.config, f"view/{definition.name}/**")
                 self.results = Results(
                     lake.place, definition, columns, lake.config.vacuum_age, keep
                 )
@@ -247,16 +265,33 @@ class Running:
     # --- what it finds --------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, number: int, replacing: bool) -> None:
+        client: Any = frame.sparkSession.sparkContext._gateway
+        self._connection = client._gateway_client.get_thread_connection()
+        self._thread = threading.get_ident()
+        self._idle.clear()
         try:
+            self._doing = f"while Spark computes batch {number}"
             if self.alerting is not None:
                 subject = self.shape.subject if self.shape.grouped else None
                 rows = collected(changed(frame, subject), BOUNDS)
+                self._doing = f"while batch {number} is kept and published"
                 self.alerting.heard(rows, subject, number, self.app)
             else:
-                self._view(collected(frame, BOUNDS), number, replacing)
-        except Exception as error:
+                rows = collected(frame, BOUNDS)
+                self._doing = f"while batch {number} is kept and published"
+                self._view(rows, number, replacing)
+        except BaseException as error:
             self.why = self.why or told_of(error)
-            raise
+            if isinstance(error, Exception):
+                raise
+            # py4j answers Spark for an `Exception` only, and Spark would wait for ever. A panic in
+            # an extension module is none.
+            raise RuntimeError(f"batch {number} failed: {error!r}") from error
+        finally:
+            self._doing = ""
+            self._thread = 0
+            self._connection = None
+            self._idle.set()
         self.batches += 1
 
     def _view(self, rows: pa.Table, number: int, replacing: bool) -> None:
@@ -264,10 +299,11 @@ class Running:
             return
         before = self.results.reached(self.app)
         if before is None or before < number:
+            moved = {self.app: (before, number)}
             if replacing:
-                self.results.replace(rows, self.shape.subject, {self.app: number})
+                self.results.replace(rows, self.shape.subject, moved)
             else:
-                self.results.append(rows, {self.app: number})
+                self.results.append(rows, moved)
         for row in sorted(rows.to_pylist(), key=_order):
             self.publisher.put(chunks_of(row, self.shape.subject), row)
 
@@ -300,12 +336,70 @@ class Running:
         mark = (progress.get("eventTime") or {}).get("watermark")
         return positions, None if mark is None else datetime.fromisoformat(mark).timestamp()
 
-    def stop(self) -> None:
-        """End it; it goes on from there when it is started again."""
+    def seen(self) -> tuple[bool, int, str]:
+        """Whether it is in a micro-batch, how many it has finished, and what it does."""
+        status: Any = self.query.status
+        return bool(status["isTriggerActive"]), self.batches, f"{status['message']} {self._doing}"
+
+    def where(self) -> str:
+        """What it does at this moment, for who asks why it stands still."""
+        doing = self._doing or f"while Spark says: {self.query.status['message']}"
+        frame = sys._current_frames().get(self._thread)
+        if frame is None:
+            return doing
+        at = traceback.extract_stack(frame)[-1]
+        return f"{doing}, in {at.name} ({Path(at.filename).name}:{at.lineno})"
+
+    def stacks(self) -> str:
+        """Where its threads are, in Python and in Java: what to send to who can mend it."""
+        from py4j.protocol import Py4JError
+
+        lines = []
+        frame = sys._current_frames().get(self._thread)
+        if frame is not None:
+            lines += [line.rstrip() for line in traceback.format_stack(frame)]
+        context: Any = self._lake.spark.sparkContext
+        try:
+            every = context._jvm.java.lang.Thread.getAllStackTraces()
+            for thread in every.keySet().toArray():
+                if self.query.runId in thread.getName():
+                    lines += [f"  {thread}", *(f"    at {at}" for at in every.get(thread))]
+        except Py4JError as error:
+            lines.append(f"  Java does not tell: {told_of(error)}")
+        return "\n".join(lines[:MOST_LINES])
+
+    def stop(self, *, stuck: bool = False) -> bool:
+        """End it; it goes on from there when it is started again.
+
+        `stuck`: its batch will not answer, and is not waited for. False if Spark does not end it
+        all the same.
+        """
         with self._lock:
+            try:
+                # A batch that Spark breaks off makes it write a stack of a thousand lines.
+                if not stuck:
+                    self._idle.wait(FINISH)
+                    if self._stopped():
+                        return True
+                self.results.end()
+                connection = self._connection
+                if connection is not None:
+                    with suppress(OSError, AttributeError):
+                        connection.socket.shutdown(socket.SHUT_RDWR)
+                return self._stopped()
+            finally:
+                self.publisher.close()
+
+    def _stopped(self) -> bool:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
             if self.query.isActive:
                 self.query.stop()
-            self.publisher.close()
+        except (PySparkException, Py4JError):
+            return not self.query.isActive
+        return True
 
 
 def told_of(error: BaseException) -> str:

@@ -8,7 +8,8 @@ Programs on this machine ask through the lake's socket (`do: standing`), all oth
     @lake/views/**                       the views and how they are, as JSON; alerts likewise
     @lake/alerts/low?_time=[now(-1d)..]  when the alert would have been raised and cleared then
 
-One that fails stops, and says why; the others and the lake go on.
+One that fails stops, and says why; the others and the lake go on. One that stands still
+(`stillness`) is ended and started again from where it was.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from typing import TYPE_CHECKING, Any, Final, final
 from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import intersects
+from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.config import seconds_of
 from zenlake.lake.delta import Damaged, Table
+from zenlake.lake.shown import published_by, shown_definition
 from zenlake.lake.standing.definition import Definition, Kind, StandingDefinitions, demand_name
 from zenlake.lake.standing.results import described_as
 from zenlake.lake.standing.running import Running, judged, told_of
+from zenlake.lake.standing.stillness import PATIENCE, Stillness
 from zenlake.lake.standing.trial import instant_of, span_of, trial
 
 if TYPE_CHECKING:
@@ -49,6 +53,9 @@ SETTLE: Final = 1.0
 
 MOST_TRIALS: Final = 8
 """The alerts that wait to be tried, for programs on the bus; more are refused."""
+
+REMEMBERED: Final = 3600.0
+"""Seconds that the status says of one that it was started again."""
 
 JSON: Final = "application/json"
 
@@ -118,14 +125,25 @@ def reached(
 class Standing:
     """All views and alerts of a lake that runs."""
 
-    def __init__(self, service: Service, complain: Callable[[str], None]) -> None:
-        """Start those that there are, on a thread of its own."""
+    def __init__(
+        self,
+        service: Service,
+        complain: Callable[[str], None],
+        patience: float = PATIENCE,
+    ) -> None:
+        """Start those that there are, on a thread of its own.
+
+        `patience`: seconds that one may stand still before it is started again.
+        """
         self._service = service
         self._complain = complain
         self._lake = service.lake
         self._definitions = StandingDefinitions(service.lake.place)
         self._running: dict[str, Running] = {}
         self._why: dict[str, str] = {}
+        self._patience = patience
+        self._stillness: dict[str, Stillness] = {}
+        self._restarted: dict[str, tuple[float, str]] = {}
         self._lock = threading.RLock()
         self._over = threading.Event()
         self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
@@ -167,7 +185,7 @@ class Standing:
             accepted(self._lake, definition)
             try:
                 self._running[definition.name] = self._run(definition)
-            except Exception:
+            except BaseException:
                 forgotten(self._lake.place, definition.name, definition.kind)
                 raise
             return self.facts(definition)
@@ -180,6 +198,8 @@ class Standing:
             if running is not None:
                 running.stop()
             self._why.pop(name, None)
+            self._stillness.pop(name, None)
+            self._restarted.pop(name, None)
             forgotten(self._lake.place, name, kind)
 
     def listed(self, kind: Kind) -> list[dict[str, Any]]:
@@ -192,7 +212,9 @@ class Standing:
         """What can be said of one."""
         running = self._running.get(definition.name)
         facts: dict[str, Any] = definition.plain()
-        facts["keys"] = f"{definition.kind}/{definition.name}/**"
+        facts["keys"] = published_by(definition.kind, definition.name)
+        stillness = self._stillness.get(definition.name)
+        facts["restarts"] = 0 if stillness is None else stillness.restarts
         if running is None:
             why = self._why.get(definition.name, "")
             return {**facts, "state": "stopped" if why else "starting", "why": why}
@@ -209,9 +231,16 @@ class Standing:
         return facts
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each that stopped."""
-        with self._lock:
-            return tuple(self._why.values())
+        """A sentence for each that stopped, and for each that was started again of late."""
+        # Without the lock: the pipeline asks, and one may be starting, which takes Spark seconds.
+        now = time.monotonic()
+        of_late = tuple(self._restarted.values())
+        stopped = tuple(self._why.values())
+        return (*stopped, *(line for at, line in of_late if now - at < REMEMBERED))
+
+    def restarts(self) -> int:
+        """How often one was started again because it stood still."""
+        return sum(one.restarts for one in tuple(self._stillness.values()))
 
     def _visited(self, request: dict[str, Any], visitor: Visitor) -> None:
         action = request.get("action")
@@ -234,10 +263,16 @@ class Standing:
         if kind == "alert" and query.parameters.interpreted("_time") is not None:
             self._try_later(query, asking)
             return
+        try:
+            readable = ReadableKeys.in_parameters(query.parameters)
+        except ZError as error:
+            refuse(query, error)
+            return
         for facts in self.listed(kind):
             key = f"{ROOTS[kind]}/{facts['name']}"
-            if intersects(asking, key):
-                query.reply(key, json.dumps(facts), encoding=JSON)
+            shown = shown_definition(facts, readable) if intersects(asking, key) else None
+            if shown is not None:
+                query.reply(key, json.dumps(shown), encoding=JSON)
 
     def _try_later(self, query: Query, asking: str) -> None:
         """Try alerts over history on a thread of its own: it takes Spark seconds."""
@@ -255,6 +290,11 @@ class Standing:
     def _try(self, query: Query, asking: str) -> None:
         try:
             since, until = span_of(query.parameters.interpreted("_time") or "", time.time_ns())
+            if not ReadableKeys.in_parameters(query.parameters).unrestricted:
+                raise LocalError(
+                    "an alert is tried over all keys, and access control denies some of them to "
+                    f"you; subscribe to what it raises: alert/{asking.rpartition('/')[2]}/**"
+                )
             for one in self._definitions.all().values():
                 key = f"{ROOTS['alert']}/{one.name}"
                 if one.kind == "alert" and intersects(asking, key):
@@ -275,6 +315,8 @@ class Standing:
             self._definitions.aside(definition),
         )
 
+    # A panic in an extension module is a `BaseException`: it ends one of them, and no thread.
+
     def _follow(self) -> None:
         try:
             swept(self._lake.place)
@@ -288,12 +330,12 @@ class Standing:
                     continue
                 try:
                     self._running[definition.name] = self._run(definition)
-                except Exception as error:
+                except BaseException as error:
                     self._stopped(definition, told_of(error))
         while not self._over.wait(LOOK):
             try:
                 self._look()
-            except Exception:
+            except BaseException:
                 log.exception("looking after views and alerts failed")
 
     def _look(self) -> None:
@@ -309,7 +351,8 @@ class Standing:
                 if one.look():
                     one.feed()
                     self._tell_time(one)
-            except Exception as error:
+                    self._watch(one)
+            except BaseException as error:
                 one.why = one.why or told_of(error)
             if one.why:
                 with self._lock:
@@ -318,6 +361,35 @@ class Standing:
                     del self._running[one.definition.name]
                 one.stop()
                 self._stopped(one.definition, one.why)
+
+    def _watch(self, one: Running) -> None:
+        """Start it again if it stands still."""
+        definition = one.definition
+        with self._lock:
+            watched = self._stillness.setdefault(definition.name, Stillness(self._patience))
+        still = watched.looked(time.monotonic(), *one.seen())
+        if still is None:
+            return
+        line = (
+            f"the {definition.kind} '{definition.name}' stood still for {still:.0f} s "
+            f"{one.where()}; it was started again from where it was"
+        )
+        log.warning("%s; it stood at\n%s", line, one.stacks())
+        ended = one.stop(stuck=True)
+        with self._lock:
+            if self._running.get(definition.name) is not one:
+                return  # dropped meanwhile
+            del self._running[definition.name]
+            if not ended:
+                self._stopped(definition, f"{line.partition(';')[0]}, and Spark does not end it")
+                return
+            watched.started_again()
+            self._restarted[definition.name] = (time.monotonic(), line)
+            self._complain(line)
+            try:
+                self._running[definition.name] = self._run(definition)
+            except BaseException as error:
+                self._stopped(definition, told_of(error))
 
     def _tell_time(self, one: Running) -> None:
         """Let an alert know up to when it has heard everything."""

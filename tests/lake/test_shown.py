@@ -1,0 +1,66 @@
+"""Definitions are shown to who may read the keys that they tell of."""
+
+from __future__ import annotations
+
+import pytest
+
+from zenlake.keys.readable import ALL_KEYS, ReadableChoice, ReadableKeys
+from zenlake.lake.shown import shown_definition, shown_tables, table_keys
+from zenlake.lake.typed import TypedTable
+
+POSES = TypedTable("poses", "robot/${id:*}/pose")
+ODOM = TypedTable("odom", "${robot:*}/odom", ros2=True)
+SPECS = (POSES, ODOM)
+TABLES = {
+    "samples": "",
+    "quarantine": "",
+    "poses": "",
+    "odom": "",
+    "busy": "view 17",
+    "low": "alert 18",
+    "chatter": "ROS 2 topic /chatter",
+    "foreign": "somebody made it",
+}
+VIEW = {
+    "name": "busy", "kind": "view", "sql": "SELECT * FROM samples WHERE key = 'secret/plan'",
+    "keys": "view/busy/**", "state": "stopped", "why": "no column secret", "created": 1.0,
+}  # fmt: skip
+
+
+def allowing(*allowed: str, denied: tuple[str, ...] = ()) -> ReadableKeys:
+    return ReadableKeys(((ReadableChoice(allowed, denied),),))
+
+
+def test_who_may_read_everything_is_shown_everything() -> None:
+    assert shown_tables(TABLES, SPECS, ALL_KEYS) == set(TABLES)
+    assert shown_definition(VIEW, ALL_KEYS) == VIEW
+
+
+@pytest.mark.parametrize(
+    ("readable", "shown"),
+    [
+        (allowing("other/**"), set()),
+        (allowing("robot/**"), {"poses"}),
+        (allowing("robot/7/pose"), set()),
+        (allowing("view/**", "robot/**", denied=("robot/*/pose",)), {"busy"}),
+        (allowing("alert/low/**"), {"low"}),
+        (allowing("*/chatter/**"), {"chatter"}),
+        (allowing("**"), {"poses", "odom", "busy", "low", "chatter"}),
+    ],
+)
+def test_a_table_is_shown_to_who_may_read_the_keys_that_it_is_made_of(
+    readable: ReadableKeys, shown: set[str]
+) -> None:
+    assert shown_tables(TABLES, SPECS, readable) == shown | {"samples", "quarantine"}
+
+
+def test_a_table_that_nobody_knows_the_keys_of_is_for_who_may_read_all() -> None:
+    assert table_keys("foreign", "somebody made it", SPECS) is None
+
+
+def test_the_question_behind_a_view_is_not_shown_to_who_may_not_read_every_key() -> None:
+    assert shown_definition(VIEW, allowing("robot/**")) is None
+    shown = shown_definition(VIEW, allowing("view/busy/**"))
+    assert shown is not None
+    assert shown["keys"] == "view/busy/**"
+    assert "secret" not in str(shown)
