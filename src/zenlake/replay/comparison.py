@@ -1,9 +1,9 @@
 """Two rows of samples of each key, compared: what is missing, extra, or differs by how much.
 
-    found = WindowComparison(tolerance=0.001)
-    found.left("robot/1", sample)
-    found.right("robot/1", other)
-    report = found.end()
+    comparison = WindowComparison(tolerance=0.001)
+    comparison.left("robot/1", sample)
+    comparison.right("robot/1", other)
+    report = comparison.end()
 
 Samples come from both sides in their order, by turns. Those of one key are matched one after the
 other; where they differ, what follows within a few samples is looked at: if one side goes on there

@@ -4,7 +4,7 @@
 
 A piece comes with a bound: nothing in it, or in those after it, is earlier. What is earlier than
 the bound of the next piece is given away; what must wait for longer than memory lasts is put aside
-in sorted runs, in a file that nobody sees, and merged from there. Samples with the same timestamp
+in sorted runs, in a file without a name, and merged from there. Samples with the same timestamp
 come in the order in which they were recorded.
 """
 

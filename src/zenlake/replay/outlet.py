@@ -8,17 +8,21 @@ that source would count them twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+import numpy as np
 import pyarrow as pa
 
 from zenlake.api.put import OWN
 from zenlake.journal.reading.lists import list_of_bytes, list_of_each
+from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import DELETE, HLC_BIAS
 from zenlake.keys import KeyExpr
 from zenlake.node.sample import wire_timestamp
+from zenlake.replay.recorded_puts import RecordedPuts, ReplayRoute
 from zenlake.values import CongestionControl, Locality, Priority, QoS
-from zenlake.wire.codec_zenoh import Del, Put, put_head
+from zenlake.wire.codec_zenoh import Del
 from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
 
 if TYPE_CHECKING:
@@ -29,6 +33,12 @@ __all__ = ["Outlet", "Ready", "below"]
 
 MOST_KEYS: Final = 65_536
 """How many keys are remembered with their routes."""
+
+EXPRESS: Final = 16
+"""What is added to the priority of a row that is sent at once."""
+
+RouteName: TypeAlias = "tuple[str, int, int, str | None]"
+"""What rows of one route have in common: key, priority, encoding and its schema."""
 
 _ANY: Final = Locality.ANY.value
 
@@ -42,97 +52,53 @@ def below(prefix: str, key: str) -> str:
 class Ready:
     """Rows as lists, ready to be published one after the other."""
 
-    __slots__ = (
-        "attachment",
-        "hlc",
-        "key",
-        "keys",
-        "kind",
-        "qos",
-        "schema",
-        "shape",
-        "stamp",
-        "value",
-    )
+    __slots__ = ("attachments", "codes", "deleted", "names", "puts", "routes")
 
     def __init__(self, rows: pa.Table) -> None:
         """Take the columns apart, once for all rows."""
         rows = rows.combine_chunks()
-        keys = rows["key"].combine_chunks().dictionary_encode()
-        if isinstance(keys, pa.ChunkedArray):
-            keys = keys.unify_dictionaries().combine_chunks()
-        self.keys: list[str] = keys.dictionary.to_pylist()
-        self.key: list[int] = keys.indices.to_numpy(zero_copy_only=False).tolist()
-        self.value: list[bytes] = list_of_bytes(rows["value"])
-        self.kind: list[int] = rows["kind"].to_numpy().tolist()
-        self.shape: list[int] = rows["encoding_id"].to_numpy().tolist()
-        schema = rows["encoding_schema"]
-        self.schema: list[str | None] | None = None
-        if schema.null_count < rows.num_rows:
-            self.schema = schema.to_pylist()
-        self.hlc: list[int] = rows["hlc"].to_numpy().tolist()
-        self.stamp: list[bytes] = list_of_each(rows["stamp_id"], lambda id: id or b"")
-        attachment = rows["attachment"]
-        self.attachment: list[bytes | None] | None = None
-        if attachment.null_count < rows.num_rows:
-            self.attachment = attachment.to_pylist()
-        express = rows["express"].combine_chunks().to_numpy(zero_copy_only=False).tolist()
-        self.qos: list[int] = [
-            16 + priority if fast else priority
-            for priority, fast in zip(rows["priority"].to_numpy().tolist(), express, strict=True)
-        ]
-
-
-@final
-class _Route:
-    """A publication, with what each neighbour is sent before the head of a put."""
-
-    __slots__ = ("_heads", "_version", "publication")
-
-    def __init__(self, publication: Publication) -> None:
-        self.publication = publication
-        self._version = -1
-        self._heads: list[tuple[Any, bytes]] | None = None
-
-    def put(self, stamp: WireTimestamp, attachment: bytes | None, value: bytes) -> bool:
-        """Publish a value with its own time; False if a neighbour had no room for it."""
-        one = self.publication
-        if self._version != one.node.tables.version:
-            self._renew()
-        if self._heads is None:
-            body = Put(
-                timestamp=stamp,
-                encoding=one.encoding,
-                schema=one.schema,
-                attachment=attachment,
-                payload=value,
-            )
-            return one.publish(one.message(body, None))
-        head = put_head(
-            timestamp=stamp, encoding=one.encoding, schema=one.schema, attachment=attachment
+        self.names, self.codes = _routes_of(rows)
+        raw = rows["hlc"].to_numpy().view(np.uint64) ^ np.uint64(HLC_BIAS)
+        self.attachments: list[bytes | None] | None = None
+        if rows["attachment"].null_count < rows.num_rows:
+            self.attachments = rows["attachment"].to_pylist()
+        ids: list[bytes] = list_of_each(rows["stamp_id"], lambda id: id or b"")
+        self.puts = RecordedPuts(
+            (raw >> np.uint64(32)).tolist(),
+            (raw & np.uint64(0xFFFFFFFF)).tolist(),
+            ids,
+            list_of_bytes(rows["value"]),
+            self.attachments,
+            wire_times(raw) if all(ids) and are_long(raw) else b"",
         )
-        taken = True
-        for outbox, before in self._heads:
-            if not outbox.offer(
-                before + head, value, one.priority, one.reliable, one.congestion, one.express
-            ):
-                taken = False
-        one.sent += 1
-        one.tally.add(1, len(value))
-        if not taken:
-            one.dropped += 1
-        return taken
+        #: The routes by number; found when the first row is published.
+        self.routes: list[ReplayRoute] | None = None
+        #: The places of deletions, in their order.
+        self.deleted: list[int] = np.nonzero(rows["kind"].to_numpy() == DELETE)[0].tolist()
 
-    def _renew(self) -> None:
-        """Find out who listens now; with a policy or subscribers here, message by message."""
-        one = self.publication
-        one.routes.renew(one)
-        self._version = one.version
-        plain = len(put_head(encoding=one.encoding, schema=one.schema))
-        alone = not one.guarded and not one.locals
-        self._heads = (
-            [(remote.outbox, remote.put_head[:-plain]) for remote in one.remotes] if alone else None
-        )
+
+def _routes_of(rows: pa.Table) -> tuple[list[RouteName], list[int]]:
+    """The routes that rows take, and for each row the number of its own."""
+    keys = rows["key"].combine_chunks().dictionary_encode()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.unify_dictionaries().combine_chunks()
+    texts: list[str] = keys.dictionary.to_pylist()
+    places: list[int] = keys.indices.to_numpy(zero_copy_only=False).tolist()
+    express = rows["express"].combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
+    qos = rows["priority"].to_numpy().astype(np.int64) + EXPRESS * express
+    shapes = rows["encoding_id"].to_numpy()
+    schemas = rows["encoding_schema"]
+    plain = schemas.null_count == rows.num_rows
+    if plain and len(np.unique(qos)) == 1 and len(np.unique(shapes)) == 1:
+        # As a rule all rows differ in their keys alone.
+        return [(text, int(qos[0]), int(shapes[0]), None) for text in texts], places
+    names: dict[RouteName, int] = {}
+    schema: list[str | None] = [None] * rows.num_rows if plain else schemas.to_pylist()
+    codes = [
+        names.setdefault((texts[place], *rest), len(names))
+        for place, *rest in zip(places, qos.tolist(), shapes.tolist(), schema, strict=True)
+    ]
+    return list(names), codes
 
 
 @final
@@ -144,7 +110,7 @@ class Outlet:
         self._session = session
         self._prefix = str(KeyExpr(prefix)) if prefix else ""
         self._retime = retime
-        self._known: dict[tuple[str, int, int, str | None], _Route] = {}
+        self._known: dict[RouteName, ReplayRoute] = {}
         self.samples = 0
         self.bytes = 0
         #: What a neighbour did not take.
@@ -152,48 +118,53 @@ class Outlet:
 
     def publish(self, ready: Ready, start: int, end: int) -> None:
         """Publish these rows; waits where there is no room."""
-        known, retime = self._known, self._retime
-        session = self._session
-        keys, schemas, attachments = ready.keys, ready.schema, ready.attachment
-        key, shape, qos, kind = ready.key, ready.shape, ready.qos, ready.kind
-        values, stamps, hlc = ready.value, ready.stamp, ready.hlc
-        size = 0
-        for row in range(start, end):
-            id = shape[row]
-            schema = None if schemas is None else schemas[row]
-            name = (keys[key[row]], qos[row], id, schema)
-            route = known.get(name)
-            if route is None:
-                route = self._found(name)
-            publication = route.publication
-            if retime:
-                stamp = wire_timestamp(session.new_timestamp())
-            else:
-                raw = hlc[row] + HLC_BIAS
-                stamp = WireTimestamp(seconds=raw >> 32, fraction=raw & 0xFFFFFFFF, id=stamps[row])
-            attachment = None if attachments is None else attachments[row]
-            if kind[row] == DELETE:
-                gone = Del(timestamp=stamp, attachment=attachment)
-                taken = publication.publish(publication.message(gone, None))
-            else:
-                value = values[row]
-                size += len(value)
-                taken = route.put(stamp, attachment, value)
-            if not taken:
-                self.lost += 1
+        routes = self._routes(ready)
+        puts, place = ready.puts, start
+        size, lost = puts.size, puts.lost
+        if self._retime:
+            self._give_times(puts, start, end)
+        first = bisect_left(ready.deleted, start)
+        for gone in ready.deleted[first : bisect_left(ready.deleted, end)]:
+            puts.publish(routes, ready.codes, place, gone)
+            self._delete(routes[ready.codes[gone]].publication, ready, gone)
+            place = gone + 1
+        puts.publish(routes, ready.codes, place, end)
+        self.lost += puts.lost - lost
+        self.bytes += puts.size - size
         self.samples += end - start
-        self.bytes += size
 
-    def _found(self, name: tuple[str, int, int, str | None]) -> _Route:
+    def _give_times(self, puts: RecordedPuts, start: int, end: int) -> None:
+        for row in range(start, end):
+            stamp = wire_timestamp(self._session.new_timestamp())
+            puts.seconds[row], puts.fractions[row] = stamp.seconds, stamp.fraction
+            puts.ids[row] = stamp.id
+        puts.times = b""  # which are the recorded ones
+
+    def _delete(self, publication: Publication, ready: Ready, row: int) -> None:
+        puts, attachments = ready.puts, ready.attachments
+        stamp = WireTimestamp(
+            seconds=puts.seconds[row], fraction=puts.fractions[row], id=puts.ids[row]
+        )
+        gone = Del(timestamp=stamp, attachment=None if attachments is None else attachments[row])
+        if not publication.publish(publication.message(gone, None)):
+            self.lost += 1
+
+    def _routes(self, ready: Ready) -> list[ReplayRoute]:
+        """The routes of some rows; those of keys that came before are known."""
+        if ready.routes is None:
+            if len(self._known) + len(ready.names) > MOST_KEYS:
+                self._known.clear()
+            ready.routes = [self._known.get(name) or self._found(name) for name in ready.names]
+        return ready.routes
+
+    def _found(self, name: RouteName) -> ReplayRoute:
         key, told, id, schema = name
         # 0 is for the protocol itself; rows that were made elsewhere may say so.
         priority = Priority(told & 7) if told & 7 else Priority.DEFAULT
-        qos = QoS(priority, CongestionControl.BLOCK, told >= 16).byte
+        qos = QoS(priority, CongestionControl.BLOCK, told >= EXPRESS).byte
         text = str(KeyExpr(below(self._prefix, key)))
         publication = self._session._open().node.local.publication(
             OWN, text, qos, True, id, b"" if schema is None else schema.encode(), _ANY
         )
-        if len(self._known) >= MOST_KEYS:
-            self._known.clear()
-        route = self._known[name] = _Route(publication)
+        route = self._known[name] = ReplayRoute(publication)
         return route
