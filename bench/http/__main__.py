@@ -1,11 +1,14 @@
 """HTTP under load, beside a starlette that does nothing and beside Eclipse's client.
 
-    python -m bench.http [--seconds 60] [--rate 2000] [--streams 500] [--sockets 200]
+    python -m bench.http [--seconds 60] [--others 15] [--rate 2000] [--streams 500] [--sockets 200]
 
 Requests: one stored value is asked for, at a pace and then as fast as it goes; the same of a bare
 starlette; the same question by Eclipse's own client over tcp. Readers: streams of events and
 WebSockets, a tenth of each never reads, while samples are published; what the others receive, what
 the router's memory does, and how long a put takes to reach an ordinary subscriber meanwhile.
+
+It takes some three minutes, and ends with a verdict: whether the pace was kept, readers that read
+got everything, others were slowed, and anything was left behind when all had gone.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from typing import Any
 
 import psutil
@@ -28,6 +32,12 @@ import zenlake
 CONNECTIONS = 32
 PUBLISHED = 10
 """Samples a second while there are readers."""
+GONE = 20.0
+"""Seconds in which the router must have noticed that readers are gone."""
+LEAKED = 50e6
+"""Bytes that memory may have grown by between the first requests and the end, when all are gone."""
+SLOWED = 3.0
+"""How many times longer a put may take in the middle while a router serves readers."""
 
 
 def free() -> int:
@@ -133,14 +143,17 @@ def heard(bus: str, seconds: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.http")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--others", type=float, default=15.0, help="of all but the paced load")
     parser.add_argument("--rate", type=float, default=2000.0)
     parser.add_argument("--streams", type=int, default=500)
     parser.add_argument("--sockets", type=int, default=200)
     chosen = parser.parse_args()
-    seconds: float = chosen.seconds
+    paced: float = chosen.seconds
+    seconds: float = chosen.others
     http, remote, bare = free(), free(), free()
     bus = f"tcp/127.0.0.1:{free()}"
-    print(f"zenlake {'compiled' if zenlake.compiled else 'interpreted'}, {seconds:g} s each")
+    build = "compiled" if zenlake.compiled else "interpreted"
+    print(f"zenlake {build}, {paced:g} s paced, {seconds:g} s each")
     with ExitStack() as stack:
         places = [f"127.0.0.1:{port}" for port in (http, remote)]
         router = stack.enter_context(running("bench.http.router", bus, *places))
@@ -153,7 +166,8 @@ def main() -> None:
         asked = ("requests", places[0], "/demo/a")
         load(*asked, 0, min(3.0, seconds), CONNECTIONS)
         before = process.memory_info().rss
-        shown(f"paced at {chosen.rate:g}/s", load(*asked, chosen.rate, seconds, CONNECTIONS))
+        pace = load(*asked, chosen.rate, paced, CONNECTIONS)
+        shown(f"paced at {chosen.rate:g}/s", pace)
         fast = load(*asked, 0, seconds, CONNECTIONS)
         shown("as fast as it goes", fast)
         empty = load("requests", nothing, "/demo/a", 0, seconds, CONNECTIONS)
@@ -166,7 +180,37 @@ def main() -> None:
         print(f"{'ratio to it':34} {single['per_second'] / other['per_second']:.2f}")
         grown = process.memory_info().rss - before
         print(f"{'memory grew by':34} {grown / 1e6:.1f} MB")
-        readers(places, bus, process, seconds, chosen.streams, chosen.sockets)
+        found = readers(places, bus, process, seconds, chosen.streams, chosen.sockets)
+        left = left_behind(places[0])
+        grown = process.memory_info().rss - before
+        print(f"{'memory grew by':34} {grown / 1e6:.1f} MB when all have gone")
+        print("verdict:")
+        for good, words in (
+            (pace["per_second"] > 0.98 * chosen.rate and not pace["wrong"], "the pace was kept"),
+            (found["share"] > 0.999, "who read got every sample"),
+            (found["slowed"] < SLOWED, f"a put took {found['slowed']:.1f} times as long"),
+            (not left, f"left behind: {left or 'nothing'}"),
+            (grown < LEAKED, "no leak"),
+        ):
+            print(f"  {'yes' if good else 'NO '} {words}")
+
+
+def left_behind(place: str) -> dict[str, int]:
+    """Streams and clients that the router still has, when it had time to see them go."""
+    deadline = time.monotonic() + GONE
+    while True:
+        web = HTTPConnection(place, timeout=10)
+        web.request("GET", "/status")
+        services: dict[str, Any] = json.load(web.getresponse())["services"]
+        web.close()
+        streams = sum(v["open"] for k, v in services.items() if k.endswith("rest/streams"))
+        clients = sum("/clients/" in key for key in services)
+        left = {"streams": streams, "clients": clients}
+        if not any(left.values()):
+            return {}
+        if time.monotonic() > deadline:
+            return left
+        time.sleep(0.5)
 
 
 def readers(
@@ -176,8 +220,8 @@ def readers(
     seconds: float,
     streams: int,
     sockets: int,
-) -> None:
-    """Streams and WebSockets with slow ones among them."""
+) -> dict[str, float]:
+    """Streams and WebSockets with slow ones among them; what share came, how puts were slowed."""
     alone = heard(bus, min(5.0, seconds))
     shown("a put to a subscriber, alone", alone)
     config = zenlake.Config.from_json5(
@@ -190,8 +234,9 @@ def readers(
         )
     )
     before = process.memory_info().rss
+    shares: list[float] = []
     with ExitStack() as stack:
-        open_for = seconds + 20
+        open_for = seconds + 15
         loads = [
             stack.enter_context(
                 running("bench.http.load", kind, place, "load/key", many, slow, str(open_for))
@@ -216,7 +261,8 @@ def readers(
 
         thread = threading.Thread(target=publish)
         thread.start()
-        shown("a put to a subscriber, under load", heard(bus, seconds))
+        busy = heard(bus, seconds)
+        shown("a put to a subscriber, under load", busy)
         ended.set()
         thread.join()
         for one, name, many in zip(
@@ -225,10 +271,12 @@ def readers(
             assert one.stdout is not None
             found = json.loads(one.stdout.readline())
             share = found["received"] / (published * found["readers"])
+            shares.append(share)
             print(f"{many} {name}, {many // 10} never read: {found['received']} of "
                   f"{published * found['readers']} samples ({share:.3f})")  # fmt: skip
     grown = process.memory_info().rss - before
     print(f"{'memory grew by':34} {grown / 1e6:.1f} MB while they were open")
+    return {"share": min(shares), "slowed": busy["p50_ms"] / alone["p50_ms"]}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from zenlake.remote.fields import RemoteEncoding, RemoteLink, RemoteSample, Remo
 from zenlake.remote.messages import (
     FROM_CLIENT,
     FROM_SERVER,
+    CutSample,
     MessageKind,
     UnreadableBody,
     decode,
@@ -166,7 +167,7 @@ TO_REAL_CLIENT = [
     + [(FROM_SERVER, *one) for one in TO_REAL_CLIENT],
 )
 def test_golden_bytes_are_read_and_written(
-    kinds: tuple[MessageKind, ...],
+    kinds: dict[int, MessageKind],
     name: str,
     sequence: int | None,
     body: dict[str, Any],
@@ -177,6 +178,14 @@ def test_golden_bytes_are_read_and_written(
     assert (found.kind.name, found.sequence, found.body) == (name, sequence, body)
     assert encode(name, sequence, kinds, **body) == data
     assert decode(data + b"more", kinds) == found
+
+
+def test_messages_of_ours_lie_beyond_those_of_eclipse() -> None:
+    assert FROM_CLIENT[100].name == "DeclareCutSubscriber"
+    sample = RemoteSample("a", b"", 0, RemoteEncoding(0, ""), None, None, 0x85)
+    written = encode("Samples", id=7, missed=3, samples=[CutSample(sample, 5000)])
+    assert written.hex() == "6407000000030000000101610000000000000085" + "88130000"
+    assert decode(written, FROM_SERVER).body["samples"] == [CutSample(sample, 5000)]
 
 
 @given(st.binary(max_size=80))

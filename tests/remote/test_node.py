@@ -1,4 +1,4 @@
-"""The real zenoh-ts under Node, with an Eclipse client on the other side of a zenlake router."""
+"""The real zenoh-ts under Node, with an Eclipse client on the other side of `zenlake router`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import zenlake
-from tests.api.sessions import listening, where
+from tests.cli.programs import command, endpoint
 from tests.remote import node
 from tests.waiting import until
 
@@ -27,9 +26,11 @@ def test_every_call_of_zenoh_ts_works_with_an_eclipse_client_beside_it() -> None
     }
     config = zenoh.Config()
     finished = threading.Event()
-    with listening(mode='"router"', plugins=json.dumps(plugins)) as router:
+    where = endpoint()
+    with command("router", "-l", where, "--cfg", f"plugins:{json.dumps(plugins)}") as router:
+        url = router.says("browsers (zenoh-ts) at ").rpartition(" ")[2].replace("ws://", "ws/")
         config.insert_json5("mode", '"client"')
-        config.insert_json5("connect/endpoints", json.dumps([where(router)]))
+        config.insert_json5("connect/endpoints", json.dumps([where]))
         config.insert_json5("scouting/multicast/enabled", "false")
         with zenoh.open(config) as eclipse:
 
@@ -64,13 +65,12 @@ def test_every_call_of_zenoh_ts_works_with_an_eclipse_client_beside_it() -> None
                 eclipse.declare_queryable("slow/ask", held.append),
                 eclipse.liveliness().declare_token("live/eclipse"),
             ]
-            service = router._runtime.services["zenlake.remote"]
-            url = service.url.replace("ws://", "ws/")  # type: ignore[attr-defined]
             done = node.run(Path(__file__).with_name("every_call.mjs"), url)
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             assert "every call answered" in done.stdout
             assert finished.wait(10)
-            until(lambda: not service.clients)  # type: ignore[attr-defined]
+            clients = "@/*/router/status/plugins/remote_api/clients/**"
+            until(lambda: not list(eclipse.get(clients)), "the router forgets the client")
             held.clear()
             assert kept
-        assert isinstance(router, zenlake.Session)
+        assert router.interrupt() == 130

@@ -32,7 +32,8 @@ class WebSocket:
         named = names.get("host", f"{host}:{port}")
         extra = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
         protocols = names.get("protocols", [])
-        self._send(Request(host=named, target="/", extra_headers=extra, subprotocols=protocols))
+        target = names.get("target", "/")
+        self._send(Request(host=named, target=target, extra_headers=extra, subprotocols=protocols))
         self._events: list[Event] = []
         event = self._next()
         if not isinstance(event, AcceptConnection):

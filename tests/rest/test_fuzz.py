@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import zenlake
+from tests.remote.wsclient import WebSocket
 from tests.rest.conftest import plugins, router, url_of
-from zenlake.rest.few_lines import LINES
+from zenlake.http.few_lines import LINES
 from zenlake.rest.openapi import document
 
 SEARCHED = settings(
@@ -58,6 +59,22 @@ def test_whatever_bytes_come_the_node_goes_on(bus: zenlake.Session, data: bytes)
             pass
     with httpx.Client(trust_env=False) as web:
         assert web.get(f"{url_of(bus)}/health").status_code == 200
+
+
+@SEARCHED
+@given(st.binary(max_size=100), st.booleans())
+def test_whatever_frames_and_messages_come_the_node_goes_on(
+    bus: zenlake.Session, data: bytes, framed: bool
+) -> None:
+    place = url_of(bus).replace("http://", "ws://")
+    with WebSocket(place, target="/@ws") as client:
+        if framed:
+            client.say(data)
+            assert client.ask("Ping", 0xFFFFFFFF).kind.name == "PingAck"
+        else:
+            client.socket.sendall(data)
+    with WebSocket(place, target="/@ws") as client:
+        assert client.ask("Ping").kind.name == "PingAck"
 
 
 def test_who_hangs_up_before_the_answers_leaves_no_traceback(

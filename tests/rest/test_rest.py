@@ -20,7 +20,10 @@ from tests.api.sessions import SECONDS, connected
 from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.errors import ConfigError, LocalError
+from zenlake.keys import Parameters
+from zenlake.keys.readable import ReadableKeys
 from zenlake.node.inspection.metrics import HTTP_SKIPPED
+from zenlake.rest import RestService
 
 
 def put(web: httpx.Client, path: str, body: str, kind: str = "text/plain", **more: str) -> None:
@@ -185,7 +188,11 @@ def test_a_reader_of_events_that_is_slow_is_told_what_it_missed() -> None:
 
 def test_limits_are_kept_and_told() -> None:
     with (
-        router(plugins(max_body=10, max_rows=2, max_streams=1, timeout=0.5)) as bus,
+        router(
+            plugins(
+                max_body=10, max_rows=2, max_answer=10, max_streams=1, max_requests=1, timeout=0.5
+            )
+        ) as bus,
         httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
     ):
         assert web.put("/demo/a", content=b"x" * 11).status_code == 413
@@ -196,6 +203,11 @@ def test_limits_are_kept_and_told() -> None:
         answer = web.get("/demo/*")
         assert len(answer.json()) == 2
         assert "max_rows is 2" in answer.headers["zenlake-truncated"]
+        for name in "ab":
+            web.put(f"/demo/long/{name}?_ack_put", content=b"x" * 6)
+        answer = web.get("/demo/long/*")
+        assert len(answer.json()) == 1
+        assert "max_answer is 10" in answer.headers["zenlake-truncated"]
         with web.stream("GET", "/x", headers=EVENTS) as stream:
             lines = stream.iter_lines()
             assert next(lines) == ": zenlake"
@@ -205,6 +217,16 @@ def test_limits_are_kept_and_told() -> None:
         hold: list[zenlake.Query] = []
         with bus.declare_queryable("slow", hold.append):
             assert web.get("/slow").json()[0]["key"] == "ERROR"
+            hold.clear()
+            answers: list[httpx.Response] = []
+            slow = threading.Thread(target=lambda: answers.append(web.get("/slow")))
+            slow.start()
+            until(lambda: bool(hold))
+            refused = web.get("/demo/a")
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert "requests are being answered" in refused.text
+            slow.join()
+            assert answers[0].status_code == 200
 
 
 def test_pages_of_the_node_are_there(bus: zenlake.Session, web: httpx.Client) -> None:
@@ -216,6 +238,9 @@ def test_pages_of_the_node_are_there(bus: zenlake.Session, web: httpx.Client) ->
     assert 'method="GET",code="200"}' in metrics.text
     assert "zenoh_http_requests_total{" in metrics.text
     assert metrics.text.endswith("# EOF\n")
+    packed = web.get("/@/local/router/metrics?_raw")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.text.endswith("# EOF\n")
     assert web.get("/openapi.json").json()["openapi"] == "3.1.0"
     page = web.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -272,6 +297,7 @@ def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCapt
     users.chmod(0o600)
     token = "0123456789abcdef"
     tokens.write_text(f"# tokens\nada:{token}\n")
+    tokens.chmod(0o600)
     rules = {
         "enabled": True,
         "default_permission": "deny",
@@ -304,6 +330,16 @@ def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCapt
         assert len(web.get("/demo/a", auth=("ada", "secret")).json()) == 1
         assert web.get("/demo/a", auth=("ada", "wrong")).status_code == 401
         assert web.get("/demo/a", headers={"authorization": "Basic %%%"}).status_code == 401
+        # Who answers about many keys at once is told which of them the user may read.
+        text = zenlake.Encoding.TEXT_PLAIN
+        with bus.declare_queryable(
+            "demo/b", lambda q: q.reply("demo/b", str(q.parameters), encoding=text)
+        ):
+            rows = web.get("/demo/b?_agg=count(*)", headers=ada).json()
+        (said,) = [row["value"] for row in rows if row["key"] == "demo/b"]
+        readable = ReadableKeys.in_parameters(Parameters(said))
+        assert readable.lets("demo/x")
+        assert not readable.lets("other/x")
         denied = web.get("/demo/a", auth=("bob", "other"))
         assert denied.status_code == 403
         assert "by default it is denied" in denied.text
@@ -337,11 +373,15 @@ def test_an_open_address_without_users_is_refused() -> None:
         assert httpx.get(f"{url_of(bus)}/health", trust_env=False).status_code == 200
 
 
-def test_tokens_that_are_short_are_refused(tmp_path: Path) -> None:
-    from zenlake.rest.users import read_tokens
+def test_tokens_that_are_short_or_open_to_everybody_are_refused(tmp_path: Path) -> None:
+    from zenlake.http.users import read_tokens
 
     file = tmp_path / "tokens"
     file.write_text("ada:short")
+    file.chmod(0o644)
+    with pytest.raises(ConfigError, match=r"everybody on this machine can read .*chmod 600"):
+        read_tokens(str(file))
+    file.chmod(0o600)
     with pytest.raises(ConfigError, match="tokens:1: write user:token"):
         read_tokens(str(file))
     with pytest.raises(ConfigError, match="nothing-here"):
@@ -361,7 +401,9 @@ def test_another_port_is_obeyed_while_it_runs() -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         bus.put(f"@/{bus.zid()}/router/config/plugins/rest/http_port", json.dumps(port))
-        until(lambda: url_of(bus) != before)
+        service = bus._runtime.services["zenlake.rest"]
+        assert isinstance(service, RestService)
+        until(lambda: service.url not in ("", before))  # between the two it is nowhere
         assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
 
 

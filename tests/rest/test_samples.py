@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.rest.asking import Form
-from zenlake.rest.samples import JSON, TEXT, Row, event, html, json_array, json_value, row_json
+from zenlake.rest.samples import (
+    JSON,
+    TEXT,
+    Row,
+    event,
+    html,
+    json_array,
+    json_value,
+    raw_headers,
+    row_json,
+)
 from zenlake.rest.tables import table_bytes
 
 ENCODINGS = st.sampled_from([*sorted(JSON), *sorted(TEXT), "zenoh/bytes", "application/json;x"])
@@ -75,6 +85,27 @@ def test_what_looks_like_html_is_shown_and_not_run() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("encoding", "kind", "packed"),
+    [
+        ("application/json", "application/json", None),
+        ("text/plain;charset=utf-8", "text/plain;charset=utf-8", None),
+        ("zenoh/bytes", "zenoh/bytes", None),
+        ("application/json;schema", "application/octet-stream", None),
+        ("my own", "application/octet-stream", None),
+        ("text/plain\r\nx: y", "application/octet-stream", None),
+        ("text/a;v=1;content-encoding=gzip", "text/a;v=1", "gzip"),
+        ("text/a; content-encoding=br ;v=1", "text/a;v=1", "br"),
+        ("text/a;content-encoding=é", "text/a", None),
+    ],
+)
+def test_a_payload_as_it_is_has_the_headers_of_its_encoding(
+    encoding: str, kind: str, packed: str | None
+) -> None:
+    headers = raw_headers(encoding)
+    assert (headers["content-type"], headers.get("content-encoding")) == (kind, packed)
+
+
 def test_samples_are_rows_of_every_kind_of_table() -> None:
     rows = [Row("a", b'{"b":1}', "application/json", "7/ab"), Row("c", b"x,y", "text/plain")]
     lines = list(csv.reader(io.StringIO(table_bytes(rows, Form.CSV).decode())))
@@ -103,3 +134,10 @@ def test_a_reply_that_is_a_table_gives_its_own_columns() -> None:
     assert pq.read_table(io.BytesIO(table_bytes([arrow], Form.PARQUET))).equals(table)
     assert table_bytes([text], Form.CSV).decode() == "robot,battery\r\n1,0.5\r\n"
     assert table_bytes([arrow], Form.CSV).decode() == "robot,battery\r\n1,0.5\r\n2,\r\n"
+
+
+def test_letters_are_written_as_they_are_and_half_a_pair_of_surrogates_escaped() -> None:
+    assert row_json(Row("é", "ü".encode(), "text/plain")) == (
+        '{"key":"é","value":"ü","encoding":"text/plain","timestamp":null}'
+    )
+    assert '"value":"\\ud800"' in row_json(Row("é", rb'"\ud800"', "application/json"))

@@ -4,7 +4,8 @@ fields      how values are written
 messages    every message, declared once; reading and writing follow; pure
 outgoing    what waits for a client, bounded
 client      one client: its declarations, and what it asks
-service     the server, and its clients in the admin space
+sockets     clients that were admitted, each with its WebSocket
+service     the server at a port of its own, and its clients in the admin space
 """
 
 from __future__ import annotations

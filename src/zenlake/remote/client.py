@@ -12,21 +12,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.engine.handlers import RingChannel
 from zenlake.errors import LocalError, RemoteError, ZError
+from zenlake.http.users import Denied, User
 from zenlake.keys import KeyExpr, Selector
 from zenlake.remote.fields import RemoteEncoding
-from zenlake.remote.messages import FROM_CLIENT, RemoteMessage, UnreadableBody, decode, encode
+from zenlake.remote.messages import (
+    FROM_CLIENT,
+    CutSample,
+    RemoteMessage,
+    UnreadableBody,
+    decode,
+    encode,
+)
 from zenlake.remote.node_requests import NodeRequests
 from zenlake.remote.state import ClientState
 from zenlake.remote.values import (
     Quality,
     QuerySettings,
+    cut_sample_of,
     encoding_from,
     encoding_of,
     locality,
     sample_of,
     stamp_from,
 )
-from zenlake.rest.users import Denied, User
 from zenlake.routing.policy.messages import (
     DECLARE_LIVELINESS_SUBSCRIBER,
     DECLARE_QUERYABLE,
@@ -47,7 +55,9 @@ if TYPE_CHECKING:
     from zenlake.aio.querier import Querier, Replies
     from zenlake.aio.query import Query
     from zenlake.aio.session import Session
+    from zenlake.aio.subscribe import Subscriber
     from zenlake.api.reply import Reply
+    from zenlake.node.sample import Sample
 
 __all__ = ["RemoteClient"]
 
@@ -55,6 +65,9 @@ log = logging.getLogger("zenlake.remote")
 
 QUEUE: Final = 1024
 """Samples that wait between the bus and a client's own queue; then the oldest are dropped."""
+BATCH: Final = 256
+BATCH_BYTES: Final = 1 << 16
+"""Samples and bytes of their payloads in one message of a subscriber that takes many."""
 QUERIES: Final = 1000
 """Queries that a client may leave unanswered; the oldest are ended, as Eclipse's plugin does."""
 
@@ -131,17 +144,25 @@ class RemoteClient:
         await self._state.undeclare("publisher", message)
 
     async def _DeclareSubscriber(self, message: RemoteMessage) -> None:
+        subscriber = await self._subscribe(message)
+        self._state.start(self._samples(message.body["id"], subscriber))
+
+    async def _DeclareCutSubscriber(self, message: RemoteMessage) -> None:
+        subscriber = await self._subscribe(message)
         body = message.body
-        id = body["id"]
-        self._state.check_new("subscriber", id)
+        self._state.start(self._cut_samples(body["id"], subscriber, body["cut"]))
+
+    async def _subscribe(self, message: RemoteMessage) -> Subscriber:
+        body = message.body
+        self._state.check_new("subscriber", body["id"])
         key = _key(body)
         self._user.demand(INGRESS, DECLARE_SUBSCRIBER, str(key))
         subscriber = await self._session.declare_subscriber(
             key, RingChannel(QUEUE), allowed_origin=locality(body["origin"])
         )
-        self._state.add("subscriber", id, subscriber, body["key"])
+        self._state.add("subscriber", body["id"], subscriber, body["key"])
         self._state.ok(message)
-        self._state.start(self._samples(id, subscriber))
+        return subscriber
 
     async def _UndeclareSubscriber(self, message: RemoteMessage) -> None:
         await self._state.undeclare("subscriber", message)
@@ -149,13 +170,37 @@ class RemoteClient:
     async def _samples(self, id: int, subscriber: Any) -> None:
         missed = 0
         async for sample in subscriber:
-            kind = DELETE if sample.kind is SampleKind.DELETE else PUT
-            if self._user.may(EGRESS, kind, str(sample.key_expr)):
+            if self._hears(sample):
                 self.outgoing.offer("sample", encode("Sample", id=id, sample=sample_of(sample)))
             dropped = sum(subscriber.stats.dropped.values())
             if dropped != missed:
                 self.outgoing.dropped["sample"] += dropped - missed
                 missed = dropped
+
+    def _hears(self, sample: Sample) -> bool:
+        kind = DELETE if sample.kind is SampleKind.DELETE else PUT
+        return self._user.may(EGRESS, kind, str(sample.key_expr))
+
+    async def _cut_samples(self, id: int, subscriber: Subscriber, most: int) -> None:
+        """Many samples in a message; while there is no room, the oldest are missed and counted."""
+        counted = 0
+        async for first in subscriber:
+            await self.outgoing.room()
+            samples: list[CutSample] = []
+            size = 0
+            sample: Sample | None = first
+            while sample is not None:
+                if self._hears(sample):
+                    one = cut_sample_of(sample, most)
+                    samples.append(one)
+                    size += len(one.sample.payload)
+                full = len(samples) >= BATCH or size >= BATCH_BYTES
+                sample = None if full else subscriber.try_recv()
+            dropped = sum(subscriber.stats.dropped.values())
+            missed, counted = dropped - counted, dropped
+            if samples or missed:
+                self.outgoing.dropped["sample"] += missed
+                self.outgoing.add(encode("Samples", id=id, missed=missed, samples=samples))
 
     async def _DeclareQueryable(self, message: RemoteMessage) -> None:
         body = message.body
@@ -322,7 +367,7 @@ class RemoteClient:
         quality, asking = Quality.read(body["qos"]), QuerySettings.read(body["settings"])
         encoding: RemoteEncoding | None = body["encoding"]
         return self._session.get(
-            Selector(key, body["parameters"]),
+            Selector(key, self._user.restricted(str(key), body["parameters"] or "")),
             target=asking.target,
             consolidation=asking.consolidation,
             accept_replies=asking.accept,
@@ -342,8 +387,9 @@ class RemoteClient:
     def _querier_get(self, body: dict[str, Any]) -> Replies:
         querier: Querier = self._state.entity("querier", body["querier"])
         encoding: RemoteEncoding | None = body["encoding"]
+        key = str(querier.key_expr)
         return querier.get(
-            parameters=body["parameters"],
+            parameters=self._user.restricted(key, body["parameters"] or ""),
             payload=body["payload"],
             encoding=None if encoding is None else encoding_from(encoding),
             attachment=body["attachment"],

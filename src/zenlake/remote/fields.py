@@ -34,6 +34,7 @@ __all__ = [
     "Stamp",
     "listed",
     "option",
+    "record",
 ]
 
 ZID_BYTES: Final = 16

@@ -2,6 +2,10 @@
 
 A message is a byte with its number, whose high bit says that an answer is wanted; then, if it is, a
 sequence id of four bytes; then the fields. Bytes behind the last field are ignored.
+
+Numbers from 100 on are ours, for the web page: a subscriber that is given many samples in one
+message, without payloads that are too long to show, and is told how many it missed. Only a client
+that declares such a subscriber receives `Samples`.
 """
 
 from __future__ import annotations
@@ -23,13 +27,16 @@ from zenlake.remote.fields import (
     ZID,
     FieldCodec,
     FieldReader,
+    RemoteSample,
     listed,
     option,
+    record,
 )
 
 __all__ = [
     "FROM_CLIENT",
     "FROM_SERVER",
+    "CutSample",
     "MessageKind",
     "RemoteMessage",
     "decode",
@@ -38,6 +45,8 @@ __all__ = [
 ]
 
 ANSWER: Final = 0x80
+OWN: Final = 100
+"""The number of the first message that Eclipse's protocol does not have."""
 
 
 class MessageKind(NamedTuple):
@@ -65,10 +74,12 @@ class UnreadableBody(RemoteError):
         self.sequence = sequence
 
 
-def _kinds(*declared: tuple[str, dict[str, FieldCodec]]) -> tuple[MessageKind, ...]:
-    return tuple(
-        MessageKind(number, name, fields) for number, (name, fields) in enumerate(declared)
-    )
+Declared = tuple[str, dict[str, FieldCodec]]
+
+
+def _kinds(*declared: Declared, own: tuple[Declared, ...]) -> dict[int, MessageKind]:
+    numbered = [*enumerate(declared), *enumerate(own, OWN)]
+    return {number: MessageKind(number, name, fields) for number, (name, fields) in numbered}
 
 
 ID: Final = {"id": U32}
@@ -120,14 +131,23 @@ FROM_CLIENT: Final = _kinds(
     ("UndeclareTransportEventsListener", ID),
     ("DeclareLinkEventsListener", {**ID, "history": BOOL}),
     ("UndeclareLinkEventsListener", ID),
+    # Payloads of more than `cut` bytes are left out. It is undeclared as any subscriber is.
+    own=(("DeclareCutSubscriber", {**ID, "key": TEXT, "origin": U8, "cut": U32}),),
 )
-"""What clients say; a kind's number is its place."""
+"""What clients say, by number."""
 
 
 def _read_reply(r: FieldReader) -> tuple[bool, Any]:
     if BOOL.read(r):
         return True, SAMPLE.read(r)
     return False, (BYTES.read(r), ENCODING.read(r))
+
+
+class CutSample(NamedTuple):
+    """A sample, and how many bytes of payload were left out of it."""
+
+    sample: RemoteSample
+    left_out: int
 
 
 def _write_reply(reply: tuple[bool, Any]) -> bytes:
@@ -153,24 +173,26 @@ FROM_SERVER: Final = _kinds(
     ("ResponseLinks", {"links": listed(LINK)}),
     ("TransportEventUpdate", {**ID, "kind": U8, "transport": TRANSPORT}),
     ("LinkEventUpdate", {**ID, "kind": U8, "link": LINK}),
+    own=(("Samples", {**ID, "missed": U32, "samples": listed(record(CutSample, SAMPLE, U32))}),),
 )
-"""What the server says; a kind's number is its place."""
+"""What the server says, by number."""
 
 
 def header(
-    data: bytes, kinds: tuple[MessageKind, ...]
+    data: bytes, kinds: dict[int, MessageKind]
 ) -> tuple[MessageKind, int | None, FieldReader]:
     """The kind of a message, the sequence id of the answer that is wanted, and the rest."""
     r = FieldReader(data)
     first = U8.read(r)
     sequence: int | None = U32.read(r) if first & ANSWER else None
     number = first & ~ANSWER
-    if number >= len(kinds):
+    kind = kinds.get(number)
+    if kind is None:
         raise UnreadableBody(f"there is no message {number}", sequence)
-    return kinds[number], sequence, r
+    return kind, sequence, r
 
 
-def decode(data: bytes, kinds: tuple[MessageKind, ...]) -> RemoteMessage:
+def decode(data: bytes, kinds: dict[int, MessageKind]) -> RemoteMessage:
     """A message; raises `RemoteError`, and `UnreadableBody` if it is known what was wanted."""
     kind, sequence, r = header(data, kinds)
     try:
@@ -181,14 +203,14 @@ def decode(data: bytes, kinds: tuple[MessageKind, ...]) -> RemoteMessage:
 
 
 _BY_NAME: Final = {
-    id(kinds): {kind.name: kind for kind in kinds} for kinds in (FROM_CLIENT, FROM_SERVER)
+    id(kinds): {kind.name: kind for kind in kinds.values()} for kinds in (FROM_CLIENT, FROM_SERVER)
 }
 
 
 def encode(
     name: str,
     sequence: int | None = None,
-    kinds: tuple[MessageKind, ...] = FROM_SERVER,
+    kinds: dict[int, MessageKind] = FROM_SERVER,
     **body: Any,
 ) -> bytes:
     """The bytes of a message; of the server, unless said otherwise."""

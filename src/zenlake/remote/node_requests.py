@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from zenlake.remote.messages import RemoteMessage, encode
 from zenlake.remote.state import ClientState
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from zenlake.aio.publish import Publisher
     from zenlake.aio.querier import Querier
     from zenlake.aio.session import Session
+    from zenlake.api.info import LinkEvent, TransportEvent
 
 __all__ = ["NodeRequests"]
 
@@ -26,25 +28,38 @@ class NodeRequests:
         self._uuid = uuid
         self._state = state
 
-    async def _listen(self, message: RemoteMessage, of: Publisher | Querier) -> None:
+    async def _listen(
+        self,
+        message: RemoteMessage,
+        subject: str,
+        declare: Callable[[], Any],
+        update: Callable[[int, Any], bytes],
+    ) -> None:
+        """Declare a listener, and have its events sent on as `update` writes them."""
         id = message.body["id"]
         self._state.check_new("listener", id)
-        listener = await of.declare_matching_listener()
-        self._state.add("listener", id, listener, str(of.key_expr))
+        listener = await declare()
+        self._state.add("listener", id, listener, subject)
         self._state.ok(message)
-        self._state.start(
-            self._state.forward_events(
-                listener, lambda status: encode(
-                    "MatchingStatusUpdate", id=id, matching=status.matching
-                )
-            )
-        )  # fmt: skip
+        self._state.start(self._state.forward_events(listener, lambda event: update(id, event)))
+
+    async def _listen_to_matching(self, message: RemoteMessage, of: Publisher | Querier) -> None:
+        await self._listen(
+            message,
+            str(of.key_expr),
+            of.declare_matching_listener,
+            lambda id, status: encode("MatchingStatusUpdate", id=id, matching=status.matching),
+        )
 
     async def _PublisherDeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._listen(message, self._state.entity("publisher", message.body["publisher"]))
+        await self._listen_to_matching(
+            message, self._state.entity("publisher", message.body["publisher"])
+        )
 
     async def _QuerierDeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._listen(message, self._state.entity("querier", message.body["querier"]))
+        await self._listen_to_matching(
+            message, self._state.entity("querier", message.body["querier"])
+        )
 
     async def _UndeclareMatchingListener(self, message: RemoteMessage) -> None:
         await self._state.undeclare("listener", message)
@@ -85,45 +100,39 @@ class NodeRequests:
         self._state.reply("ResponseLinks", message, links=links)
 
     async def _DeclareTransportEventsListener(self, message: RemoteMessage) -> None:
-        id = message.body["id"]
-        self._state.check_new("listener", id)
-        listener = await self._session.info.declare_transport_events_listener(
-            history=message.body["history"]
+        await self._listen(
+            message,
+            "transports",
+            lambda: self._session.info.declare_transport_events_listener(
+                history=message.body["history"]
+            ),
+            lambda id, event: encode(
+                "TransportEventUpdate",
+                id=id,
+                kind=_removed(event),
+                transport=transport_of(event.transport),
+            ),
         )
-        self._state.add("listener", id, listener, "transports")
-        self._state.ok(message)
-        self._state.start(
-            self._state.forward_events(
-                listener, lambda event: encode(
-                    "TransportEventUpdate",
-                    id=id,
-                    kind=1 if event.kind is SampleKind.DELETE else 0,
-                    transport=transport_of(event.transport),
-                )
-            )
-        )  # fmt: skip
 
     async def _UndeclareTransportEventsListener(self, message: RemoteMessage) -> None:
         await self._state.undeclare("listener", message)
 
     async def _DeclareLinkEventsListener(self, message: RemoteMessage) -> None:
-        id = message.body["id"]
-        self._state.check_new("listener", id)
-        listener = await self._session.info.declare_link_events_listener(
-            history=message.body["history"]
+        await self._listen(
+            message,
+            "links",
+            lambda: self._session.info.declare_link_events_listener(
+                history=message.body["history"]
+            ),
+            lambda id, event: encode(
+                "LinkEventUpdate", id=id, kind=_removed(event), link=link_of(event.link)
+            ),
         )
-        self._state.add("listener", id, listener, "links")
-        self._state.ok(message)
-        self._state.start(
-            self._state.forward_events(
-                listener, lambda event: encode(
-                    "LinkEventUpdate",
-                    id=id,
-                    kind=1 if event.kind is SampleKind.DELETE else 0,
-                    link=link_of(event.link),
-                )
-            )
-        )  # fmt: skip
 
     async def _UndeclareLinkEventsListener(self, message: RemoteMessage) -> None:
         await self._state.undeclare("listener", message)
+
+
+def _removed(event: TransportEvent | LinkEvent) -> int:
+    """1 for an event of something that has gone."""
+    return 1 if event.kind is SampleKind.DELETE else 0

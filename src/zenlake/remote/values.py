@@ -10,6 +10,7 @@ from zenlake.clock import NTP64, Timestamp, ZenohId
 from zenlake.errors import LocalError
 from zenlake.node import sample as node_sample
 from zenlake.remote import fields
+from zenlake.remote.messages import CutSample
 from zenlake.values import (
     CongestionControl,
     ConsolidationMode,
@@ -25,6 +26,7 @@ from zenlake.values import (
 __all__ = [
     "Quality",
     "QuerySettings",
+    "cut_sample_of",
     "encoding_from",
     "encoding_of",
     "link_of",
@@ -130,6 +132,13 @@ def sample_of(sample: node_sample.Sample) -> fields.RemoteSample:
         stamp_of(sample.timestamp),
         qos | Locality.ANY.value << LOCALITY,
     )
+
+
+def cut_sample_of(sample: node_sample.Sample, most: int) -> CutSample:
+    """A sample as it is written, without its payload if that has more than `most` bytes."""
+    written = sample_of(sample)
+    size = len(written.payload)
+    return CutSample(written, 0) if size <= most else CutSample(written._replace(payload=b""), size)
 
 
 def transport_of(transport: info.Transport) -> fields.RemoteTransport:

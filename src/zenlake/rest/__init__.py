@@ -3,12 +3,10 @@
 asking      a request, as what it asks of the bus; pure
 samples     samples as JSON, and as events; pure
 tables      answers as CSV, JSON lines, Arrow and Parquet
-names       which hosts and origins a request may name; pure
-users       who asks, and what they may do
-requests    what every request goes through, and the limits
+requests    what every request goes through, and the limits; the web page's WebSocket
 keys        GET, POST, PUT, PATCH, DELETE on keys, and streams of events
 pages       metrics, health, the web page and its description
-service     the server: a thread, a loop, a socket
+service     all of it, as a node's configuration says
 """
 
 from __future__ import annotations

@@ -110,16 +110,12 @@ def _first(accept: str) -> str:
 
 
 def content_encoding(content_type: str) -> str | None:
-    """The encoding that a Content-Type means; None if it is not given.
+    """The encoding that a Content-Type means, as it is written; None if it is not given.
 
     curl sends `application/x-www-form-urlencoded` unless it is told otherwise, and it is then
     the encoding, as it is with Eclipse's plugin.
     """
-    text = content_type.strip()
-    if not text:
-        return None
-    kind, semicolon, rest = text.partition(";")
-    return kind.strip() + (f";{rest.strip()}" if semicolon and rest.strip() else "")
+    return content_type.strip() or None
 
 
 LAKE: Final = 35.0

@@ -8,20 +8,22 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from zenlake.api.querier import QueryConsolidation
 from zenlake.clock import Timestamp
 from zenlake.engine.handlers import RingChannel
 from zenlake.errors import LocalError, ZError
+from zenlake.http.users import User
 from zenlake.keys import Selector
 from zenlake.node.sample import Sample
 from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, seconds_for
+from zenlake.rest.bodies import body_of
 from zenlake.rest.requests import RequestRefused
-from zenlake.rest.samples import ERROR, Row, event, html, json_array
+from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers
+from zenlake.rest.standing import StandingByHttp, is_standing
 from zenlake.rest.tables import KINDS, table_bytes
-from zenlake.rest.users import User
 from zenlake.routing.policy.messages import (
     DECLARE_SUBSCRIBER,
     DELETE,
@@ -45,6 +47,9 @@ ALIVE: Final = 15.0
 """Seconds after which a silent stream says that it is alive."""
 PATIENCE: Final = 0.05
 """Seconds after which it is asked whether the client is still there."""
+FEW: Final = 256
+SMALL: Final = 1 << 17
+"""Rows and bytes of an answer that is written without giving up the loop: a millisecond."""
 RESUMED: Final = 100_000
 """Samples that are remembered while a stream catches up."""
 
@@ -57,6 +62,7 @@ class Keys:
         self._session = session
         self._settings = settings
         self._zid = str(session.zid())
+        self._standing = StandingByHttp(settings.lake)
         #: Open streams, and samples that slow readers of streams did not get.
         self.streams = 0
         self.skipped = 0
@@ -74,6 +80,8 @@ class Keys:
         if method == "DELETE":
             key = key_of(_target(request)[0], self._zid)
             user.demand(INGRESS, DELETE, key)
+            if is_standing(key):
+                return JSONResponse(await self._standing.drop(key))
             await self._session.delete(key)
             return Response()
         raise RequestRefused(405, f"{method[:20]}: a key has GET, POST, PUT, PATCH and DELETE")
@@ -85,7 +93,9 @@ class Keys:
         key = key_of(path, self._zid)
         encoding = content_encoding(request.headers.get("content-type", ""))
         user.demand(INGRESS, PUT, key)
-        body = await self._body(request)
+        body = await body_of(request, self._settings.max_body)
+        if is_standing(key):
+            return JSONResponse(await self._standing.create(key, body, encoding))
         name = query.partition(b"=")[0]
         if name == b"_ack_put" and query not in (b"_ack_put=false", b"_ack_put=0"):
             try:
@@ -98,30 +108,11 @@ class Keys:
         await self._session.put(key, body, encoding=encoding)
         return Response()
 
-    async def _body(self, request: Request) -> bytes:
-        most = self._settings.max_body
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > most:
-            raise RequestRefused(413, f"a body has at most {most} bytes (plugins/rest/max_body)")
-        parts: list[bytes] = []
-        size = 0
-        try:
-            async for part in request.stream():
-                size += len(part)
-                if size > most:
-                    raise RequestRefused(
-                        413, f"a body has at most {most} bytes (plugins/rest/max_body)"
-                    )
-                parts.append(part)
-        except ClientDisconnect:
-            raise RequestRefused(400, "the body ended too early") from None
-        return b"".join(parts)
-
     # ----------------------------------------------------------------------------------- asking
 
     async def _query(self, request: Request, user: User, wanted: Asked) -> Response:
         user.demand(INGRESS, QUERY, wanted.key)
-        body = await self._body(request)
+        body = await body_of(request, self._settings.max_body)
         encoding = content_encoding(request.headers.get("content-type", "")) if body else None
         asking = asyncio.ensure_future(self._rows(user, wanted, body, encoding))
         done, _ = await asyncio.wait({asking}, timeout=PATIENCE)
@@ -137,7 +128,7 @@ class Keys:
                     await asking
                 return Response(status_code=499)
         rows, truncated = asking.result()
-        response = _formed(rows, wanted)
+        response = await _formed_aside(rows, wanted)
         if truncated:
             response.headers["zenlake-truncated"] = truncated
         return response
@@ -151,7 +142,7 @@ class Keys:
         size = 0
         settings = self._settings
         async with self._session.get(
-            Selector(wanted.key, wanted.parameters),
+            Selector(wanted.key, user.restricted(wanted.key, wanted.parameters)),
             consolidation=QueryConsolidation(mode),
             timeout=seconds_for(str(wanted.key), settings.timeout),
             payload=body or None,
@@ -181,12 +172,9 @@ class Keys:
         subscriber = await self._session.declare_subscriber(
             wanted.key, RingChannel(self._settings.stream_queue)
         )
-        headers = {"x-accel-buffering": "no"}
-        return StreamingResponse(
-            self._stream(user, wanted, subscriber, after),
-            media_type="text/event-stream",
-            headers=headers,
-        )
+        # Not as a media type: to that of a text the library adds a charset.
+        headers = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+        return StreamingResponse(self._stream(user, wanted, subscriber, after), headers=headers)
 
     async def _stream(
         self, user: User, wanted: Asked, subscriber: Subscriber, after: Timestamp | None
@@ -283,15 +271,24 @@ def _cut(row: Row, most: int | None) -> Row:
     return replace(row, payload=b"", cut=len(row.payload))
 
 
+async def _formed_aside(rows: list[Row], wanted: Asked) -> Response:
+    """An answer in the form that was asked for; what takes long, on another thread.
+
+    The loop has all other requests to answer meanwhile; and the first table loads a library.
+    """
+    small = len(rows) <= FEW and sum(len(row.payload) for row in rows) <= SMALL
+    if small and wanted.form in (Form.RAW, Form.JSON, Form.HTML):
+        return _formed(rows, wanted)
+    return await asyncio.to_thread(_formed, rows, wanted)
+
+
 def _formed(rows: list[Row], wanted: Asked) -> Response:
     """An answer in the form that was asked for."""
     form = wanted.form
     if form is Form.RAW:
         if not rows:
             return Response()
-        kind = rows[0].encoding
-        headers = {"content-type": kind} if _is_media_type(kind) else {}
-        return Response(rows[0].payload, headers=headers)
+        return Response(rows[0].payload, headers=raw_headers(rows[0].encoding))
     if form is Form.HTML:
         return HTMLResponse(html(rows))
     if form is Form.JSON:
@@ -300,11 +297,6 @@ def _formed(rows: list[Row], wanted: Asked) -> Response:
     if wanted.file:
         headers["content-disposition"] = f'attachment; filename="answer.{form.value}"'
     return Response(table_bytes(rows, form), headers=headers)
-
-
-def _is_media_type(text: str) -> bool:
-    kind, slash, sub = text.partition(";")[0].partition("/")
-    return bool(slash) and kind != "zenoh" and text.isascii() and text.isprintable() and bool(sub)
 
 
 def _last_event(request: Request) -> Timestamp | None:

@@ -197,6 +197,16 @@ def document() -> dict[str, Any]:
                     },
                 }
             },
+            "/@ws": {
+                "get": {
+                    "summary": "The WebSocket of the web page: the remote API (zenoh-ts)",
+                    "responses": {
+                        "101": _answer("The connection speaks WebSocket from now on."),
+                        "426": _answer("It was not asked for a WebSocket.", page),
+                        **_refusals(),
+                    },
+                }
+            },
             "/status": {
                 "get": {
                     "summary": "The node, its sessions and its services",

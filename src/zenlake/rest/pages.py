@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from zenlake.engine.services import service_metrics
+from zenlake.engine.services import running_plugins, service_metrics
+from zenlake.http.users import User
 from zenlake.node.inspection import view
 from zenlake.node.inspection.metrics import MetricSelection, openmetrics
 from zenlake.rest.openapi import document
-from zenlake.rest.users import User
+from zenlake.rest.requests import SOCKET
 
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
@@ -72,6 +73,7 @@ class Pages:
             "/health": Page(self._health, True),
             "/ready": Page(self._ready, True),
             "/openapi.json": Page(self._openapi, True),
+            SOCKET: Page(_socket, False),
         }
         self._page = Page(self._static, True) if page else None
 
@@ -108,9 +110,10 @@ class Pages:
         from zenlake.admin.space import version
 
         runtime = self._runtime
+        plugins = running_plugins(runtime)
         with runtime.locked() as node:
             root = view.root(node)
-            summary = view.summary(node, version(), None, True)
+            summary = view.summary(node, version(), None, True, plugins)
             uptime = node.now - runtime.started
         services: dict[str, object] = {}
         for service in list(runtime.services.values()):
@@ -164,6 +167,10 @@ class Pages:
                 "cache-control": "no-cache",
             },
         )
+
+
+async def _socket(request: Request) -> Response:
+    return PlainTextResponse("connect with a WebSocket: this is the remote API\n", 426)
 
 
 async def _nothing(request: Request) -> Response:

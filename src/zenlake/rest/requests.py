@@ -1,5 +1,7 @@
 """What every HTTP request goes through before it reaches keys or pages, and what is counted.
 
+WebSockets go through the same: they are requests that ask for more.
+
 Host, origin, credentials, and how many there are at a time are checked in this order. Credentials
 are never logged, and a token in a URL is not looked at.
 """
@@ -11,19 +13,22 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.errors import LocalError, ZError
-from zenlake.rest.names import may_connect, origin_allowed
-from zenlake.rest.users import Denied, User, Users
+from zenlake.http.names import may_connect, origin_allowed
+from zenlake.http.users import Denied, User, Users
+from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
 
-__all__ = ["Door", "RequestRefused"]
+__all__ = ["SOCKET", "Door", "RequestRefused"]
 
 log = logging.getLogger("zenlake.rest")
 
+SOCKET: Final = "/@ws"
+"""Where the web page opens its WebSocket."""
 METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
 SECURITY: Final = {
     "x-content-type-options": "nosniff",
@@ -65,6 +70,7 @@ class Door:
         hosts: frozenset[str],
         pages: Callable[[Request], Handler | None],
         keys: Handler,
+        sockets: RemoteSockets,
     ) -> None:
         """`pages` gives the handler of a page of the node itself; all else is `keys`."""
         self.settings = settings
@@ -72,22 +78,17 @@ class Door:
         self.hosts = hosts
         self._pages = pages
         self._keys = keys
+        self._sockets = sockets
         self._running = 0
         #: How many requests were answered, by method and code.
         self.answered: Counter[tuple[str, int]] = Counter()
         #: How many were refused, by reason.
         self.refused: Counter[str] = Counter()
-        #: Serves WebSockets of the page; None: there are none.
-        self.websocket: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] == "websocket":
-            if self.websocket is not None:
-                await self.websocket(scope, receive, send)
-            else:
-                await receive()
-                await send({"type": "websocket.close", "code": 1008, "reason": "no remote API"})
+            await self._socket(scope, receive, send)
             return
         request = Request(scope, receive)
         response = await self._answer(request)
@@ -103,17 +104,36 @@ class Door:
             self.refused["gone"] += 1
             log.debug("%s %s: not answered: %s", request.method, request.url.path[:200], error)
 
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket: the web page's way to the bus."""
+        await receive()  # websocket.connect
+        asked = HTTPConnection(scope)
+        try:
+            if scope["path"] != SOCKET or not self.settings.page:
+                raise RequestRefused(404, f"the WebSocket of the web page is at {SOCKET}")
+            self._check_names(asked)
+            offered = scope.get("subprotocols", [])
+            shown, protocol = credentials_of(asked.headers.get("authorization", ""), offered)
+            user = self.users.of(shown, _address(asked))
+        except (Denied, RequestRefused) as refused:
+            if isinstance(refused, Denied):
+                self.refused[_REASONS.get(refused.code, "access")] += 1
+            await send({"type": "websocket.close", "code": POLICY, "reason": str(refused)})
+            return
+        await self._sockets.serve(user, protocol, scope, receive, send)
+
     async def _answer(self, request: Request) -> Response:
         try:
             self._check_names(request)
+            self._check_site(request)
             if request.method == "OPTIONS":
                 return _options(request)
             page = self._pages(request)
             if page is not None and getattr(page, "public", False):
-                user = User(None, None)
-            else:
-                shown = request.headers.get("authorization", "")
-                user = self.users.of(shown, _address(request))
+                # Those who look whether it is well are answered however many others ask.
+                return await page(request, User(None, None))
+            shown = request.headers.get("authorization", "")
+            user = self.users.of(shown, _address(request))
             if self._running >= self.settings.max_requests:
                 self.refused["busy"] += 1
                 raise RequestRefused(503, f"{self._running} requests are being answered; try again")
@@ -138,18 +158,21 @@ class Door:
             log.exception("%s %s", request.method, request.url.path)
             return _text(500, "that went wrong in zenlake itself; its log has the reason")
 
-    def _check_names(self, request: Request) -> None:
-        origin = request.headers.get("origin")
-        host = request.headers.get("host", "")
+    def _check_names(self, asked: HTTPConnection) -> None:
+        origin = asked.headers.get("origin")
+        host = asked.headers.get("host", "")
         why = may_connect(origin, host, self.hosts, self.settings.cors_origins)
-        fetch = request.headers.get("sec-fetch-site", "")
-        # Images, scripts and forms of other pages; a link that somebody follows is no such.
-        followed = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
-        if not why and fetch == "cross-site" and origin is None and not followed:
-            why = "a page of another site may not ask"
         if why:
             self.refused["name"] += 1
             raise RequestRefused(403, why)
+
+    def _check_site(self, request: Request) -> None:
+        """Refuse images, scripts and forms of other pages; a link that is followed is no such."""
+        followed = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
+        elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
+        if elsewhere and "origin" not in request.headers and not followed:
+            self.refused["name"] += 1
+            raise RequestRefused(403, "a page of another site may not ask")
 
     def _allow_origin(self, request: Request, response: Response) -> None:
         origin = request.headers.get("origin")
@@ -170,11 +193,11 @@ def _options(request: Request) -> Response:
         headers["access-control-allow-methods"] = METHODS
         headers["access-control-allow-headers"] = "authorization, content-type, last-event-id"
         headers["access-control-max-age"] = "600"
-    return Response(status_code=204, headers=headers)
+    return Response(headers=headers)
 
 
-def _address(request: Request) -> str:
-    return "" if request.client is None else request.client.host
+def _address(asked: HTTPConnection) -> str:
+    return "" if asked.client is None else asked.client.host
 
 
 def _text(code: int, text: str, headers: dict[str, str] | None = None) -> Response:

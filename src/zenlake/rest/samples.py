@@ -11,14 +11,21 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-__all__ = ["Row", "event", "html", "json_array", "json_value", "row_json"]
+__all__ = ["Row", "event", "html", "json_array", "json_value", "raw_headers", "row_json"]
 
 JSON: Final = frozenset(("application/json", "text/json", "text/json5"))
 TEXT: Final = frozenset(("text/plain", "zenoh/string"))
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PACKED: Final = re.compile(r";\s*content-encoding=([^;\s]*)\s*")
+_MEDIA_TYPE: Final = re.compile(
+    rf"{_TOKEN.pattern}/{_TOKEN.pattern}"
+    rf'(?:\s*;\s*{_TOKEN.pattern}=(?:{_TOKEN.pattern}|"[ !#-~]*"))*;?\s*'
+)
 ERROR: Final = "ERROR"
 """The key of an error reply."""
 
@@ -71,11 +78,12 @@ def row_json(row: Row) -> str:
     }
     if row.cut is not None:
         shown["cut"] = row.cut
-    return json.dumps(
-        shown,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
+    written = json.dumps(shown, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    try:
+        written.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates: JSON may escape it, UTF-8 has none
+        return json.dumps(shown, separators=(",", ":"), allow_nan=False)
+    return written
 
 
 def json_array(rows: Iterable[Row]) -> str:
@@ -96,6 +104,19 @@ def _escaped(text: str) -> str:
     for mark, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot"), ("'", "#39")):
         text = text.replace(mark, f"&{name};")
     return text
+
+
+def raw_headers(encoding: str) -> dict[str, str]:
+    """The headers of a payload that is given as it is, by its encoding.
+
+    An encoding that is no media type says nothing to HTTP. `;content-encoding=gzip` in one, as the
+    metrics of the admin space have it, is a header of its own.
+    """
+    kind, packed = _PACKED.sub("", encoding, count=1), _PACKED.search(encoding)
+    headers = {"content-type": kind if _MEDIA_TYPE.fullmatch(kind) else "application/octet-stream"}
+    if packed is not None and _TOKEN.fullmatch(packed[1]):
+        headers["content-encoding"] = packed[1]
+    return headers
 
 
 def event(row: Row) -> bytes:

@@ -1,53 +1,38 @@
-"""The HTTP server of a node: a thread with a loop of its own, and the socket it listens on."""
+"""HTTP of a node as a service: obeys its part of the configuration, and shows what it counts."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import ipaddress
 import json
 import logging
-import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.config.model_web import place, rest
-from zenlake.engine.loop import new_loop
-from zenlake.errors import ConfigError, LocalError, ZError
+from zenlake.errors import LocalError, ZError
+from zenlake.http.server import HttpServer, hosts_of, listen, reason, refuse_strangers
 from zenlake.keys import intersects
 from zenlake.node.inspection import metrics
 
 if TYPE_CHECKING:
-    import uvicorn
-    from starlette.types import ASGIApp
-
     from zenlake.config import Config
     from zenlake.engine.runtime import Runtime
     from zenlake.node.inspection.metrics import Row
+    from zenlake.remote.sockets import RemoteSockets
     from zenlake.rest.keys import Keys
     from zenlake.rest.requests import Door
 
-__all__ = [
-    "HttpServer",
-    "RestService",
-    "hosts_of",
-    "is_loopback",
-    "listen",
-    "reason",
-    "refuse_strangers",
-    "start",
-]
+__all__ = ["RestService", "start"]
 
 log = logging.getLogger("zenlake.rest")
 
-LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
-SECONDS: Final = 5.0
-"""How long the end of the server may take."""
-HEAD: Final = 1 << 16
-"""Bytes of the head of a request."""
+QUEUE_BYTES: Final = 1 << 20
+"""How much waits for a page that is slow: what it is shown should be of now."""
+DECLARATIONS: Final = 1000
+"""Declarations and open queries of one page."""
 
 
 def start(runtime: Runtime) -> RestService:
@@ -77,7 +62,13 @@ class RestService:
         self._serving: HttpServer | None = None
         self._door: Door | None = None
         self._keys: Keys | None = None
+        self._sockets: RemoteSockets | None = None
         self._failure = ""
+
+    @property
+    def serves(self) -> bool:
+        """Whether it listens."""
+        return self._serving is not None
 
     @property
     def url(self) -> str:
@@ -107,33 +98,45 @@ class RestService:
 
     def _start(self, settings: RestSettings, config: Config) -> None:
         from zenlake.aio.session import Session
+        from zenlake.http.users import Users, Watch
+        from zenlake.remote.sockets import RemoteSockets
         from zenlake.rest.keys import Keys
         from zenlake.rest.pages import Pages
         from zenlake.rest.requests import Door
-        from zenlake.rest.users import Users, Watch
 
         host, port = place(settings.http_port)
         users = Users(config.resolved, settings.tokens_file, Watch(self._runtime))
         refuse_strangers("rest", host, settings.allow_anonymous, users.anybody)
         sock = listen(host, port)
         try:
-            keys = Keys(Session.beside(self._runtime), settings)
+            session = Session.beside(self._runtime)
+            keys = Keys(session, settings)
+            sockets = RemoteSockets(
+                session,
+                most=settings.max_streams if settings.page else 0,
+                queue_bytes=QUEUE_BYTES,
+                max_declarations=DECLARATIONS,
+            )
             pages = Pages(
                 self._runtime,
                 page=settings.page,
                 status_file=settings.status_file,
             )
-            door = Door(settings, users, hosts_of(host, settings.hosts), pages.find, keys)
-            self._serving = HttpServer(door, sock, "http")
+            hosts = hosts_of(host, settings.hosts)
+            door = Door(settings, users, hosts, pages.find, keys, sockets)
+            self._serving = HttpServer(door, sock, "http", max_message=settings.max_body)
         except BaseException:
             sock.close()
             raise
-        self._keys, self._door = keys, door
+        self._keys, self._door, self._sockets = keys, door, sockets
         log.info("HTTP at %s", self._serving.url("http"))
 
     def _stop(self) -> None:
-        if self._serving is not None:
-            self._serving.close()
+        serving, sockets = self._serving, self._sockets
+        if serving is not None and sockets is not None:
+            with contextlib.suppress(TimeoutError):
+                serving.call(sockets.end)
+            serving.close()
             self._serving = None
 
     # -------------------------------------------------------------------------- what is shown
@@ -152,6 +155,8 @@ class RestService:
             yield metrics.HTTP_REFUSED, {"reason": why}, number
         yield metrics.HTTP_STREAMS, {}, keys.streams
         yield metrics.HTTP_SKIPPED, {}, keys.skipped
+        if self._sockets is not None:
+            yield from self._sockets.metrics("rest")
 
     def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
         """The records below a node's admin space `root` that answer a query, as JSON values."""
@@ -160,11 +165,13 @@ class RestService:
             return
         from zenlake import __version__
 
-        serving, keys = self._serving, self._keys
+        serving, keys, sockets = self._serving, self._keys, self._sockets
         records: dict[str, object] = {f"{below}/version": __version__}
-        if serving is not None and keys is not None:
+        if serving is not None and keys is not None and sockets is not None:
             records[f"{below}/port"] = serving.port
             records[f"{below}/streams"] = {"open": keys.streams, "skipped": keys.skipped}
+            for client in sockets.shown:
+                records[f"{below}/clients/{client['uuid']}"] = client
         elif self._failure:
             records[f"{below}/failure"] = self._failure
         for key, content in records.items():
@@ -178,135 +185,3 @@ class RestService:
 
 
 METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
-
-
-def reason(error: Exception) -> str:
-    """Why it is not served, in words."""
-    if isinstance(error, ImportError):
-        return f"it needs {error.name}: pip install 'zenlake[web]'"
-    return str(error)
-
-
-# ------------------------------------------------------------------------------------ listening
-
-
-def refuse_strangers(name: str, host: str, allowed: bool, anybody: bool) -> None:
-    """Refuse an address that other machines reach while requests need no user."""
-    if anybody and not allowed and not is_loopback(host):
-        raise ConfigError(
-            f"{host} is open to other machines and there are no users: set "
-            f"transport/auth/usrpwd/dictionary_file or plugins/{name}/tokens_file, listen on "
-            f"127.0.0.1, or set plugins/{name}/allow_anonymous"
-        )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
-    return ipaddress.ip_address(host).is_loopback
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; raises `OSError`. Port 0 means any that is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    dual = host == "::" and socket.has_dualstack_ipv6()
-    try:
-        return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=dual)
-    except OSError as error:
-        raise LocalError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-
-
-def hosts_of(host: str, more: tuple[str, ...]) -> frozenset[str]:
-    """The names under which a socket at `host` may be asked."""
-    from zenlake.links.interfaces import local_addresses
-
-    shown = f"[{host}]" if ":" in host else host
-    names = {shown, *LOCAL, *(name.lower() for name in more)}
-    if not is_loopback(host):
-        # Other machines know this one by names and addresses of its own.
-        names.add(socket.gethostname().lower())
-        names |= {
-            f"[{address}]" if address.version == 6 else str(address)
-            for address in local_addresses()
-        }
-    return frozenset(names)
-
-
-class HttpServer:
-    """An ASGI application on a socket, served by a thread of its own until it is closed."""
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        sock: socket.socket,
-        name: str,
-        certificate: tuple[str, str] | None = None,
-        max_message: int = 1 << 20,
-    ) -> None:
-        """`certificate`: the files of it and of its key, for TLS."""
-        import uvicorn
-
-        from zenlake.rest.few_lines import bound_server_log
-
-        bound_server_log()
-        self._socket = sock
-        self.host, self.port = sock.getsockname()[:2]
-        self._secure = certificate is not None
-        config = uvicorn.Config(
-            app,
-            loop="none",
-            lifespan="off",
-            ws="wsproto",
-            ws_max_size=max_message,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=HEAD,
-            timeout_graceful_shutdown=1,
-            timeout_keep_alive=30,
-            ssl_certfile=None if certificate is None else certificate[0],
-            ssl_keyfile=None if certificate is None else certificate[1],
-        )
-        config.load()
-        self._server: uvicorn.Server = uvicorn.Server(config)
-        self.loop = new_loop()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"zenlake {name}", daemon=True)
-        self._thread.start()
-
-    def url(self, scheme: str) -> str:
-        """Where it is, for programs on this machine."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
-        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        return f"{scheme}{'s' if self._secure else ''}://{shown}:{self.port}"
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_until_complete(self._serve())
-        except Exception:
-            log.exception("the HTTP server ended")
-        finally:
-            with contextlib.suppress(RuntimeError):
-                self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.close()
-            self._ended.set()
-
-    async def _serve(self) -> None:
-        # `serve` would take over the signals of the process.
-        await self._server._serve(sockets=[self._socket])
-
-    def call(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine on its loop, and wait for it."""
-        if not self.loop.is_closed():
-            asyncio.run_coroutine_threadsafe(work(), self.loop).result(SECONDS)
-
-    def close(self) -> None:
-        """Listen no more, and end what is open."""
-        server = self._server
-        server.should_exit = True
-        if not self._ended.wait(SECONDS):
-            server.force_exit = True
-            self._ended.wait(SECONDS)
-        self._socket.close()

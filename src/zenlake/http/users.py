@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 from zenlake.config.model import Settings
 from zenlake.engine.settings import credentials
 from zenlake.errors import ConfigError
+from zenlake.keys.readable import ALL_KEYS, asks_of_many
+from zenlake.links.secrets import demand_secret
 from zenlake.node.brake import LoginBrake
 from zenlake.node.incidents import DENIED
 from zenlake.node.rejections import LOGIN
@@ -76,12 +78,19 @@ class Watch:
 class User:
     """The user of a request: a name, or None where none is needed."""
 
-    __slots__ = ("_access", "name")
+    __slots__ = ("_access", "_readable", "name")
 
     def __init__(self, name: str | None, access: Access | None) -> None:
         """`access`: None if there are no rules."""
         self.name = name
         self._access = access
+        self._readable = ALL_KEYS if access is None else access.readable()
+
+    def restricted(self, key: str, parameters: str) -> str:
+        """The parameters of a question, with the keys that may be in its answer if not all may."""
+        if self._readable.unrestricted or not asks_of_many(key, parameters):
+            return parameters
+        return self._readable.restrict(parameters)
 
     def may(self, flow: int, kind: int, key: str) -> bool:
         """Whether a message of this kind passes."""
@@ -184,8 +193,12 @@ def _claimed(encoded: str) -> tuple[str, str]:
 
 
 def read_tokens(path: str) -> dict[bytes, str]:
-    """Users by token, from a file with a line `user:token` for each; `#` begins a remark."""
+    """Users by token, from a file with a line `user:token` for each; `#` begins a remark.
+
+    Refused is a file that everybody on this machine can read.
+    """
     try:
+        demand_secret("tokens_file", path)
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"tokens_file {path}: {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from zenlake.rest.few_lines import LINES, PERIOD, FewLines
+from zenlake.http.few_lines import LINES, PERIOD, FewLines
 
 
 def record(text: str) -> logging.LogRecord:

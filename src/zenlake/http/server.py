@@ -1,0 +1,161 @@
+"""The HTTP server of a node: a thread with a loop of its own, and the socket it listens on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import socket
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from zenlake.engine.loop import new_loop
+from zenlake.errors import ConfigError, LocalError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+__all__ = ["HttpServer", "hosts_of", "is_loopback", "listen", "reason", "refuse_strangers"]
+
+log = logging.getLogger("zenlake.http")
+
+LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
+SECONDS: Final = 5.0
+"""How long the end of the server may take."""
+HEAD: Final = 1 << 16
+"""Bytes of the head of a request."""
+
+
+def reason(error: Exception) -> str:
+    """Why it is not served, in words."""
+    if isinstance(error, ImportError):
+        return f"it needs {error.name}: pip install 'zenlake[web]'"
+    return str(error)
+
+
+# ------------------------------------------------------------------------------------ listening
+
+
+def refuse_strangers(name: str, host: str, allowed: bool, anybody: bool) -> None:
+    """Refuse an address that other machines reach while requests need no user."""
+    if anybody and not allowed and not is_loopback(host):
+        raise ConfigError(
+            f"{host} is open to other machines and there are no users: set "
+            f"transport/auth/usrpwd/dictionary_file or plugins/{name}/tokens_file, listen on "
+            f"127.0.0.1, or set plugins/{name}/allow_anonymous"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    return ipaddress.ip_address(host).is_loopback
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; raises `OSError`. Port 0 means any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    dual = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=dual)
+    except OSError as error:
+        raise LocalError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+
+
+def hosts_of(host: str, more: tuple[str, ...]) -> frozenset[str]:
+    """The names under which a socket at `host` may be asked."""
+    from zenlake.links.interfaces import local_addresses
+
+    shown = f"[{host}]" if ":" in host else host
+    names = {shown, *LOCAL, *(name.lower() for name in more)}
+    if not is_loopback(host):
+        # Other machines know this one by names and addresses of its own.
+        names.add(socket.gethostname().lower())
+        names |= {
+            f"[{address}]" if address.version == 6 else str(address)
+            for address in local_addresses()
+        }
+    return frozenset(names)
+
+
+class HttpServer:
+    """An ASGI application on a socket, served by a thread of its own until it is closed."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        sock: socket.socket,
+        name: str,
+        certificate: tuple[str, str] | None = None,
+        max_message: int = 1 << 20,
+    ) -> None:
+        """`certificate`: the files of it and of its key, for TLS."""
+        import uvicorn
+
+        from zenlake.http.few_lines import bound_server_log
+
+        bound_server_log()
+        self._socket = sock
+        self.host, self.port = sock.getsockname()[:2]
+        self._secure = certificate is not None
+        config = uvicorn.Config(
+            app,
+            loop="none",
+            lifespan="off",
+            ws="wsproto",
+            ws_max_size=max_message,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=HEAD,
+            timeout_graceful_shutdown=1,
+            timeout_keep_alive=30,
+            ssl_certfile=None if certificate is None else certificate[0],
+            ssl_keyfile=None if certificate is None else certificate[1],
+        )
+        config.load()
+        self._server: uvicorn.Server = uvicorn.Server(config)
+        self.loop = new_loop()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"zenlake {name}", daemon=True)
+        self._thread.start()
+
+    def url(self, scheme: str) -> str:
+        """Where it is, for programs on this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
+        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        return f"{scheme}{'s' if self._secure else ''}://{shown}:{self.port}"
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_until_complete(self._serve())
+        except Exception:
+            log.exception("the HTTP server ended")
+        finally:
+            with contextlib.suppress(RuntimeError):
+                self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+            self._ended.set()
+
+    async def _serve(self) -> None:
+        # `serve` would take over the signals of the process.
+        await self._server._serve(sockets=[self._socket])
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine on its loop, and wait for it."""
+        if not self.loop.is_closed():
+            asyncio.run_coroutine_threadsafe(work(), self.loop).result(SECONDS)
+
+    def close(self) -> None:
+        """Listen no more, and end what is open."""
+        server = self._server
+        server.should_exit = True
+        if not self._ended.wait(SECONDS):
+            server.force_exit = True
+            self._ended.wait(SECONDS)
+        self._socket.close()

@@ -1,0 +1,102 @@
+"""Views and alerts of the lake beside a node, over HTTP: PUT makes one, DELETE drops it.
+
+    PUT    /@lake/views/busy      SELECT key, count(*) AS n FROM samples GROUP BY key
+    PUT    /@lake/alerts/low      {"sql": "SELECT …", "for": "10s", "late": "10s", "history": false}
+    DELETE /@lake/alerts/low
+
+They go to the socket that `zenlake lake view` uses too, so the same gate judges them; a user needs
+the right to put or delete that key. The bus cannot make any: every program that may
+publish on it could then keep Spark busy for good. Listing and back-testing are queries, which the
+lake answers itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final, final
+
+from zenlake.errors import LocalError
+from zenlake.rest.requests import RequestRefused
+
+__all__ = ["StandingByHttp", "definition_of", "is_standing"]
+
+ROOTS: Final = {"@lake/views/": "view", "@lake/alerts/": "alert"}
+LONGEST: Final = 1 << 16
+"""Bytes of a definition."""
+AT_ONCE: Final = 4
+"""Requests that the lake works on; it takes seconds to start a question, and each has a thread."""
+
+Ask = Callable[[Mapping[str, Any]], dict[str, Any] | None]
+
+
+def is_standing(key: str) -> bool:
+    """Whether a key names a view or an alert."""
+    return key.startswith(tuple(ROOTS))
+
+
+def _named(key: str) -> dict[str, str]:
+    for root, kind in ROOTS.items():
+        if key.startswith(root):
+            return {"kind": kind, "name": key.removeprefix(root)}
+    raise LocalError(f"'{key}' names neither a view nor an alert")
+
+
+def definition_of(key: str, body: bytes, encoding: str | None) -> dict[str, Any]:
+    """The request that makes what a PUT describes; raises `LocalError` for what is none."""
+    if len(body) > LONGEST:
+        raise LocalError(f"a view or an alert has at most {LONGEST} bytes")
+    try:
+        text = body.decode()
+        definition = json.loads(text) if encoding == "application/json" else {"sql": text}
+    except ValueError as error:
+        raise LocalError(f"send SQL, or JSON with the member sql: {error}") from None
+    if not isinstance(definition, dict) or not isinstance(definition.get("sql"), str):
+        raise LocalError('send SQL, or JSON like {"sql": "SELECT …", "for": "10s"}')
+    unknown = definition.keys() - {"sql", "for", "late", "history"}
+    if unknown:
+        raise LocalError(f"'{min(unknown)}' is no member; there are sql, for, late and history")
+    return {"action": "create", **_named(key), **definition}
+
+
+@final
+class StandingByHttp:
+    """Asks the lake of a folder."""
+
+    def __init__(self, folder: str | None) -> None:
+        """None: there is no lake beside this node."""
+        self._folder = folder
+        self._busy = 0
+
+    async def create(self, key: str, body: bytes, encoding: str | None) -> dict[str, Any]:
+        """Make a view or an alert; what it is and how it is."""
+        return await self._ask(definition_of(key, body, encoding))
+
+    async def drop(self, key: str) -> dict[str, Any]:
+        """Take one away, with its table."""
+        return await self._ask({"action": "drop", **_named(key)})
+
+    async def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if self._busy >= AT_ONCE:
+            raise RequestRefused(503, f"the lake works on {self._busy} requests; try again")
+        self._busy += 1
+        try:
+            reply = await asyncio.to_thread(self._asked, {"do": "standing", **request})
+        finally:
+            self._busy -= 1
+        if reply is None:
+            raise RequestRefused(503, "no lake runs beside this node: `zenlake up` starts one")
+        return reply
+
+    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        if self._folder is None:
+            return None
+        # The room of the lake lies above this one, which knows its name and nothing more.
+        asking = import_module("zenlake.lake.awake").ask(self._folder, request)
+        if asking is None:
+            return None
+        with asking:
+            fact: dict[str, Any] = asking.fact()
+            return fact
