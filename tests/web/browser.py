@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+
+from tests.installed import installed, which
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -22,24 +20,11 @@ FLAGS = (
 )  # fmt: skip
 
 
-def _needed() -> tuple[str, str]:
-    for _ in range(2):
-        browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-        if browser is not None and driver is not None:
-            return browser, driver
-        if os.getuid() != 0 or shutil.which("apt-get") is None:
-            break
-        subprocess.run(["apt-get", "update", "-qq"], timeout=120, check=False)
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "chromium", "chromium-driver"],
-            timeout=400, check=False, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-    pytest.fail("Chromium is missing: apt-get install chromium chromium-driver")
-
-
 def start(profile: Path) -> webdriver.Chrome:
     """A browser with a profile of its own."""
-    browser, driver = _needed()
+    debian = "chromium chromium-driver"
+    driver = installed(debian, lambda: which("chromedriver"))
+    browser = installed(debian, lambda: which("chromium"))
     options = Options()
     options.binary_location = browser
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
@@ -85,6 +70,10 @@ class Browser:
     def fill(self, selector: str, text: str) -> None:
         self.js(FILL, selector, text)
 
+    def choose(self, selector: str, value: str) -> None:
+        """Choose an option of a list, by its value."""
+        self.until(lambda: self.js(CHOOSE, selector, value), f"there is no {selector} to choose of")
+
     def picture(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.driver.save_screenshot(str(path))
@@ -104,4 +93,11 @@ FILL = """
 const found = document.querySelector(arguments[0]);
 found.value = arguments[1];
 found.dispatchEvent(new Event('input', { bubbles: true }));
+"""
+CHOOSE = """
+const found = document.querySelector(arguments[0]);
+if (!found) return false;
+found.value = arguments[1];
+found.dispatchEvent(new Event('change', { bubbles: true }));
+return true;
 """

@@ -1,4 +1,7 @@
-"""The web page in a real browser, on a real router, with a real Eclipse publisher."""
+"""The web page in a real browser, on a real router, with a real Eclipse publisher.
+
+What it asks of a lake is in `test_page_of_up`, which has one.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ import json
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
@@ -146,6 +148,7 @@ def test_a_live_value_is_shown_within_a_second(
 ) -> None:
     driver.open(f"{url_of(bus)}/#/live")
     driver.shows("connected")
+    assert driver.js("return window.zenlake.way()") == "WebSocket"
     driver.shows("robot")
     driver.click("robot")
     driver.click("ada")
@@ -186,58 +189,86 @@ def test_a_value_is_published_from_the_page(
     subscriber.undeclare()  # type: ignore[no-untyped-call]
 
 
-def test_questions_have_addresses_tables_and_charts(
-    driver: Browser, bus: zenlake.Session, eclipse: Eclipse, pictures: Path, axe: str
-) -> None:
-    def answer(query: zenlake.Query) -> None:
-        assert query.payload is not None
-        rows = [
-            {"robot": robot, "time": f"2026-01-01T00:00:0{n}Z", "avg": n * 1.5 + place}
-            for n in range(9)
-            for place, robot in enumerate(("ada", "bob"))
-        ]
-        proof = {"complete": False, "sources": [{"missing": 2}]}
-        if "FROM nothing" in query.payload.to_string():
-            why = json.dumps({"error": "there is no table 'nothing'"})
-            query.reply_err(why, encoding="application/json")
-        else:
-            told = json.dumps({"rows": rows, "proof": proof})
-            query.reply("@lake/sql", told, encoding="application/json")
+VALUES: list[tuple[bytes, str]] = [
+    (b'{"n": [1, 2.5, null]}', "application/json"),
+    (b"{broken", "application/json"),
+    ("Grüße".encode(), "text/plain"),
+    (b"\xff\xfe", "text/plain"),
+    (bytes(range(256)) * 400, "application/octet-stream"),
+    (b"x", "application/json;with-schema"),
+    (b"x", "my/own"),
+    (b"", "text/plain"),
+]
+GET = """
+const done = arguments[arguments.length - 1];
+import('/@web/bus.js').then((bus) => bus.get(arguments[0])).then(({ rows }) => done(rows.map(
+  ({ key, value, encoding, timestamp }) => ({ key, value, encoding, timestamp }))), done);
+"""
 
+
+def told(row: dict[str, Any]) -> str:
+    return json.dumps(row, sort_keys=True)
+
+
+def test_what_comes_over_the_socket_is_what_http_says(
+    driver: Browser, bus: zenlake.Session
+) -> None:
+    for number, (payload, encoding) in enumerate(VALUES):
+        bus.put(f"both/{number}", payload, encoding=encoding)
+    driver.open(f"{url_of(bus)}/#/live")
+    driver.shows("connected")
+
+    def refuse(query: zenlake.Query) -> None:
+        query.reply_err(b"no", encoding="text/plain")
+
+    with bus.declare_queryable("both/err", refuse):
+        for key, many in (("both/*", len(VALUES) + 1), (f"@/{bus.zid()}/router", 1)):
+            with httpx.Client(trust_env=False) as web:
+                http = web.get(f"{url_of(bus)}/{key}").json()
+            rows: Any = driver.driver.execute_async_script(GET, key)
+            for one in (*http, *rows):
+                if one["key"].startswith("@"):
+                    one["value"] = sorted(one["value"])
+            assert len(http) == many
+            assert sorted(map(told, rows)) == sorted(map(told, http))
+
+
+def test_tokens_come_and_go(driver: Browser, bus: zenlake.Session) -> None:
+    driver.open(f"{url_of(bus)}/#/live")
+    driver.shows("connected")
+    token = bus.liveliness().declare_token("alive")
+    driver.until(lambda: driver.js(DECLARED, "alive") == "token", "the token", 5)
+    token.undeclare()
+    driver.until(lambda: driver.js(DECLARED, "alive") is None, "it is gone", 5)
+
+
+DECLARED = "return window.zenlake.keys.keys.get(arguments[0])?.declared ?? null"
+NO_SOCKETS = "window.WebSocket = class { constructor() { throw new Error('not here'); } };"
+
+
+def test_where_no_websocket_opens_http_is_enough(driver: Browser, bus: zenlake.Session) -> None:
+    page = "Page.addScriptToEvaluateOnNewDocument"
+    made: Any = driver.driver.execute_cdp_cmd(page, {"source": NO_SOCKETS})
+    try:
+        driver.open(f"{url_of(bus)}/#/live?key=without/socket")
+        driver.shows("connected")
+        assert driver.js("return window.zenlake.way()") == "HTTP"
+        driver.fill("input[name=value]", '{"by": "HTTP"}')
+        driver.click("Put")
+        driver.shows('by: "HTTP"')
+        assert all("/@ws" in one for one in driver.errors())
+    finally:
+        driver.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", made)
+
+
+def test_questions_have_addresses_and_tables(
+    driver: Browser, bus: zenlake.Session, eclipse: Eclipse, axe: str
+) -> None:
     driver.open(f"{url_of(bus)}/#/ask?kind=get&q=robot/**")
     driver.shows("2 rows in")
+    check(driver, axe)
     driver.open(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+1")
     driver.shows("No lake answers here")
-    facts = json.dumps({"columns": {"battery": "double"}, "rows": 9, "version": 1})
-
-    def describe(query: zenlake.Query) -> None:
-        query.reply("@lake/tables/state", facts, encoding="application/json")
-
-    with (
-        bus.declare_queryable("@lake/sql", answer),
-        bus.declare_queryable("@lake/tables/**", describe),
-    ):
-        driver.open(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+2")
-        driver.click("state")
-        driver.shows("battery")
-        driver.fill("textarea", "")
-        box = driver.driver.find_element("css selector", "textarea")
-        box.send_keys("SELECT robot, time, avg(bat", Keys.TAB, ") FROM sta", Keys.TAB)
-        assert box.get_property("value") == "SELECT robot, time, avg(battery ) FROM state "
-        box.send_keys("GROUP BY robot, time")
-        box.send_keys(Keys.CONTROL, Keys.ENTER)
-        driver.shows("18 rows in")
-        driver.shows("incomplete: 2 samples are missing")
-        legend = driver.js("return document.querySelector('.u-legend').innerText")
-        assert "avg of ada" in legend
-        assert "avg of bob" in legend
-        driver.shows("2026-01-01T00:00:08Z")
-        assert driver.js("return document.querySelector('.chart').dataset.points") == "9"
-        assert "q=SELECT" in driver.driver.current_url
-        check(driver, axe)
-        driver.fill("textarea", "SELECT * FROM nothing")
-        driver.click("Run")
-        driver.shows("there is no table 'nothing'")
 
 
 def test_the_slider_shows_the_past(
@@ -264,52 +295,6 @@ def test_the_slider_shows_the_past(
     driver.shows("first")
     assert "--prefix replay" in driver.text()
     check(driver, axe)
-
-
-def test_gaps_and_alerts_are_marks_that_lead_to_their_time(
-    driver: Browser, bus: zenlake.Session
-) -> None:
-    lost = time.time() - 30
-
-    def answer(query: zenlake.Query) -> None:
-        at = datetime.fromtimestamp(lost, UTC).isoformat()
-        gaps = [{"key": "robot/ada/state", "first": 4, "last": 5, "at": at}]
-        query.reply("@lake/sql", json.dumps(gaps), encoding="application/json")
-
-    bus.put("alert/low/ada", '{"battery": 3}', encoding="application/json")
-    with bus.declare_queryable("@lake/sql", answer):
-        driver.open(f"{url_of(bus)}/#/time?key=robot/**&span=60")
-        driver.shows("1 gaps and 1 alerts in this span")
-        driver.js("document.querySelector('#marks button').click()")
-        instant = datetime.fromtimestamp(int(lost * 1000) / 1000, UTC)
-        driver.shows(f"{instant:%Y-%m-%dT%H:%M:%S}")
-
-
-def test_views_and_alerts_are_listed_with_how_they_are(
-    driver: Browser, bus: zenlake.Session
-) -> None:
-    def answer(query: zenlake.Query) -> None:
-        told = {"name": "busy", "sql": "SELECT key FROM samples", "state": "running"}
-        query.reply("@lake/views/busy", json.dumps(told), encoding="application/json")
-
-    def alerts(query: zenlake.Query) -> None:
-        facts: dict[str, object] = {"name": "low", "sql": "SELECT id", "state": "running"}
-        if "_time" in str(query.parameters):
-            change = {"time": "2026-01-31T12:00:00+00:00", "state": "raised", "key": "a"}
-            facts = {"name": "low", "changes": [change, {**change, "state": "cleared"}]}
-        query.reply("@lake/alerts/low", json.dumps(facts), encoding="application/json")
-
-    with (
-        bus.declare_queryable("@lake/views/**", answer),
-        bus.declare_queryable("@lake/alerts/**", alerts),
-    ):
-        driver.open(f"{url_of(bus)}/#/ask")
-        driver.shows("busy")
-        driver.shows("SELECT key FROM samples")
-        driver.click("Back-test a day")
-        driver.shows("would have been raised once")
-        driver.click("2026-01-31T12:00:00+00:00")
-        driver.shows("The instant: 2026-01-31T12:00:00.000Z")
 
 
 def tall(driver: Browser, what: str) -> bool:

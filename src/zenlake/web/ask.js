@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import * as bus from "./bus.js";
 import { brief, decode, timeOf } from "./decode.js";
 import { Chart } from "./chart.js";
+import { Standing } from "./standing.js";
 
 const SAVED = "zenlake-asked";
 const load = () => { try { return JSON.parse(localStorage.getItem(SAVED)) ?? []; } catch { return []; } };
@@ -89,37 +90,6 @@ function Box({ text, tables }) {
 
 const proved = (proof) => (proof.complete ? html`<span class="good">complete</span>` : (proof.sources ?? []).some((one) => one.missing) ? html`<span class="bad">incomplete: ${proof.sources.reduce((sum, one) => sum + (one.missing || 0), 0)} samples are missing</span>` : html`<span class="hot">whether it is complete cannot be proved</span>`);
 
-const TIMES = ["never", "once", "twice"];
-
-/** When an alert would have been raised in the last day, asked for by a button. */
-function Backtest({ name }) {
-  const [told, setTold] = useState(null), [busy, setBusy] = useState(false);
-  const ask = () => {
-    setBusy(true);
-    bus.get(`@lake/alerts/${name}`, "_time=[now(-1d)..]").then(({ rows }) => {
-      const value = rows.length ? decode(rows[0]).value : null;
-      if (!value?.changes) throw new Error(value?.error ?? "no lake answered");
-      setTold({ raised: value.changes.filter((one) => one.state === "raised") });
-    }).catch((error) => setTold({ why: error.message })).finally(() => setBusy(false));
-  };
-  const from = (at) => "#/time?" + new URLSearchParams({ at: String(Date.parse(at)), span: "600" });
-  return html`<button type="button" disabled=${busy} onClick=${ask}>${busy ? "trying…" : "Back-test a day"}</button>
-    ${told?.why ? html` <span class="bad" role="alert">${told.why}</span>` : told && html` <span role="status">would have been raised ${TIMES[told.raised.length] ?? `${told.raised.length} times`}</span>${told.raised.slice(0, 20).map((one) => html` <a href=${from(one.time)}>${one.time}</a>`)}`}`;
-}
-
-/** Views and alerts that the lake keeps up to date, with how they are. */
-function Standing() {
-  const [rows, setRows] = useState([]);
-  useEffect(() => {
-    const look = () => Promise.all(["views", "alerts"].map((kind) => bus.get(`@lake/${kind}/**`).then(({ rows }) => rows.filter((row) => row.key !== "ERROR" && row.value?.sql).map((row) => ({ kind, ...row.value, key: row.key })), () => []))).then((found) => setRows(found.flat()));
-    look();
-    const timer = setInterval(look, 5000);
-    return () => clearInterval(timer);
-  }, []);
-  if (!rows.length) return html`<p class="dim">No views or alerts here. <code>zenlake lake view create NAME "SELECT …"</code> makes one; its rows are keys on the bus.</p>`;
-  return html`<table id="standing"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th></tr></thead><tbody>${rows.map((one) => html`<tr><td>${one.kind === "views" ? "view" : "alert"}</td><td>${one.name ?? one.key.split("/").pop()}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 120)}</a></td><td class=${one.why ? "bad" : one.raised ? "hot" : "good"}>${one.why || `${one.state}${one.raised ? `, ${one.raised} raised` : ""}`} ${one.kind === "alerts" && html`<${Backtest} name=${one.name ?? one.key.split("/").pop()} />`}</td></tr>`)}</tbody></table>`;
-}
-
 /** A table, and its columns when it is opened; a click writes a name into the question. */
 function Table({ row }) {
   const [open, setOpen] = useState(false);
@@ -159,11 +129,11 @@ export function Ask({ keys, route, go }) {
     <div class="card" style="margin-top:.8rem" aria-live="polite">
       ${busy ? html`<p>asking…</p>` : why ? html`<p class="bad" role="alert">${why}</p>` : !answer ? html`<p class="dim">Answers come here. The address of this page is the question: share it.</p>` : html`
         <p id="answer"><b>${answer.records.length}</b> rows in ${answer.ms.toFixed(0)} ms${answer.truncated ? html`, <span class="hot">cut: ${answer.truncated}</span>` : ""}${answer.proof ? html`, ${proved(answer.proof)}` : ""}
-          <button type="button" onClick=${save}>Save</button>
-          <label><input type="checkbox" checked=${every > 0} onChange=${(e) => go("ask", { kind, q: text, ...(e.target.checked ? { every: "5" } : {}) })} /> again every 5 s</label>
+          ${" "}<button type="button" onClick=${save}>Save</button>
+          ${" "}<label><input type="checkbox" checked=${every > 0} onChange=${(e) => go("ask", { kind, q: text, ...(e.target.checked ? { every: "5" } : {}) })} /> again every 5 s</label>
           ${answer.link && ["csv", "jsonl", "arrow", "parquet"].map((form) => html` <a href=${answer.link + form} download>${form}</a>`)}</p>
         ${plotted && html`<${Chart} series=${plotted} />`}
         <table><thead><tr>${columns.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>${answer.records.slice(0, 1000).map((r) => html`<tr>${columns.map((name) => html`<td>${typeof r[name] === "object" && r[name] !== null ? JSON.stringify(r[name]) : String(r[name] ?? "")}</td>`)}</tr>`)}</tbody></table>`}
     </div>
-    <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${Standing} /></div>`;
+    <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${Standing} sql=${kind === "sql" ? text : ""} /></div>`;
 }

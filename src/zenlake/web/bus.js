@@ -1,4 +1,5 @@
-// The bus, over the node's own HTTP: queries, puts, and streams that come back by themselves.
+// The bus, as this page reaches it: over the node's WebSocket; over HTTP what is HTTP's, and all of it where no WebSocket opens.
+import { Denied, Remote } from "./remote.js";
 
 let token = sessionStorage.getItem("zenlake-token") || "";
 export const setToken = (text) => { token = text; sessionStorage.setItem("zenlake-token", text); };
@@ -16,56 +17,150 @@ async function ask(url, options = {}) {
   return response;
 }
 
+// ---------------------------------------------------------------------------------- the socket
+
+const SOCKET = "/@ws";
+/** Milliseconds until a WebSocket is tried again where none opened though HTTP answers. */
+const AGAIN = 60_000;
+let remote = null, opening = null, without = 0;
+
+/** There is no WebSocket to be had here: a proxy between, or too many of them. */
+class NoSocket extends Error {}
+
+async function open() {
+  if (Date.now() < without) throw new NoSocket();
+  try {
+    remote = await Remote.to(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}${SOCKET}`, token);
+    return remote;
+  } catch (error) {
+    // A browser does not say why. HTTP does, at the same place.
+    const answer = await fetch(SOCKET, { headers: headers() });
+    if (answer.status === 401 || answer.status === 429) throw new Refused(answer.status, await answer.text());
+    without = Date.now() + AGAIN;
+    throw new NoSocket(error.message);
+  }
+}
+
+/** The socket, opened if it is not; one at a time. */
+async function connected() {
+  if (remote?.open) return remote;
+  opening ??= open().finally(() => { opening = null; });
+  return opening;
+}
+
+/** How the page reaches the bus just now. */
+export const way = () => (remote?.open ? "WebSocket" : "HTTP");
+
+/** Close the socket: a page that is left may be kept by the browser, a connection not. */
+export const leave = () => { remote?.close(); remote = null; };
+
+/** Do something over the socket, or over HTTP where there is none. */
+async function over(socket, http) {
+  let to;
+  try { to = await connected(); } catch (error) { if (error instanceof Refused) throw error; return http(); }
+  try { return await socket(to); } catch (error) { if (error instanceof Denied) throw new Refused(400, error.message); throw error; }
+}
+
+// ------------------------------------------------------------------------- asking and publishing
+
 export const status = async () => (await ask("/status")).json();
+
+/** What a lake answers is HTTP's: it takes its time, is large, and is what a download gives too. */
+const ofHttp = (key) => key.startsWith("@lake/");
+const bytes = (body) => (typeof body === "string" ? new TextEncoder().encode(body) : body);
 
 /** All replies to a selector; `body` travels as the query's payload. */
 export async function get(key, parameters = "", body = undefined, signal = undefined) {
-  const url = path(key) + (parameters ? "?" + encodeURIComponent(parameters) : "");
   const began = performance.now();
-  const response = await ask(url, body === undefined ? { signal } : { method: "POST", body, signal, headers: { "content-type": "text/plain" } });
-  const rows = await response.json();
-  return { rows, ms: performance.now() - began, truncated: response.headers.get("zenlake-truncated") };
+  const http = async () => {
+    const url = path(key) + (parameters ? "?" + encodeURIComponent(parameters) : "");
+    const response = await ask(url, body === undefined ? { signal } : { method: "POST", body, signal, headers: { "content-type": "text/plain" } });
+    return { rows: await response.json(), truncated: response.headers.get("zenlake-truncated") };
+  };
+  const socket = (to) => to.get(key.replace(/^@\/local(?=\/|$)/, `@/${to.zid}`), { parameters, payload: body === undefined ? undefined : bytes(body), signal });
+  const answer = await (ofHttp(key) ? http() : over(socket, http));
+  return { ...answer, ms: performance.now() - began };
 }
 
-export const put = (key, body, kind) => ask(path(key), { method: "PUT", body, headers: { "content-type": kind } });
-export const remove = (key) => ask(path(key), { method: "DELETE" });
+export async function put(key, body, kind) {
+  const http = () => ask(path(key), { method: "PUT", body, headers: { "content-type": kind } });
+  await (ofHttp(key) ? http() : over((to) => to.put(key, bytes(body), kind), http));
+}
 
-/** Samples of a key expression until `stop()`; `on.state` hears when it is lost and found. */
-export function subscribe(key, parameters, on) {
-  const ending = new AbortController();
+export async function remove(key) {
+  const http = () => ask(path(key), { method: "DELETE" });
+  await (ofHttp(key) ? http() : over((to) => to.delete(key), http));
+}
+
+/** What a lake reads in the payload of a sample: {rows, table}. */
+export async function decoded(key, bytes, encoding) {
+  const response = await ask(path(`@lake/decode/${key}`), { method: "POST", body: bytes, headers: { "content-type": encoding } });
+  const [row] = await response.json();
+  if (!row) throw new Error("no lake runs here that could read it: `zenlake up` starts one");
+  if (row.key === "ERROR") throw new Error(row.value?.error ?? "the lake cannot read it");
+  return row.value;
+}
+
+// ------------------------------------------------------------------------------------ listening
+
+/** Samples of a key expression until what is returned is called; payloads longer than `cut` are left out.
+ *  `on.event` hears samples, `on.skipped` how many were left out, `on.token` tokens that come and go, `on.state` when it is lost and found. */
+export function subscribe(key, cut, on) {
+  const ending = new AbortController(), signal = ending.signal;
   const run = async () => {
-    let pause = 250;
-    while (!ending.signal.aborted) {
+    for (let pause = 250; !signal.aborted; pause = Math.min(pause * 2, 4000)) {
+      const began = () => { on.state(true); pause = 125; };
+      let why = "";
       try {
-        const url = path(key) + (parameters ? "?" + parameters : "");
-        const response = await ask(url, { signal: ending.signal, headers: { accept: "text/event-stream" } });
-        on.state(true);
-        pause = 250;
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        let rest = "";
-        for (;;) {
-          const { value, done } = await reader.read();
-          if (done) break;
-          const events = (rest + value).split("\n\n");
-          rest = events.pop();
-          for (const text of events) {
-            let kind = "", data = "";
-            for (const line of text.split("\n")) {
-              if (line.startsWith("event: ")) kind = line.slice(7);
-              else if (line.startsWith("data: ")) data = line.slice(6);
-            }
-            if (data) on.event(kind, JSON.parse(data));
-          }
-        }
+        const to = await connected();
+        if (!signal.aborted) await heard(to, key, cut, on, signal, began);
       } catch (error) {
-        if (ending.signal.aborted) return;
-        if (error.code === 401) { on.state(false, "401"); return; }
+        if (error instanceof NoSocket) await events(key, cut, on, signal, began).catch((found) => { why = found.code ?? ""; });
+        else why = error.code ?? error.message;
       }
-      on.state(false);
+      if (signal.aborted) return;
+      on.state(false, String(why));
+      if (why === 401) return;
       await new Promise((resolve) => setTimeout(resolve, pause));
-      pause = Math.min(pause * 2, 4000);
     }
   };
   run();
   return () => ending.abort();
+}
+
+/** Listen over the socket, until it is gone or nobody wants to hear more. */
+async function heard(to, key, cut, on, signal, began) {
+  const ends = [await to.subscribe(key, cut, (samples, missed) => {
+    if (missed) on.skipped(missed);
+    for (const sample of samples) on.event(sample);
+  })];
+  began();
+  // Who may not see tokens still sees samples.
+  await to.liveliness(key, ([token]) => on.token(token.key, !token.deleted)).then((end) => ends.push(end), () => {});
+  if (!signal.aborted) await Promise.race([to.gone, new Promise((resolve) => signal.addEventListener("abort", resolve))]);
+  for (const end of ends) end();
+}
+
+/** Listen to server-sent events, until they end. */
+async function events(key, cut, on, signal, began) {
+  const response = await ask(`${path(key)}?_cut=${cut}`, { signal, headers: { accept: "text/event-stream" } });
+  began();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      let kind = "", data = "";
+      for (const line of part.split("\n")) {
+        if (line.startsWith("event: ")) kind = line.slice(7);
+        else if (line.startsWith("data: ")) data = line.slice(6);
+      }
+      if (!data) continue;
+      const found = JSON.parse(data);
+      if (kind === "SKIPPED") on.skipped(found.skipped ?? 0);
+      else on.event({ ...found, deleted: kind === "DELETE" });
+    }
+  }
 }

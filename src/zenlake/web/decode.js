@@ -1,5 +1,7 @@
 // Values as people read them: JSON, CBOR, text, numbers, images, and hex with the reason.
 
+import { JSONS, TEXTS } from "./remote.js";
+
 export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
 const hex = (bytes, most = 512) => {
@@ -47,19 +49,22 @@ function cbor(bytes) {
   return value;
 }
 
-/** {kind: "json"|"text"|"image"|"hex"|"cut", …} of a sample as HTTP gives it. */
+/** The payload of a sample: as it came over the WebSocket, or as HTTP writes what is no text. */
+const payloadOf = (sample) => sample.payload ?? bytesOf(sample.value);
+
+/** {kind: "json"|"text"|"image"|"hex"|"cut", …} of a sample, whichever way it came. */
 export function decode(sample) {
-  const { value, encoding } = sample;
-  const name = (encoding || "").split(";")[0];
+  const { encoding } = sample, name = (encoding || "").split(";")[0];
   if (sample.cut !== undefined) return { kind: "cut", text: `${sample.cut} bytes: not in the stream; Get it to see it` };
+  const readable = [...JSONS, ...TEXTS].includes(encoding), value = readable || !sample.payload?.length ? sample.value : undefined;
   if (value === null) return name === "application/json" ? { kind: "json", value } : { kind: "text", text: "" };
-  if (["application/json", "text/json", "text/json5"].includes(encoding)) return { kind: "json", value };
-  if (["text/plain", "zenoh/string"].includes(encoding)) {
+  if (JSONS.includes(encoding)) return { kind: "json", value };
+  if (TEXTS.includes(encoding)) {
     const number = Number(value);
     return value.trim() !== "" && Number.isFinite(number) ? { kind: "json", value: number } : { kind: "text", text: value };
   }
   let bytes;
-  try { bytes = bytesOf(value); } catch { return { kind: "text", text: String(value) }; }
+  try { bytes = payloadOf(sample); } catch { return { kind: "text", text: String(value) }; }
   if (/^image\/(png|jpeg|gif|webp|bmp)$/.test(name)) return { kind: "image", bytes, name };
   if (name === "application/cbor") {
     try { return { kind: "json", value: cbor(bytes) }; } catch (error) { return { kind: "hex", text: hex(bytes), why: `no CBOR: ${error.message}` }; }
@@ -70,12 +75,14 @@ export function decode(sample) {
     if (/^[[{"\d-]/.test(inner)) { try { return { kind: "json", value: JSON.parse(inner) }; } catch { /* text then */ } }
     return { kind: "text", text };
   }
-  return { kind: "hex", text: hex(bytes), why: `the encoding ${encoding} says nothing that this page can read` };
+  return { kind: "hex", bytes, text: hex(bytes), why: `the encoding ${encoding} says nothing that this page can read` };
 }
 
 export const brief = (sample) => {
   const found = decode(sample);
+  if (found.kind === "cut") return `${sample.cut} bytes`;
   if (found.kind === "json") return JSON.stringify(found.value)?.slice(0, 120) ?? "";
+  if (found.kind === "hex") return `${payloadOf(sample).length} bytes`;
   if (found.kind === "image") return `${found.name}, ${found.bytes.length} bytes`;
   return (found.text || "").slice(0, 120).replaceAll("\n", " ");
 };

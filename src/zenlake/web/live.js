@@ -3,23 +3,28 @@ import { html, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact.
 import * as bus from "./bus.js";
 import { brief, decode, timeOf } from "./decode.js";
 import { Chart } from "./chart.js";
+import { SPANS, at, history as pastOf } from "./history.js";
 
 const HIGH = 24;
 
 /** All keys that were heard of: from traffic, and from declarations in the admin space. */
 export class Keys {
-  constructor() { this.keys = new Map(); this.version = 0; this.structure = 0; this.skipped = 0; this.connected = false; this.denied = false; this.listeners = new Set(); this.watch = new Map(); }
+  constructor() { this.keys = new Map(); this.version = 0; this.structure = 0; this.skipped = 0; this.connected = false; this.why = ""; this.denied = false; this.listeners = new Set(); }
   note(key) {
     let found = this.keys.get(key);
     if (!found) { found = { key, count: 0, rate: 0, since: 0, at: 0, sample: null, before: null, declared: "" }; this.keys.set(key, found); this.structure++; }
     return found;
   }
-  event(kind, sample) {
-    if (kind === "SKIPPED") { this.skipped += sample.skipped ?? 0; this.version++; return; }
+  event(sample) {
     const found = this.note(sample.key);
-    found.count++; found.since++; found.before = found.sample; found.sample = sample; found.deleted = kind === "DELETE"; found.at = Date.now();
+    found.count++; found.since++; found.before = found.sample; found.sample = sample; found.deleted = sample.deleted; found.at = Date.now();
     this.version++;
-    for (const hear of this.watch.get(sample.key) ?? []) hear(sample);
+  }
+  token(key, alive) {
+    if (alive) this.note(key).declared = "token";
+    else if (this.keys.get(key)?.sample) this.note(key).declared = "";
+    else if (this.keys.delete(key)) this.structure++;
+    this.version++;
   }
   tick(seconds) { for (const one of this.keys.values()) { one.rate = one.rate * 0.5 + (one.since / seconds) * 0.5; one.since = 0; } this.version++; }
   async declared() {
@@ -35,7 +40,7 @@ export class Keys {
     this.version++;
   }
   start() {
-    // A browser opens six connections to a host at a time: a page that nobody sees keeps none.
+    // A page that nobody sees listens to nothing.
     let stop = null;
     const seen = () => {
       const hidden = document.visibilityState === "hidden";
@@ -44,13 +49,18 @@ export class Keys {
     };
     document.addEventListener("visibilitychange", seen);
     addEventListener("pageshow", seen);
-    addEventListener("pagehide", () => { stop?.(); stop = null; });
+    addEventListener("pagehide", () => { stop?.(); stop = null; bus.leave(); });
     seen();
     setInterval(() => this.tick(1), 1000);
     setInterval(() => this.connected && this.declared(), 10_000);
   }
   listen() {
-    return bus.subscribe("**", "_cut=4096", { event: (kind, sample) => this.event(kind, sample), state: (connected, why) => { if (connected && !this.connected) this.declared(); this.connected = connected; this.denied = why === "401"; this.version++; } });
+    return bus.subscribe("**", 4096, {
+      event: (sample) => this.event(sample),
+      skipped: (many) => { this.skipped += many; this.version++; },
+      token: (key, alive) => this.token(key, alive),
+      state: (connected, why = "") => { if (connected && !this.connected) this.declared(); this.connected = connected; this.why = why; this.denied = why === "401"; this.version++; },
+    });
   }
 }
 
@@ -77,12 +87,15 @@ function flat(keys, open, filter) {
   return rows;
 }
 
+/** The paths above a key, which are open in the tree so that the key is seen. */
+const above = (key) => key.split("/").slice(0, -1).map((_, i, all) => all.slice(0, i + 1).join("/"));
+
 const age = (at) => { if (!at) return ""; const s = (Date.now() - at) / 1000; return s < 1 ? "now" : s < 90 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`; };
 const rate = (r) => (r < 0.05 ? "" : r < 10 ? `${r.toFixed(1)}/s` : `${Math.round(r)}/s`);
 
 export function Live({ keys, route, go }) {
   const [, draw] = useState(0);
-  const [open, setOpen] = useState(new Set());
+  const [open, setOpen] = useState(() => new Set(above(route.get("key") ?? "")));
   const [filter, setFilter] = useState("");
   const [top, setTop] = useState(0);
   const box = useRef(null);
@@ -126,10 +139,37 @@ export function Live({ keys, route, go }) {
   </div>`;
 }
 
-function Value({ sample, before, chart }) {
-  const found = decode(sample), old = before ? decode(before) : null;
+/** What a sample says; where the page cannot read it, what the lake reads in it, a moment later. */
+function useDecoded(name, sample) {
+  const [read, setRead] = useState({ now: null, before: null, why: "", table: null });
+  const work = useRef({ busy: false, wish: null });
+  const found = useMemo(() => (sample ? decode(sample) : null), [sample]);
+  const unread = found?.kind === "hex" && found.bytes;
+  useEffect(() => { setRead({ now: null, before: null, why: "", table: null }); }, [name]);
+  useEffect(() => {
+    if (!unread) return;
+    // One question at a time, about the newest sample: the lake is not asked faster than it answers.
+    const state = work.current;
+    state.wish = { name, found, sample };
+    if (state.busy) return;
+    (async () => {
+      for (state.busy = true; state.wish;) {
+        const one = state.wish;
+        state.wish = null;
+        await bus.decoded(one.name, one.found.bytes, one.sample.encoding).then(
+          ({ rows, table }) => { const value = rows.length === 1 ? rows[0] : rows; setRead((old) => ({ now: { kind: "json", value, sample: one.sample }, before: old.now, why: "", table })); },
+          (error) => setRead((old) => ({ ...old, now: null, why: error.message })));
+      }
+      state.busy = false;
+    })();
+  }, [name, found]);
+  if (!unread) return { found, before: undefined, table: null };
+  return read.now ? { found: read.now, before: read.before, table: read.table } : { found: { ...found, why: `${found.why}; the lake: ${read.why || "asking…"}` }, before: null, table: null };
+}
+
+function Value({ found, before, chart }) {
   if (found.kind === "image") return html`<img alt="the value" src=${URL.createObjectURL(new Blob([found.bytes], { type: found.name }))} style="max-width:100%" />`;
-  if (found.kind === "json") return html`<pre>${tree(found.value, old?.kind === "json" ? old.value : undefined, "", chart)}</pre>`;
+  if (found.kind === "json") return html`<pre>${tree(found.value, before?.kind === "json" ? before.value : undefined, "", chart)}</pre>`;
   return html`<pre>${found.text}</pre>${found.why && html`<p class="dim">${found.why}</p>`}`;
 }
 
@@ -141,37 +181,54 @@ function tree(value, old, path, chart, pad = "") {
   return html`${list ? "[" : "{"}${"\n"}${all.slice(0, 200).map(([name, part]) => html`${inner}${list ? "" : name + ": "}${tree(part, old && typeof old === "object" ? old[name] : undefined, path ? `${path}.${name}` : name, chart, inner)}${"\n"}`)}${all.length > 200 ? inner + "…\n" : ""}${pad}${list ? "]" : "}"}`;
 }
 
-export const at = (value, path) => (path ? path.split(".").reduce((inner, name) => (inner === null || inner === undefined ? undefined : inner[name]), value) : value);
-
 function One({ name, keys }) {
   const [found, setFound] = useState(null);
   const [chart, setChart] = useState(null);
+  const [span, setSpan] = useState(600);
+  const [old, setOld] = useState(null);
   const [points, setPoints] = useState([]);
   const [history, setHistory] = useState(null);
   const [told, setTold] = useState("");
+  // What nobody asked for by a click is not worth saying once there is a value.
+  const [unasked, setUnasked] = useState(false);
   const known = keys.keys.get(name);
-  const sample = known?.sample ?? found;
+  // What is too long for the stream is there when it was asked for.
+  const sample = known?.sample && known.sample.cut === undefined ? known.sample : found ?? known?.sample;
+  const shown = useDecoded(name, sample);
+  const before = useMemo(() => (shown.before === undefined && known?.before ? decode(known.before) : shown.before), [shown.found]);
   const kind = sample?.encoding ?? "application/json";
-  const get = async () => { try { const { rows } = await bus.get(name); setFound(rows[0] ?? null); setTold(rows.length ? "" : "no storage, recorder or queryable answers for this key"); } catch (error) { setTold(error.message); } };
-  useEffect(() => { if (!known?.sample || known.sample.cut !== undefined) get(); }, [name]);
+  const get = async (clicked) => { setUnasked(!clicked); try { const { rows } = await bus.get(name); setFound(rows[0] ?? null); setTold(rows.length ? "" : "no storage, recorder or queryable answers for this key"); } catch (error) { setTold(error.message); } };
+  useEffect(() => { if (!known?.sample || known.sample.cut !== undefined) get(false); }, [name]);
   useEffect(() => {
     if (chart === null) return;
-    const add = (one) => { const v = decode(one), n = v.kind === "json" ? at(v.value, chart) : undefined; if (typeof n === "number") setPoints((list) => [...list.slice(-999), [(timeOf(one.timestamp) ?? Date.now()) / 1000, n]]); };
-    setPoints([]);
-    bus.get(name, "_time=[now(-10m)..]").then(({ rows }) => rows.sort((a, b) => (timeOf(a.timestamp) ?? 0) - (timeOf(b.timestamp) ?? 0)).forEach(add)).catch(() => {});
-    const list = keys.watch.get(name) ?? new Set();
-    list.add(add); keys.watch.set(name, list);
-    return () => list.delete(add);
-  }, [name, chart]);
-  const past = async () => { try { const { rows } = await bus.get(name, "_time=[now(-1h)..]"); rows.sort((a, b) => (timeOf(b.timestamp) ?? 0) - (timeOf(a.timestamp) ?? 0)); setHistory(rows); } catch (error) { setTold(error.message); } };
-  const publish = async (event) => { event.preventDefault(); const data = new FormData(event.target); try { await bus.put(name, data.get("value"), data.get("kind")); setTold("published"); } catch (error) { setTold(error.message); } };
+    let live = true;
+    setPoints([]); setOld(null);
+    const look = () => pastOf(name, chart, span, shown.table).then((one) => live && setOld(one), () => {});
+    look();
+    const timer = span > 600 ? setInterval(look, 30_000) : 0;
+    return () => { live = false; clearInterval(timer); };
+  }, [name, chart, span, shown.table]);
+  useEffect(() => {
+    // What comes while the chart is open, as far as it can be read.
+    if (chart === null || shown.found?.kind !== "json") return;
+    const of = shown.found.sample ?? sample, n = at(shown.found.value, chart), t = (timeOf(of?.timestamp) ?? Date.now()) / 1000;
+    if (typeof n === "number") setPoints((list) => (list.length && list[list.length - 1][0] >= t ? list : [...list.slice(-999), [t, n]]));
+  }, [shown.found]);
+  const series = useMemo(() => {
+    if (chart === null || !old) return { time: true, names: [chart || name], data: [points.map((p) => p[0]), points.map((p) => p[1])] };
+    if (old.names.length > 1) return { time: true, ...old };
+    const last = old.data[0].length ? old.data[0][old.data[0].length - 1] : 0, more = points.filter((p) => p[0] > last);
+    return { time: true, names: old.names, data: old.data.map((column, i) => [...column, ...more.map((p) => (i === 0 ? p[0] : i === 1 ? p[1] : null))]) };
+  }, [old, points, chart]);
+  const past = async () => { setUnasked(false); try { const { rows } = await bus.get(name, "_time=[now(-1h)..]"); rows.sort((a, b) => (timeOf(b.timestamp) ?? 0) - (timeOf(a.timestamp) ?? 0)); setHistory(rows); } catch (error) { setTold(error.message); } };
+  const publish = async (event) => { event.preventDefault(); setUnasked(false); const data = new FormData(event.target); try { await bus.put(name, data.get("value"), data.get("kind")); setTold("published"); } catch (error) { setTold(error.message); } };
   return html`<h2>${name}</h2>
     <p class="dim">${kind}${known ? `, ${known.count} samples since this page opened` : ""}${sample?.timestamp ? `, ${new Date(timeOf(sample.timestamp)).toISOString()}` : ""}</p>
-    <div id="value">${sample ? html`<${Value} sample=${sample} before=${known?.before} chart=${setChart} />` : html`<p class="dim">no value yet</p>`}</div>
-    ${chart !== null && html`<${Chart} label=${`${name} ${chart}`} points=${points} />`}
+    <div id="value">${sample ? html`<${Value} found=${shown.found} before=${before} chart=${setChart} />` : html`<p class="dim">no value yet</p>`}</div>
+    ${chart !== null && html`<p class="chart-of"><b>${chart || "value"}</b> of the last <select aria-label="how far back" id="span" value=${String(span)} onChange=${(e) => setSpan(Number(e.target.value))}>${Object.entries(SPANS).map(([words, s]) => html`<option value=${s}>${words}</option>`)}</select> <span class="dim">${old ? old.by : "looking…"}</span></p><${Chart} series=${series} />`}
     <h3>Do</h3>
     <form onSubmit=${publish}><label class="wide">Publish<input name="value" defaultValue="1" /></label><label>as<select name="kind" aria-label="encoding"><option>application/json</option><option>text/plain</option></select></label><button class="main">Put</button>
-      <button type="button" onClick=${get}>Get</button><button type="button" onClick=${past}>History</button></form>
-    <p role="status">${told}</p>
+      <button type="button" onClick=${() => get(true)}>Get</button><button type="button" onClick=${past}>History</button></form>
+    <p role="status">${unasked && known?.sample ? "" : told}</p>
     ${history && (history.length ? html`<h3>The last hour, ${history.length} samples</h3><table><thead><tr><th>time</th><th>value</th></tr></thead><tbody>${history.slice(0, 200).map((row) => html`<tr><td>${row.timestamp ? new Date(timeOf(row.timestamp)).toISOString() : ""}</td><td>${row.key === "ERROR" ? html`<span class="bad">${brief(row)}</span>` : brief(row)}</td></tr>`)}</tbody></table>` : html`<p>Nobody remembers this key. Start <code>zenlake up</code>, or a storage with <code>history: "all"</code>.</p>`)}`;
 }

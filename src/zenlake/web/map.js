@@ -88,7 +88,8 @@ export function Map_() {
       ${seen && seen.nodes.length === 0 && html`<p>No admin space answers. Start the router with <code>adminspace.enabled: true</code>, as <code>zenlake router</code> does.</p>`}
       ${seen && html`<p class="dim" role="status">${seen.nodes.length} nodes, ${seen.links.length} sessions</p>
       <svg class="map" viewBox="0 0 800 500" role="group" aria-label="Map of nodes">
-        ${seen.links.map((l) => html`<line class=${l.lost ? "lost" : ""} x1=${l.source.x} y1=${l.source.y} x2=${l.target.x} y2=${l.target.y} stroke-width=${1 + Math.min(6, Math.log10(1 + l.rate))} /><text class="rate" x=${(l.source.x + l.target.x) / 2} y=${(l.source.y + l.target.y) / 2 - 4}>${l.lost ? `${l.lost} dropped` : l.rate ? per(l.rate) : ""}</text>`)}
+        ${seen.links.map((l) => html`<line class=${l.lost ? "lost" : ""} x1=${l.source.x} y1=${l.source.y} x2=${l.target.x} y2=${l.target.y} stroke-width=${1 + Math.min(6, Math.log10(1 + l.rate))} />`)}
+        ${seen.links.map((l) => html`<text class="rate" x=${(l.source.x + l.target.x) / 2} y=${(l.source.y + l.target.y) / 2 - 4}>${l.lost ? `${l.lost} dropped` : l.rate ? per(l.rate) : ""}</text>`)}
         ${seen.nodes.map((n) => { const [colour, size] = SHAPES[n.kind] ?? SHAPES.client; return html`<g role="button" tabindex="0" aria-label=${title(n) === n.name ? `${n.kind} ${n.name}` : title(n)} transform=${`translate(${n.x},${n.y})`} onClick=${() => setChosen(n)} onKeyDown=${(e) => e.key === "Enter" && setChosen(n)}><circle r=${size} fill=${colour} /><text x=${n.x < 400 ? -size - 4 : size + 4} y="4" text-anchor=${n.x < 400 ? "end" : "start"}>${title(n)}</text></g>`; })}
       </svg>`}
     </section><section class="panel" aria-label="Details" style="flex:0 1 24rem">

@@ -15,8 +15,8 @@ async function past(key, instant, span) {
   const from = new Date(instant - span * 1000).toISOString();
   const { rows, truncated } = await bus.get(key, `_time=[${from}..${iso}]`);
   const newest = new Map();
-  for (const row of rows) { const t = timeOf(row.timestamp) ?? 0; if (row.key !== "ERROR" && t >= (newest.get(row.key)?.t ?? 0)) newest.set(row.key, { ...row, t }); }
-  return { rows: [...newest.values()], by: "what was recorded", truncated };
+  for (const row of rows) { const t = timeOf(row.timestamp) ?? 0; if (row.key !== "ERROR" && t >= (newest.get(row.key)?.t ?? 0)) newest.set(row.key, { row, t }); }
+  return { rows: [...newest.values()].map((one) => one.row), by: "what was recorded", truncated };
 }
 
 /** When something was lost, as far as the lake can tell: the last sample before each gap. */

@@ -1,0 +1,259 @@
+"""`zenlake up` as its users meet it: an Eclipse client, tables, and the page in a real browser.
+
+One test, for starting Spark takes long: what the page asks of a lake, a real one answers.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import zenoh
+from rosbags.typesys import Stores, get_typestore
+from selenium.webdriver.common.keys import Keys
+
+from tests.cli.programs import endpoint
+from tests.cli.test_up import Up, arrives, got, put, rows
+from tests.waiting import until
+from tests.web.browser import Browser, start
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
+
+LAKE = """{
+  tables: {battery: {format: "robot/${id}/battery"}},
+  rollups: {every: "3s"},
+}"""
+STORE = get_typestore(Stores.ROS2_JAZZY)
+POINT = "geometry_msgs/msg/Point"
+TOPIC = f"0/arm/geometry_msgs::msg::dds_::Point_/{STORE.hash_rihs01(POINT)}"
+SQL = (
+    "SELECT id, window(time, '1 second').start AS at, avg(percent) AS percent FROM battery "
+    "GROUP BY ALL ORDER BY at"
+)
+
+
+class Robots:
+    """An Eclipse client that is two robots: batteries as JSON, and an arm that speaks ROS 2."""
+
+    def __init__(self, where: str) -> None:
+        config = zenoh.Config()
+        config.insert_json5("mode", '"client"')
+        config.insert_json5("connect/endpoints", json.dumps([where]))
+        config.insert_json5("scouting/multicast/enabled", "false")
+        self.session = zenoh.open(config)
+        #: Numbered, so that what is missing can be known.
+        self.numbered = self.session.declare_publisher("robot/9/battery")
+        self.charge = 80.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._publish)
+        self._thread.start()
+
+    def _publish(self) -> None:
+        number = 0
+        while not self._over.wait(0.1):
+            number += 1
+            for robot in ("ada", "bob"):
+                told = json.dumps({"percent": self.charge - number % 7})
+                self.session.put(f"robot/{robot}/battery", told, encoding="application/json")
+            point = STORE.types[POINT](x=number / 2, y=0.25, z=-1.0)
+            self.session.put(TOPIC, bytes(STORE.serialize_cdr(point, POINT)))
+
+    def lose(self) -> None:
+        """Publish 0, 1 and 4: somebody has lost two."""
+        for number in (0, 1, 4):
+            source = zenoh.SourceInfo(self.numbered.id, number)
+            self.numbered.put('{"percent": 50}', encoding="application/json", source_info=source)
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self.session.close()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def robots(where: str) -> Iterator[Robots]:
+    made = Robots(where)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    made = start(tmp_path / "profile")
+    try:
+        yield Browser(made)
+    finally:
+        made.quit()
+
+
+@pytest.mark.usefixtures("no_java")
+def test_what_an_eclipse_client_puts_is_in_tables_on_the_page_and_there_after_a_restart(
+    tmp_path: Path, page: Browser
+) -> None:
+    data, where = tmp_path / "data", endpoint()
+    lake = data / "lake"
+    lake.mkdir(parents=True)
+    (lake / "lake.json5").write_text(LAKE)
+    up = Up(data, where, "--rest-http-port", "127.0.0.1:0")
+    with up.program as program:
+        told = up.ready()
+        assert len(told["try"]) == 6
+        page.open(f"{told['page']}/#/ask?kind=sql&q=SELECT+1")
+        page.shows("No lake answers here")
+        up.all_ready()
+        put(where, "robot/7/battery", '{"percent": 1}', '{"percent": 2}')
+        arrives(lake, {1, 2})
+        assert got(where, "robot/**") == ['robot/7/battery {"percent": 2}']
+        assert len(got(where, "robot/**?_time=[now(-10m)..]")) == 2
+        with robots(where) as alive:
+            alive.lose()
+            until(lambda: {"ada", "bob"} <= known(lake), "the robots are in their table", 120)
+            shown(page, told["page"], alive)
+        family = up.family()
+        assert len(family) >= 3
+        assert program.interrupt() == 130
+    psutil.wait_procs(family, timeout=10)
+    assert [one for one in family if one.is_running()] == []
+    again = Up(data, where)
+    with again.program as program:
+        again.ready()
+        again.all_ready()
+        put(where, "robot/7/battery", '{"percent": 3}')
+        until(lambda: sorted(seven(lake)) == [1, 2, 3], "each once")
+        assert program.interrupt() == 130
+
+
+def seven(lake: Path) -> list[Any]:
+    return [row["percent"] for row in rows(lake, "battery") if row["id"] == "7"]
+
+
+def known(lake: Path) -> set[str]:
+    return {row["id"] for row in rows(lake, "battery")}
+
+
+def shown(page: Browser, url: str, alive: Robots) -> None:
+    """The page, view by view."""
+    asked(page, url)
+    standing(page, url, alive)
+    decoded(page, url)
+    gone_by(page, url)
+    # What was refused above the browser tells too.
+    assert [one for one in page.errors() if "Failed to load resource" not in one] == []
+
+
+def asked(page: Browser, url: str) -> None:
+    page.open(f"{url}/#/ask")
+    page.click("battery")
+    page.shows("percent")
+    page.fill("textarea", "")
+    box = page.driver.find_element("css selector", "textarea")
+    box.send_keys("SELECT id, avg(perc", Keys.TAB, ") FROM batt", Keys.TAB)
+    assert box.get_property("value") == "SELECT id, avg(percent ) FROM battery "
+    page.fill("textarea", SQL)
+    box.send_keys(Keys.CONTROL, Keys.ENTER)
+    page.until(lambda: answered(page), "an answer", 120)
+    page.until(lambda: "percent of ada" in legend(page), "a line for each robot")
+    assert "percent of bob" in legend(page)
+    page.shows("samples are missing")
+    assert "q=SELECT" in page.driver.current_url
+    page.fill("textarea", "SELECT * FROM nothing")
+    page.click("Run")
+    page.shows("nothing")
+    assert page.js("return document.querySelector('[role=alert]').textContent")
+
+
+def answered(page: Browser) -> bool:
+    """Whether there is one; a busy machine may take longer than a question may, the first time."""
+    if page.js("return document.querySelector('.card [role=alert]') !== null"):
+        page.click("Run")
+    return "rows in" in page.text()
+
+
+def legend(page: Browser) -> str:
+    return str(page.js("return document.querySelector('.u-legend')?.innerText ?? ''"))
+
+
+def standing(page: Browser, url: str, alive: Robots) -> None:
+    page.open(f"{url}/#/ask")
+    page.shows("No views or alerts here yet")
+    page.click("Make a view or an alert")
+    page.fill("#create [name=name]", "busy")
+    page.fill("#create [name=sql]", "SELECT id FROM battery; DROP TABLE battery")
+    page.click("Create")
+    page.until(lambda: page.js("return document.querySelector('#create ~ .bad, #create .bad')"), "")
+    page.fill("#create [name=sql]", "SELECT id, count(*) AS n FROM battery GROUP BY id")
+    page.click("Create")
+    page.until(lambda: "running" in listed(page), "the view runs", 60)
+    page.choose("#create [name=kind]", "alert")
+    page.fill("#create [name=name]", "low")
+    page.fill("#create [name=sql]", "SELECT id, percent FROM battery WHERE percent < 20")
+    page.click("Create")
+    page.until(lambda: listed(page).count("running") == 2, "the alert runs", 60)
+    alive.charge = 15.0
+    page.until(lambda: "raised" in listed(page), "the alert is raised", 60)
+    alive.charge = 80.0
+    page.click("Back-test a day")
+    page.until(lambda: "would have been raised" in listed(page), "it is tried", 60)
+    assert "never" not in listed(page)
+    page.click("busy")
+    page.shows("view/busy/ada")
+    page.click("Drop")
+    page.click("Drop busy and its table")
+    page.until(lambda: "busy" not in listed(page), "the view is dropped", 60)
+    assert "low" in listed(page)
+
+
+def listed(page: Browser) -> str:
+    return str(page.js("return document.querySelector('#standing')?.innerText ?? ''"))
+
+
+def decoded(page: Browser, url: str) -> None:
+    """A message of ROS 2, its numbers, and charts of the last minutes and of hours."""
+    page.open(f"{url}/#/live?key={TOPIC}")
+    page.shows("y: 0.25")
+    page.js("document.querySelector('#value button.number').click()")
+    page.until(lambda: points(page) > 5, "samples of the table and of now")
+    page.shows("of the table arm")
+    page.choose("#span", "3600")
+    page.shows("by minute, of rollups")
+    assert "greatest" in legend(page)
+    page.open(f"{url}/#/live?key=robot/ada/battery")
+    page.shows("percent")
+    page.js("document.querySelector('#value button.number').click()")
+    page.until(lambda: points(page) > 5, "samples that were recorded")
+    page.choose("#span", "86400")
+    page.shows("by minute, of rollups")
+
+
+def points(page: Browser) -> int:
+    return int(page.js("return document.querySelector('.chart')?.dataset.points ?? 0"))
+
+
+def gone_by(page: Browser, url: str) -> None:
+    """The past, by the lake, with marks where something was lost and an alert was raised."""
+    page.open(f"{url}/#/time?key=robot/*/battery&span=600")
+    page.shows("keys as they were, by the lake")
+    page.until(lambda: "gaps and" in page.text(), "the gap is marked")
+    assert "0 alerts" not in page.text()
+    before = page.js("return document.querySelector('#instant').textContent")
+    page.js("document.querySelector('#marks button').click()")
+    page.until(
+        lambda: page.js("return document.querySelector('#instant').textContent") != before,
+        "the mark leads to its time",
+    )
+    page.until(lambda: page.js(OLDER), "nothing is shown that came later")
+
+
+OLDER = """
+const instant = document.querySelector('#instant').textContent;
+const since = [...document.querySelectorAll('#past td:last-child')].map((one) => one.textContent);
+return since.length > 0 && since.every((one) => one <= instant);
+"""
