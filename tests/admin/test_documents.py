@@ -33,6 +33,15 @@ def asked(
     return {found.key: found for found in documents(host.node, key, parameters, facts)}
 
 
+def test_what_runs_beside_a_node_is_shown_with_it() -> None:
+    rest = {"rest": {"name": "rest", "path": "zenlake.rest"}}
+    facts = Facts("v1", Config(), plugins=dict(rest))
+    (found,) = documents(router().node, "@/aa/router", "", facts)
+    assert json.loads(found.payload)["plugins"] == rest
+    (alone,) = documents(router().node, "@/aa/router", "", Facts("v1", Config()))
+    assert json.loads(alone.payload)["plugins"] is None
+
+
 def test_everything_is_what_it_is_elsewhere() -> None:
     found = asked(router(), "@/**")
     assert set(found) == {

@@ -53,6 +53,7 @@ def test_a_command_imports_no_room_of_another() -> None:
         "zenlake.cli.connection",
         "zenlake.cli.ending",
         "zenlake.cli.info",
+        "zenlake.cli.lean",
         "zenlake.cli.pages",
     ]
 

@@ -64,7 +64,7 @@ def test_nothing_said_about_the_network_is_noticed() -> None:
         (("sub", "-e", "nonsense"), "names no protocol"),
         (("sub", "-m", "router"), "router"),
         (("sub", "-c", "/nowhere/at/all.json5"), "/nowhere/at/all.json5"),
-        (("sub", "-n", "0"), "greater than or equal to 1"),
+        (("sub", "-n", "0"), "0 is not in the range x>=1"),
         (("sub", "-k", "a//b", "--no-multicast-scouting"), "a//b"),
         (("put", "-k", "a//b", "-p", "x", "--no-multicast-scouting"), "a//b"),
         (("put", "-k", "a"), "--payload"),
@@ -72,12 +72,12 @@ def test_nothing_said_about_the_network_is_noticed() -> None:
         (("put", "-k", "a", "-p", "x", "--priority", "urgent"), "urgent"),
         (("get", "-s", "a//b"), "a//b"),
         (("get", "-t", "NOBODY"), "NOBODY"),
-        (("get", "-o", "-1"), "greater than or equal to 0"),
+        (("get", "-o", "-1"), "-1.0 is not in the range x>=0"),
         (("scout", "--what", "robot"), "robot"),
         (("liveliness", "shout", "-k", "a"), "shout"),
         (("liveliness", "get", "-k", "a", "--history"), "No such option: --history"),
         (("liveliness", "token", "-k", "a", "-n", "3"), "No such option: -n"),
-        (("pub", "--interval", "-1"), "greater than or equal to 0"),
+        (("pub", "--interval", "-1"), "-1.0 is not in the range x>=0"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_2(arguments: tuple[str, ...], complaint: str) -> None:

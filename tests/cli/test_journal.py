@@ -145,7 +145,8 @@ def test_a_ledger_is_that_of_the_usual_journal_unless_another_is_named(
 
 
 @pytest.mark.parametrize(
-    ("option", "text"), [("--segment-size", "much"), ("--retain-age", "5 moons")]
+    ("option", "text"),
+    [("--segment-size", "much"), ("--retain-age", "5 moons"), ("--retain", "camera")],
 )
 def test_quantities_that_make_no_sense_are_refused(tmp_path: Path, option: str, text: str) -> None:
     code, lines = run_alone("record", "-k", "a", "--to", str(tmp_path), option, text)

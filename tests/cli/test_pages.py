@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +81,16 @@ def test_without_a_word_the_page_is_shown() -> None:
     told = CliRunner().invoke(application(), [])
     assert told.exit_code == 2
     assert "Commands:" in told.output
+
+
+def test_completion_is_installed_by_one_command(tmp_path: Path) -> None:
+    environment = os.environ | {"HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    environment.pop("_ZENLAKE_COMPLETE", None)
+    command = [sys.executable, "-m", "zenlake", "--install-completion", "bash"]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
+    script = tmp_path / ".bash_completions" / "zenlake.sh"
+    assert "_ZENLAKE_COMPLETE" in script.read_text("utf-8")
+    assert str(script) in (tmp_path / ".bashrc").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

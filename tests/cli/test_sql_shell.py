@@ -78,4 +78,11 @@ def test_numbers_over_time_are_a_line_and_over_words_bars() -> None:
     with pytest.raises(LocalError, match="no numbers"):
         drawn(pa.table({"key": ["a"], "word": ["b"]}))
     assert line([(0.0, 1.0)], ["0", "0"], 30)
+    # Two points are the ends of a line: there is no column without a dot of it.
+    columns = zip(*(row.partition("┤")[2] for row in chart_of_two().splitlines()[:-1]), strict=True)
+    assert all(any(dots != "\u2800" for dots in column) for column in columns)
     assert bars(["a"] * 50, [None] * 50, 40).endswith("… and 10 more")
+
+
+def chart_of_two() -> str:
+    return line([(10.0, 10.0), (0.0, 0.0)], ["0", "10"], 30)

@@ -1,4 +1,7 @@
-"""`zenlake up`: everything with one command, in a folder of its own, on free ports."""
+"""`zenlake up`: everything with one command, in a folder of its own, on free ports.
+
+With a lake, and the page, it is in `tests/web/test_page_of_up`.
+"""
 
 from __future__ import annotations
 
@@ -122,36 +125,6 @@ def arrives(lake: Path, want: set[int]) -> None:
     until(lambda: len(rows(lake, "samples")) == len(want))
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.interop
-@pytest.mark.timeout(400)
-@pytest.mark.usefixtures("no_java")
-def test_what_an_eclipse_client_puts_is_in_tables_seconds_later_and_after_a_restart(
-    tmp_path: Path,
-) -> None:
-    data, where = tmp_path / "data", endpoint()
-    lake = data / "lake"
-    for values in (["1", "2"], ["3"]):
-        up = Up(data, where)
-        with up.program as program:
-            told = up.ready()
-            assert len(told["try"]) == 6
-            up.all_ready()
-            put(where, "robot/7/battery", *(json.dumps({"percent": int(one)}) for one in values))
-            want = {1, 2} if len(values) == 2 else {1, 2, 3}
-            arrives(lake, want)
-            assert got(where, "robot/**") == [f'robot/7/battery {{"percent": {max(want)}}}']
-            assert len(got(where, "robot/**?_time=[now(-10m)..]")) == len(want)
-            family = up.family()
-            assert len(family) >= 3
-            assert program.interrupt() == 130
-        psutil.wait_procs(family, timeout=10)
-        assert [one for one in family if one.is_running()] == []
-    assert sorted(row["percent"] for row in rows(lake, "battery")) == [1, 2, 3]
-    assert {row["id"] for row in rows(lake, "battery")} == {"7"}
-
-
 def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -179,7 +152,14 @@ def test_without_a_lake_it_records_and_answers_and_leaves_nothing_behind(tmp_pat
 
 
 def test_a_router_that_is_killed_is_started_again_and_clients_come_back(tmp_path: Path) -> None:
-    up = Up(tmp_path / "data", where := endpoint(), "--no-lake")
+    # With a storage of what is recorded too: each key is answered once.
+    storages = 'plugins/storage_manager:{storages:{s:{key_expr:"robot/**",volume:"memory"}}}'
+    up = Up(tmp_path / "data", where := endpoint(), "--no-lake", "--cfg", storages)
+
+    def answers() -> list[str]:
+        replies = session.get("robot/7/*", consolidation=zenlake.ConsolidationMode.NONE)
+        return [reply.ok.payload.to_string() for reply in replies if reply.ok is not None]
+
     config = zenlake.Config.from_json5(
         json.dumps(
             {
@@ -194,6 +174,7 @@ def test_a_router_that_is_killed_is_started_again_and_clients_come_back(tmp_path
         with zenlake.open(config) as session:
             session.put("robot/7/battery", "1")
             until(lambda: up.status()["journal"]["durable"] == 1)
+            until(lambda: answers() == ["1"])
             before = up.part("router")["pid"]
             os.kill(before, signal.SIGKILL)
             program.says("was killed by SIGKILL; it is started again")
@@ -201,6 +182,10 @@ def test_a_router_that_is_killed_is_started_again_and_clients_come_back(tmp_path
             until(lambda: bool(session.info.transports()))
             session.put("robot/7/battery", "2")
             until(lambda: up.status()["journal"]["durable"] == 2)
+            until(lambda: answers() == ["2"])
+            assert (
+                len(list(session.get("@/*/router/status/plugins/storage_manager/storages/s"))) == 1
+            )
         after = up.part("router")
         assert (after["restarts"], after["state"]) == (1, "up")
         assert after["pid"] != before
@@ -320,6 +305,21 @@ def test_journals_of_a_file_are_recorded_beside_the_one_of_the_folder(tmp_path: 
     assert options == ["-c", str(file), "-l", "tcp/127.0.0.1:7447"]
     file.write_text('{listen: {endpoints: ["tcp/0.0.0.0:7"]}}')
     assert told_to_the_router("-c", str(file), folder=tmp_path)[1] == ["-c", str(file)]
+
+
+def test_rules_for_keys_reach_the_router_and_segments_are_sealed_as_often_as_they_need(
+    tmp_path: Path,
+) -> None:
+    import zenlake.cli.up as up
+    from zenlake.cli.quantities import rules
+    from zenlake.config import Config
+
+    found = rules(["camera/**=2h", "a=b/lidar=90s"], "--retain")
+    assert found == [("camera/**", 7200.0), ("a=b/lidar", 90.0)]
+    journal = up._journal(tmp_path, ["**"], None, 86400.0, "50ms", found)
+    assert (journal["retain_age"], journal["segment_age"]) == (86400.0, 90.0 / 16)
+    told = Config.from_json5(json.dumps({"journals": [journal]})).resolved.journals[0]
+    assert [(str(one.keys), one.age) for one in told.retain] == found
 
 
 def test_without_a_word_the_journal_has_a_share_of_the_disk_and_absolute_paths(

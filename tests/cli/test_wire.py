@@ -110,14 +110,19 @@ def test_the_2018_protocol_is_read_too() -> None:
         assert word in told.output
 
 
-def test_a_terminal_gets_colours() -> None:
+@pytest.mark.parametrize(
+    ("said", "coloured"),
+    [({"TERM": "xterm-256color"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)],
+)
+def test_a_terminal_gets_colours_unless_it_wants_none(said: dict[str, str], coloured: bool) -> None:
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
+    environment |= said
     command = [sys.executable, "-m", "zenlake", "wire", "0302"]
     subprocess.run(command, stdout=theirs, env=environment, check=True)
     told = os.read(ours, 65536).decode()
     os.close(ours)
     os.close(theirs)
-    assert "\x1b[" in told
+    assert ("\x1b[" in told) is coloured
     assert "Close" in told

@@ -54,6 +54,8 @@ class Facts:
     refused: dict[str, int] = field(default_factory=dict)
     #: What services of the node count.
     services: list[Row] = field(default_factory=list)
+    #: The services that serve, by the names of Eclipse's plugins.
+    plugins: dict[str, object] | None = None
 
 
 def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator[Document]:
@@ -63,7 +65,8 @@ def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator
     if intersects(asked, above):
         metadata = json.loads(facts.config.shown_json("metadata"))
         stats = _flag(wanted, "_stats", False)
-        yield json_document(above, view.summary(node, facts.version, metadata, stats))
+        summary = view.summary(node, facts.version, metadata, stats, facts.plugins)
+        yield json_document(above, summary)
     if intersects(asked, f"{above}/metrics"):
         yield _metrics(node, f"{above}/metrics", wanted, facts)
     for kind in view.ENTITIES:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from zenlake.admin.documents import Document, Facts, documents, json_document
 from zenlake.admin.reload import try_change
 from zenlake.api.options import encoding_parts
-from zenlake.engine.services import service_metrics
+from zenlake.engine.services import running_plugins, service_metrics
 from zenlake.errors import ZError
 from zenlake.keys import intersects
 from zenlake.node.entities import IncomingQuery, QuerySink, SampleSink
@@ -35,7 +35,7 @@ log = logging.getLogger("zenlake.admin")
 
 #: Queries and changes that wait; what comes while so many do is refused.
 WAITING: Final = 256
-#: Records in one reply: whoever wants to see more asks for less at a time.
+#: Records in one reply: an operator who wants to see more asks for less at a time.
 RECORDS: Final = 10_000
 #: How long a reply waits for room in the outbox, in seconds, and the pause between two looks.
 PATIENCE: Final = 2.0
@@ -147,9 +147,11 @@ class AdminSpace:
             counted = (
                 service_metrics(runtime) if intersects(query.key, f"{self._above}/metrics") else []
             )
+            plugins = running_plugins(runtime)
             with runtime.locked() as node:
                 uptime = node.now - runtime.started
-                facts = Facts(version(), runtime.config, uptime, dict(self.refused), counted)
+                refused = dict(self.refused)
+                facts = Facts(version(), runtime.config, uptime, refused, counted, plugins)
                 replies = list(_bounded(documents(node, query.key, query.body.parameters, facts)))
             if len(replies) > RECORDS:
                 replies.pop()

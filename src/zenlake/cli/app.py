@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from zenlake import __version__
+from zenlake.cli.lean import leave_out_pandas
 from zenlake.cli.pages import Program, add
 
 COMMANDS = (
@@ -99,7 +100,9 @@ def application(asked: Sequence[str] = ()) -> typer.Typer:
 
 def main() -> None:
     """Run the command line; `Program` tells in one line what ends it."""
-    application(_asked())(prog_name="zenlake")
+    asked = _asked()
+    leave_out_pandas(asked)
+    application(asked)(prog_name="zenlake")
 
 
 def _asked() -> Sequence[str]:

@@ -61,6 +61,7 @@ def ls(folder: Folder, as_json: AsJson = False) -> None:
                     f"p{partition:04d}  {segment.first:>12} … {segment.end - 1:<12} "
                     f"{segment.bytes:>12} B  {_when(segment.min_time)} … "
                     f"{_when(segment.max_time)}  {keys} keys"
+                    f"{f', {segment.retired} rows retired' if segment.retired else ''}"
                     f"{'' if segment.sealed else '  growing'}"
                 )
         if not as_json:
@@ -131,6 +132,8 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
             beats = ""
             if verdict.heartbeats:
                 beats = f" and {verdict.heartbeats} heartbeat{'s' * (verdict.heartbeats > 1)}"
+            if verdict.retired:
+                beats += f", {verdict.retired} retired by rule,"
             typer.echo(
                 f"{verdict.rows} rows{beats} in {verdict.segments} segments, {verdict.bytes} B: "
                 f"{'sound' if verdict.sound else 'NOT SOUND'}"

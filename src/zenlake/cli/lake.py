@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
@@ -81,9 +82,15 @@ def lake(
         ),
     ] = None,
     where: Where = LAKE,
-    journal: Annotated[
-        str, typer.Option("--journal", metavar="DIR", help="The journal to read.")
-    ] = JOURNAL,
+    journals: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--journal",
+            metavar="DIR",
+            help=f"The journal to read, {JOURNAL} if not said; several feed one lake.",
+            show_default=False,
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -155,13 +162,12 @@ def lake(
     settings = configuration(config, where)
     if settings.path is not None and where == LAKE:
         where = settings.path
-    if settings.journal is not None and journal == JOURNAL:
-        journal = settings.journal
+    journals = journals or [settings.journal or JOURNAL]
     if action is LakeAction.RUN:
         serving = None if once else Serving(tuple(endpoints or ()), spark_connect)
-        run_lake(where, journal, settings, serving, every, as_json, master, conf)
+        run_lake(where, journals, settings, serving, every, as_json, master, conf)
     elif action is LakeAction.STATUS:
-        _status(where, journal, as_json)
+        _status(where, journals, as_json)
     elif action is LakeAction.TABLES:
         _tables(where, ros, as_json)
     elif action is LakeAction.VACUUM:
@@ -169,7 +175,7 @@ def lake(
     elif action is LakeAction.REPAIR:
         _repair(where, name, dry, as_json)
     elif action is LakeAction.FORGET:
-        _forget(where, journal, settings, name, as_json, master, conf)
+        _forget(where, journals, settings, name, as_json, master, conf)
     elif action in (LakeAction.REBUILD, LakeAction.DECODE):
         _rebuild(where, settings, name, as_json, master, conf)
     else:
@@ -251,7 +257,7 @@ def _vacuum(where: str, settings: LakeConfig, older: str | None, dry: bool, as_j
 
 def _forget(
     where: str,
-    journal: str,
+    journals: list[str],
     settings: LakeConfig,
     keys: str | None,
     as_json: bool,
@@ -263,7 +269,7 @@ def _forget(
     if keys is None:
         raise typer.BadParameter("say which keys: zenlake lake forget 'person/anna/**'")
     with sparking(master, conf) as spark:
-        gone = zenlake.lake.open(where, spark, settings).forget(keys, journal)
+        gone = zenlake.lake.open(where, spark, settings).forget(keys, *journals)
     if as_json:
         typer.echo(json.dumps(gone))
     for name, rows in () if as_json else gone.items():
@@ -299,22 +305,22 @@ def _rebuild(
     typer.echo(f"in quarantine: {done.refused:,}, {done.refused_before:,} before")
 
 
-def _status(where: str, journal: str, as_json: bool) -> None:
+def _status(where: str, journals: list[str], as_json: bool) -> None:
     import zenlake.lake
     from zenlake.errors import ZError
     from zenlake.journal import Journal
 
-    try:
-        heard: Journal | None = Journal.open(journal)
-    except ZError:
-        heard = None
-    status = zenlake.lake.open(where).status(heard)
+    heard: list[Journal] = []
+    for journal in journals:
+        with suppress(ZError):
+            heard.append(Journal.open(journal))
+    status = zenlake.lake.open(where).status(*heard)
     if as_json:
         typer.echo(json.dumps(status.plain()))
         return
     lines = [("table", "rows", "files", "MB", "version", "behind")]
     for one in status.tables:
-        behind = "-" if heard is None or one.name == "quarantine" else f"{one.behind:,}"
+        behind = "-" if not heard or one.name == "quarantine" else f"{one.behind:,}"
         size = f"{one.bytes / 1e6:,.1f}"
         lines.append((one.name, f"{one.rows:,}", str(one.files), size, str(one.version), behind))
     _columns(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,7 @@ class Serving:
 
 def run_lake(
     where: str,
-    journal: str,
+    journals: Sequence[str],
     settings: LakeConfig,
     serving: Serving | None,
     every: str | None,
@@ -62,29 +62,34 @@ def run_lake(
     if serving is not None:
         conf = [*SPARK, *connect_conf(serving.spark_connect), *(conf or ())]
     pause = None if every is None else seconds_of(every, "--every")
-    where, journal = absolute(where), absolute(journal)
-    if once:
-        Journal.open(journal)  # before Spark is started for nothing
+    where, journals = absolute(where), [absolute(one) for one in journals]
+    for one in journals if once else ():
+        Journal.open(one)  # before Spark is started for nothing
     stop = StopSignal()
     with sparking(master, conf) as spark, stopping(stop):
-        if not _wait_for_journal(journal, stop):
+        if not all(_wait_for_journal(one, stop) for one in journals):
             return
+        ids = [Journal.open(one).id for one in journals]
+        if len(set(ids)) < len(ids):
+            raise LocalError(f"two of {', '.join(journals)} are the same journal; name each once")
         tasks = tasks_on(spark)
-        if not master.startswith("local"):
-            probe(tasks, Place(where), Journal.open(journal))
+        for one in () if master.startswith("local") else journals:
+            probe(tasks, Place(where), Journal.open(one))
         tasks.warm()
 
-        def made() -> Pipeline:
-            return Pipeline(where, journal, tasks, settings)
+        def made() -> list[Pipeline]:
+            return [Pipeline(where, one, tasks, settings) for one in journals]
 
         try:
-            pipeline = made() if once else opened(made, stop, _complain)
-            if pipeline is None:
+            pipelines = made() if once else opened(made, stop, _complain)
+            if pipelines is None:
                 return
+            pipeline, *others = pipelines
             if as_json:
                 typer.echo(json.dumps({"ready": True}))
             else:
-                note(f"the journal {journal} flows into the lake {where}; Ctrl-C ends it")
+                flows = "the journal {} flows" if len(journals) == 1 else "the journals {} flow"
+                note(f"{flows.format(', '.join(journals))} into the lake {where}; Ctrl-C ends it")
             with progress_bar(as_json) as bar, ExitStack() as held:
                 service = None
                 if serving is not None:
@@ -108,7 +113,8 @@ def run_lake(
                 done = run(
                     pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
                     complain=_complain,
-                    problems=tuple if service is None else service.problems,
+                    problems=tuple if service is None else service.problems, others=others,
+                    restarts=int if service is None else service.restarts,
                 )  # fmt: skip
         except (ZError, KeyboardInterrupt):
             raise

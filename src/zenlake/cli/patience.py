@@ -99,7 +99,7 @@ def matched(entity: Publisher | Querier, session: Session, connection: Connectio
 
     if entity.matching_status.matching:
         return True
-    with entity.declare_matching_listener(changed), WaitNotice("waiting for somebody"):
+    with entity.declare_matching_listener(changed), WaitNotice("waiting for a neighbour"):
         if came.wait(connection.wait):
             return True
     if session.info.transports():
@@ -114,7 +114,7 @@ def neighboured(session: Session, connection: Connection) -> bool:
     came = threading.Event()
     with (
         session.info.declare_transport_events_listener(lambda _: came.set(), history=True),
-        WaitNotice("waiting for somebody"),
+        WaitNotice("waiting for a neighbour"),
     ):
         if came.wait(connection.wait):
             return True

@@ -39,17 +39,20 @@ def drawn(answer: pa.Table, width: int | None = None) -> str:
 
 
 def line(pairs: list[tuple[float, float]], ends: list[str], width: int) -> str:
-    """Points in dots of braille, with the least and the greatest value beside them."""
+    """A line in dots of braille, with the least and the greatest value beside it."""
     low, high = min(y for _, y in pairs), max(y for _, y in pairs)
     left, right = min(x for x, _ in pairs), max(x for x, _ in pairs)
     label = max(len(f"{low:g}"), len(f"{high:g}"))
     columns = max(10, width - label - 2)
     grid = [[0] * columns for _ in range(HEIGHT)]
-    for x, y in pairs:
+    before: tuple[int, int] | None = None
+    for x, y in sorted(pairs, key=lambda pair: pair[0]):
         across = round((x - left) / ((right - left) or 1) * (columns * 2 - 1))
         up = round((y - low) / ((high - low) or 1) * (HEIGHT * 4 - 1))
-        down = HEIGHT * 4 - 1 - up
-        grid[down // 4][across // 2] |= DOTS[down % 4][across % 2]
+        point = across, HEIGHT * 4 - 1 - up
+        for column, down in _between(before or point, point):
+            grid[down // 4][column // 2] |= DOTS[down % 4][column % 2]
+        before = point
     labels = {0: f"{high:g}", HEIGHT - 1: f"{low:g}"}
     lines = [
         f"{labels.get(n, ''):>{label}} ┤" + "".join(chr(0x2800 + dots) for dots in row)
@@ -58,6 +61,16 @@ def line(pairs: list[tuple[float, float]], ends: list[str], width: int) -> str:
     room = columns - len(ends[0]) - len(ends[1])
     lines.append(" " * (label + 2) + ends[0] + " " * max(1, room) + ends[1])
     return "\n".join(lines)
+
+
+def _between(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]:
+    """The dots of a straight line, both ends included."""
+    wide, high = end[0] - start[0], end[1] - start[1]
+    steps = max(abs(wide), abs(high), 1)
+    return [
+        (start[0] + round(wide * n / steps), start[1] + round(high * n / steps))
+        for n in range(steps + 1)
+    ]
 
 
 def bars(words: list[str], values: list[float | None], width: int) -> str:

@@ -52,6 +52,19 @@ def duration(text: str | None, option: str) -> float | None:
     return float(quantity[1]) * unit
 
 
+def rules(texts: list[str] | None, option: str) -> list[tuple[str, float]]:
+    """Key expressions and seconds, out of texts like `camera/**=2h`."""
+    found = []
+    for text in texts or ():
+        keys, _, time = text.rpartition("=")
+        if not keys:
+            raise typer.BadParameter(
+                f"'{text}' is no rule; write one like 'camera/**=2h'", param_hint=option
+            )
+        found.append((keys, duration(time, option) or 0.0))
+    return found
+
+
 def local(folder: str, option: str) -> None:
     """Refuse a URI where a folder of this machine is wanted."""
     if "://" in folder:

@@ -73,6 +73,15 @@ def record(
         str | None,
         typer.Option(metavar="TIME", help="Keep rows this long, e.g. 30d.", show_default=False),
     ] = None,
+    retain: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retain",
+            metavar="KEYEXPR=TIME",
+            help="Keep values of these keys only this long, e.g. 'camera/**=2h'. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     on_full: Annotated[
         OnFull,
         typer.Option(metavar="POLICY", help="On a full disk: block publishers, or drop and count."),
@@ -106,7 +115,10 @@ def record(
         bool, typer.Option("--complete", help="Declare that it has every value of these keys.")
     ] = False,
     no_heal: Annotated[
-        bool, typer.Option("--no-heal", help="Do not ask publishers for missing samples.")
+        bool,
+        typer.Option(
+            "--no-heal", help="Do not ask publishers for missing samples, or for their past."
+        ),
     ] = False,
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Print only the first and the last line.")
@@ -121,7 +133,7 @@ def record(
     it then replies to no queries, for it does not have all values.
     """
     from zenlake.journal.disk.memory import keep_memory
-    from zenlake.journal.options import Around, Options
+    from zenlake.journal.options import Around, Options, RetainRule
     from zenlake.journal.recorder import Recorder
 
     quantities.local(to, "--to")
@@ -136,6 +148,7 @@ def record(
         segment_age=quantities.duration(segment_age, "--segment-age") or 1.0,
         retain_bytes=quantities.size(retain_size, "--retain-size"),
         retain_age=quantities.duration(retain_age, "--retain-age"),
+        retain=tuple(RetainRule(*rule) for rule in quantities.rules(retain, "--retain")),
         on_full=policy,
         answer=not no_answer,
         answer_time=not no_answer_time,
@@ -175,9 +188,9 @@ def _watch(connection: Connection, recorder: Recorder, quiet: bool) -> None:
             seconds = now - before
             _tell_rate(
                 connection, recorder, (recorder.rows - rows) / seconds,
-                (recorder.bytes - size) / seconds,
+                (recorder.payload_bytes - size) / seconds,
             )  # fmt: skip
-        rows, size, before = recorder.rows, recorder.bytes, now
+        rows, size, before = recorder.rows, recorder.payload_bytes, now
     note(str(recorder.failure))
 
 
@@ -216,10 +229,12 @@ def _tell_total(connection: Connection, recorder: Recorder) -> None:
     totals = recorder.totals()
     durable = list(recorder.watermark().offsets)
     if connection.as_json:
-        print_json({"rows": recorder.rows, "bytes": recorder.bytes, "durable": durable} | totals)
+        print_json(
+            {"rows": recorder.rows, "bytes": recorder.payload_bytes, "durable": durable} | totals
+        )
         return
     typer.echo(
-        f"{recorder.rows} rows, {recorder.bytes} B; durable up to {durable}; "
+        f"{recorder.rows} rows, {recorder.payload_bytes} B; durable up to {durable}; "
         f"{totals['sources']} sources sent {totals['expected']}, {totals['missing']} missing, "
         f"{totals['healed']} healed; {totals['unprovable_rows']} rows unprovable; "
         f"{totals['drops']} dropped"

@@ -337,8 +337,8 @@ def _limit(seen: Look, session: tuple[str, str], width: int) -> str:
     """The limit that a session is nearest to, as far as there is room for it and a need."""
     name, part = seen.nearest.get(session, ("", 0.0))
     room = width - SESSION
-    told = f"{part:.0%}" if room < len(f"100% of {name}") else f"{part:.0%} of {name}"
-    return told if part >= SHOWN and len(told) <= room else ""
+    text = f"{part:.0%}" if room < len(f"100% of {name}") else f"{part:.0%} of {name}"
+    return text if part >= SHOWN and len(text) <= room else ""
 
 
 def _heading(width: int) -> str:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,7 @@ from zenlake.cli.up_http import http_place, serve_status
 from zenlake.cli.up_ready import DATA, tell_router
 
 if TYPE_CHECKING:
-    from zenlake.supervise.household import Plan
+    from zenlake.supervise.plan import Plan
     from zenlake.supervise.voice import Voice
 
 JOURNAL = "here"
@@ -35,6 +35,8 @@ STARTER = """\
 // gaps, quarantine). Each chunk in ${…} becomes a column, and so does each field of the payload.
 // Change it, and start again.
 {
+  // The numbers of these tables by minute and hour: charts of long times read them.
+  rollups: true,
   tables: {
     pose: {format: "robot/${id}/pose"},
     battery: {format: "robot/${id}/battery"},
@@ -126,6 +128,15 @@ def up(
             show_default=False,
         ),
     ] = None,
+    retain: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retain",
+            metavar="KEYEXPR=TIME",
+            help="Keep values of these keys only this long in the journal. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     fsync: Annotated[
         str,
         typer.Option(
@@ -194,9 +205,10 @@ def up(
     with ended_well():
         age = quantities.duration(retain_age, "--retain-age")
         budget = quantities.size(retain_size, "--retain-size")
+        rules = quantities.rules(retain, "--retain")
         place = http_place(http)
         with _folder(data) as presence:
-            journal = _journal(data, keys or ["**"], budget, age, fsync)
+            journal = _journal(data, keys or ["**"], budget, age, fsync, rules)
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
             plan = _with_page(plan, rest, [*(changes or ()), _read(file)])
             if lake:
@@ -218,7 +230,12 @@ def up(
 
 
 def _journal(
-    data: Path, keys: list[str], budget: int | None, age: float | None, fsync: str
+    data: Path,
+    keys: list[str],
+    budget: int | None,
+    age: float | None,
+    fsync: str,
+    rules: Sequence[tuple[str, float]] = (),
 ) -> dict[str, Any]:
     """What the router is told about the journal."""
     from zenlake.supervise.disk import Disk, default_budget
@@ -238,8 +255,13 @@ def _journal(
         # Whole segments are let go, so a small budget needs small ones.
         "segment_bytes": max(1 << 16, min(128 << 20, budget // 16)),
     }
+    if rules:
+        settings["retain"] = [{"keys": keys, "age": age} for keys, age in rules]
     if age is not None:
-        settings |= {"retain_age": age, "segment_age": max(1.0, min(3600.0, age / 16))}
+        settings["retain_age"] = age
+    if age is not None or rules:
+        least = min([time for _, time in rules] + ([] if age is None else [age]))
+        settings["segment_age"] = max(1.0, min(3600.0, least / 16))
     return settings
 
 
@@ -254,7 +276,7 @@ def _plan(
     opened: bool = False,
 ) -> Plan:
     from zenlake.cli.opening import LOOPBACK, opening
-    from zenlake.supervise.household import Plan
+    from zenlake.supervise.plan import Plan
 
     journals = [journal]
     options: list[str] = []
@@ -301,16 +323,17 @@ def _with_page(plan: Plan, place: str | None, configured: list[str]) -> Plan:
 
     if place == "none":
         return plan
+    beside = {"status_file": str(plan.data / PAGE), "lake": str(plan.data / "lake")}
     if place is not None:
-        status = json.dumps({"http_port": place, "status_file": str(plan.data / PAGE)})
-        return replace(plan, page=["--cfg", f"plugins/rest:{status}", "--rest-http-port", place])
+        settings = json.dumps({"http_port": place, **beside})
+        return replace(plan, page=["--cfg", f"plugins/rest:{settings}", "--rest-http-port", place])
     if any(re.search(r"\brest\b", text) for text in configured):
         return plan
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         return plan  # installed without the extra `web`
     free = PAGE_PORT if _is_free(PAGE_PORT) else 0
-    settings = {"http_port": f"127.0.0.1:{free}", "status_file": str(plan.data / PAGE)}
-    return replace(plan, page=["--cfg", f"plugins/rest:{json.dumps(settings)}"])
+    settings = json.dumps({"http_port": f"127.0.0.1:{free}", **beside})
+    return replace(plan, page=["--cfg", f"plugins/rest:{settings}"])
 
 
 def _is_free(port: int) -> bool:

@@ -44,7 +44,7 @@ def serve_status(household: Household, voice: Voice, host: str, port: int) -> Se
                 voice.tell(Line(time.time(), f"no metrics over HTTP: {host}:{attempt}: {reason}"))
                 return None
         else:
-            household.http = server.url
+            household.reports.http = server.url
             if attempt != port:
                 words = f"port {port} is taken; metrics and status are at {server.url}"
                 voice.tell(Line(time.time(), words, bad=False))

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zenlake.supervise.household import Household, Plan
+    from zenlake.supervise.household import Household
+    from zenlake.supervise.plan import Plan
     from zenlake.supervise.voice import Voice
 
 __all__ = ["DATA", "tell_router"]
@@ -19,15 +20,15 @@ DATA = Path("zenlake-data")
 
 def tell_router(plan: Plan, household: Household, voice: Voice, seconds: float) -> None:
     """Say that the router can be used, and which commands to try, to be copied."""
-    places = household.locators
+    places = household.reports.locators
     command = os.environ.get("ZENLAKE_COMMAND", "zenlake")
     lines = [f"{command} {line}" for line in _tries(plan, places)]
     fact = {
         "ready": "router",
         "locators": places,
         "data": plan.shown,
-        "http": household.http,
-        "page": household.page,
+        "http": household.reports.http,
+        "page": household.reports.page,
         "try": lines,
     }
     lead = (
@@ -37,8 +38,8 @@ def tell_router(plan: Plan, household: Household, voice: Voice, seconds: float) 
     )
     text = [f"The router is up after {seconds:.1f} s and records. {lead}"]
     text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
-    if household.page:
-        text.append(f"The page, and every key over HTTP: {household.page}")
+    if household.reports.page:
+        text.append(f"The page, and every key over HTTP: {household.reports.page}")
     if places and all(map(_stays_here, places)):
         text.append("Nobody else can connect; --open lets users and certificates in.")
     text.append(f"All it hears is kept in {plan.shown}. In another terminal, try:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -110,7 +111,9 @@ def _print_in_colour(dissection: Dissection) -> None:
 
     from zenlake.wire.dissector.text import ending, heading, table
 
-    console = Console(highlight=False, soft_wrap=True)
+    # Where no colours are wanted, nothing else that commands a terminal is either.
+    plain = bool(os.environ.get("NO_COLOR"))
+    console = Console(highlight=False, soft_wrap=True, color_system=None if plain else "auto")
     for notice in heading(dissection):
         console.print(Text(notice, "dim"))
     console.print()

@@ -78,7 +78,7 @@ def pub(
     best_effort: BestEffort = False,
     mtu: Mtu = 1400,
 ) -> None:
-    """Publish a resource, again and again, while somebody listens."""
+    """Publish a resource, again and again, while it has subscribers."""
     with ended_well(), _open(connect, mtu) as session, until_interrupted():
         publisher = session.publisher(key, reliable=not best_effort)
         if not publisher.matched:

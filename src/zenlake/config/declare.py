@@ -70,7 +70,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 REQUIRED: Any = object()
-"""The default of a key that has none: whoever writes its section must write it."""
+"""The default of a key that has none: a file with its section must have it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _BY = "zenlake.engine.settings.limits_of"
 
 @section
 class SessionLimits:
-    """What one session may have; whoever wants more of what it declares is cut."""
+    """What one session may have; a neighbour that declares more is cut."""
 
     declarations: Some = key(
         100_000, "Subscribers, queryables and liveliness tokens together.", honoured_by=_BY
@@ -35,6 +35,12 @@ class SessionLimits:
     )
     key_chunks: Some = key(
         256, "Chunks of a key that is declared; keys with more are ignored.", honoured_by=_BY
+    )
+    filters: Maybe = key(
+        64,
+        "Filters of its subscribers that a router asks before it sends samples; a subscriber with "
+        "a further one is sent everything, and so is everyone with 0.",
+        honoured_by=_BY,
     )
     queries: Some = key(
         10_000, "Queries in flight; further ones end without replies.", honoured_by=_BY

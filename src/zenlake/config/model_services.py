@@ -9,7 +9,7 @@ from zenlake.config.declare import REQUIRED, NonEmpty, key, section
 from zenlake.config.grammar import KeyText, Namespace
 from zenlake.config.shape import Real, TextShape, Whole
 
-__all__ = ["JournalService", "XrceService"]
+__all__ = ["JournalService", "RetainedKeys", "XrceService"]
 
 _BY = "zenlake.journal.service.options_of"
 
@@ -18,6 +18,16 @@ def _fsync(text: str) -> str:
     if text not in ("batch", "never") and not re.fullmatch(r"[1-9][0-9]*(ms|s)", text):
         raise ValueError("it is no such policy")
     return text
+
+
+@section
+class RetainedKeys:
+    """How long values of some keys stay in a journal."""
+
+    keys: KeyText = key(REQUIRED, "An expression that includes the keys.", honoured_by=_BY)
+    age: Annotated[float, Real("seconds", 0.001)] = key(
+        REQUIRED, "How long they are kept.", honoured_by=_BY
+    )
 
 
 @section
@@ -57,6 +67,12 @@ class JournalService:
         "says how far it is); null means nothing.",
         honoured_by=_BY,
     )
+    retain: tuple[RetainedKeys, ...] = key(
+        (),
+        "Keys whose values are kept for a shorter time; the first rule that includes a key "
+        "decides. What a lake has not read yet (`readers.json`) is left alone.",
+        honoured_by=_BY,
+    )
     on_full: Literal["block", "drop"] = key(
         "block",
         "When the disk is full, or takes nothing for another reason that may pass: hold "
@@ -71,7 +87,10 @@ class JournalService:
         False, "Whether others are told that nobody else need be asked.", honoured_by=_BY
     )
     heal: bool = key(
-        True, "Whether publishers are asked for samples that did not come.", honoured_by=_BY
+        True,
+        "Whether publishers are asked for samples that did not come, and those that keep their "
+        "newest samples (`transient_local` in ROS 2) for what they said before.",
+        honoured_by=_BY,
     )
 
 
@@ -108,6 +127,11 @@ class XrceService:
     )
     authentication: Annotated[str, TextShape("bytes in hexadecimal", _hex)] = key(
         "", "What devices must show in property 12; empty: nothing.", honoured_by=_XRCE
+    )
+    username: str = key(
+        "",
+        "Who devices are to the rules of `access_control`; empty: somebody without a name.",
+        honoured_by=_XRCE,
     )
     persistent: str = key(
         "",

@@ -257,7 +257,7 @@ class Tls:
     )
     enable_mtls: bool = key(
         False,
-        "Whether whoever connects must show a certificate too.",
+        "Whether a node that connects must show a certificate too.",
         null=True,
         honoured_by="zenlake.links.certificates.credentials",
     )
@@ -406,7 +406,7 @@ class UserPassword:
     )
     dictionary_file: str | None = key(
         None,
-        "File of those who may connect: a line `user:password` for each.",
+        "File of the users who may connect: a line `user:password` for each.",
         honoured_by="zenlake.engine.settings.credentials",
     )
 

@@ -92,7 +92,9 @@ class Rest:
         256, "How many requests are answered at a time.", honoured_by=_REST
     )
     max_streams: Annotated[int, Whole("streams", 1)] = key(
-        1024, "How many streams of events are open at a time.", honoured_by=_REST
+        1024,
+        "How many streams of events are open at a time; and as many WebSockets of pages.",
+        honoured_by=_REST,
     )
     stream_queue: Annotated[int, Whole("samples", 1)] = key(
         1024,
@@ -110,7 +112,15 @@ class Rest:
         "File with the status of the service that the node is a part of: `/status` shows it.",
         honoured_by=_REST,
     )
-    page: bool = key(True, "Whether the web page is served.", honoured_by=_REST)
+    lake: str | None = key(
+        None,
+        "Folder of the lake that runs beside the node: PUT and DELETE of `@lake/views/NAME` and "
+        "`@lake/alerts/NAME` make and drop its views and alerts.",
+        honoured_by=_REST,
+    )
+    page: bool = key(
+        True, "Whether the web page is served, and its WebSocket at `/@ws`.", honoured_by=_REST
+    )
 
 
 def rest(plugins: Mapping[str, Plain], mode: Mode) -> Rest | None:

@@ -158,7 +158,7 @@ class Robot:
 
 @dataclass(slots=True)
 class Fleet:
-    """Robots on one clock: `due` says when somebody speaks next, `step` who and what."""
+    """Robots on one clock: `due` says when a robot speaks next, `step` who and what."""
 
     robots: list[Robot]
     _order: list[tuple[float, int]] = field(default_factory=list)

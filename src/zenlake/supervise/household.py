@@ -10,33 +10,29 @@ HTTP threads     read the last status, and ask the router for its metrics
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import re
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from zenlake import __version__
 from zenlake.errors import ZError
 from zenlake.supervise.child import Child
 from zenlake.supervise.noticing import Notices
 from zenlake.supervise.observing import Observer
 from zenlake.supervise.openmetrics import END
 from zenlake.supervise.parts import Order, RestartPolicy, State, SupervisedPart
+from zenlake.supervise.plan import LAKE, ROUTER, Plan
 from zenlake.supervise.presence import Presence
 from zenlake.supervise.readers import write_readers
-from zenlake.supervise.status import JournalReport, LakeReport, PartStatus, Room, Status
+from zenlake.supervise.reports import Reports
+from zenlake.supervise.router_metrics import RouterMetrics
+from zenlake.supervise.status import Status
 from zenlake.supervise.telling import Line, Telling
 
-__all__ = ["Household", "NotStarted", "Plan"]
-
-ROUTER, LAKE, RECORDER = "router", "lake", "recorder"
+__all__ = ["Household", "NotStarted"]
 
 POLICIES: Final = {
     # The bus: back as fast as possible, and never long away.
@@ -56,7 +52,6 @@ LOOK: Final = 0.2
 AT_ONCE: Final = 1000
 EVERY: Final = 1.0
 PAGE_EVERY: Final = 5.0
-ASK: Final = 2.0
 JAVA_GONE: Final = ("Connection refused", "Py4JNetworkError", "Spark has ended")
 """What a lake says that has lost its Java."""
 
@@ -72,52 +67,6 @@ class NotStarted(ZError):
         """`refused`: what it was told is wrong."""
         super().__init__(words)
         self.refused = refused
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is run, and where."""
-
-    #: The folder, absolute; and as it was called on the command line.
-    data: Path
-    shown: str
-    router: list[str]
-    #: Arguments of the lake; None: there is none.
-    lake: list[str] | None = None
-    #: Makes what the lake needs before it starts; may raise `OSError`.
-    prepare_lake: Callable[[], None] = lambda: None
-    #: Whether programs on this machine find the router without being told where it is.
-    found_by_scouting: bool = False
-    budget: int | None = None
-    retain_age: float | None = None
-    #: What the router is told about its HTTP and the page.
-    page: list[str] = field(default_factory=list)
-    #: What other machines and people ask for: set once the HTTP server listens.
-    http: str = ""
-
-
-@dataclass(slots=True)
-class _Rate:
-    """A count that starts again at zero now and then, as a rate."""
-
-    value: int = 0
-    at: float = 0.0
-    rate: float = 0.0
-
-    def take(self, now: float, value: int) -> None:
-        if now - self.at >= EVERY / 2:
-            grown = value - self.value if value >= self.value else value
-            self.rate = grown / (now - self.at) if self.at else 0.0
-            self.value, self.at = value, now
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A request for metrics: the process that it was sent to, and the reply."""
-
-    child: Child
-    answered: threading.Event = field(default_factory=threading.Event)
-    text: str = END
 
 
 class Household:
@@ -144,25 +93,17 @@ class Household:
         names = [ROUTER] if plan.lake is None else [ROUTER, LAKE]
         self._parts = {name: SupervisedPart(name, POLICIES[name], self._began) for name in names}
         self._children: dict[str, Child] = {}
-        self._doing: dict[str, str] = {}
         self._events: queue.SimpleQueue[tuple[str, Child | None, Any]] = queue.SimpleQueue()
         self._telling = Telling()
         self._signal = 0
         self._hurry = False
         self._up = False
-        self._report: dict[str, Any] = {}
-        self._rows, self._bytes = _Rate(), _Rate()
-        self.locators: list[str] = []
-        self.http = plan.http
-        #: Where the router serves HTTP and the page, if it does.
-        self.page = ""
+        self.reports = Reports(plan, self._parts, self._children, self._began)
         self._notices = Notices(self._telling)
-        self._last_error = ""
         #: The subject under which the last failure of each part was told.
         self._subjects: dict[str, str] = {}
         self._lake_written = 0.0
-        self._asking = threading.Lock()
-        self._asked: _Asked | None = None
+        self._metrics = RouterMetrics()
         self._observer: Observer | None = None
         self.status = self._status()
 
@@ -231,10 +172,10 @@ class Household:
         part.heard(now)
         if part.state is State.STARTING and ("locators" in what or "ready" in what):
             part.ready(now)
-            self._doing.pop(child.name, None)
+            self.reports.doing.pop(child.name, None)
             if child.name == ROUTER:
-                self.locators = [str(place) for place in what.get("locators", ())]
-                self.page = str(what.get("http", ""))
+                self.reports.locators = [str(place) for place in what.get("locators", ())]
+                self.reports.page = str(what.get("http", ""))
             if part.restarts:
                 self._back(part)
             self._look(now)
@@ -243,13 +184,13 @@ class Household:
                 self._up = True
                 self._ready("")
         elif child.name == ROUTER and "report" in what:
-            self._report = what["report"]
+            self.reports.report = what["report"]
 
     def _said(self, name: str, part: SupervisedPart, words: str) -> None:
         if part.state is State.STARTING and words.startswith("zenlake: "):
-            self._doing[name] = words.removeprefix("zenlake: ")
+            self.reports.doing[name] = words.removeprefix("zenlake: ")
             if name == LAKE:
-                self._line(f"doing {words}", f"the lake: {self._doing[name]}", bad=False)
+                self._line(f"doing {words}", f"the lake: {self.reports.doing[name]}", bad=False)
         logged = LOGGED.fullmatch(words)
         if logged is not None and name == ROUTER:
             subject = f"{logged[2]} {NUMBERS.sub('#', logged[3])[:120]}"
@@ -274,19 +215,19 @@ class Household:
         why = child.why()
         child.close()
         del self._children[part.name]
-        self._doing.pop(part.name, None)
+        self.reports.doing.pop(part.name, None)
         if part.name == LAKE and any(sign in why for sign in JAVA_GONE):
             why = "ended because Spark's Java did"
         part.ended(time.monotonic(), why, refused=child.refused)
         if part.name == ROUTER:
-            self._report = {}
+            self.reports.report = {}
             if not part.was_up:
                 raise NotStarted(f"the router {part.reason}", child.refused)
         self._failed(part)
 
     def _failed(self, part: SupervisedPart) -> None:
         pause = max(0.0, part.again_at - time.monotonic())
-        self._last_error = f"the {part.name} {part.reason}"
+        self.reports.last_error = f"the {part.name} {part.reason}"
         self._subjects[part.name] = f"{part.name} {NUMBERS.sub('#', part.reason)[:120]}"
         self._line(
             self._subjects[part.name],
@@ -325,7 +266,7 @@ class Household:
 
     def _reach(self) -> list[str]:
         """How the lake comes onto the bus: by a plain link to the router on this machine."""
-        plain = [place for place in self.locators if place.startswith("tcp/")]
+        plain = [place for place in self.reports.locators if place.startswith("tcp/")]
         if not plain:
             return []
         near = next((place for place in plain if LOOPBACK.search(place)), None)
@@ -336,10 +277,7 @@ class Household:
     def _child_told(self, child: Child, fact: dict[str, Any]) -> None:
         """On a reader's thread: metrics go straight to who asked, all else to the loop."""
         if "metrics" in fact:
-            asked = self._asked
-            if asked is not None and asked.child is child:
-                asked.text = str(fact["metrics"])
-                asked.answered.set()
+            self._metrics.answered(child, str(fact["metrics"]))
             return
         self._events.put(("fact", child, fact))
 
@@ -359,121 +297,12 @@ class Household:
             self._lake_written = lake.written
             self._parts[LAKE].heard(now)
         self.status = self._status()
-        for line in self._notices.look(self.status, self._report, time.time() - now):
+        for line in self._notices.look(self.status, self.reports.report, time.time() - now):
             self._tell(line)
         self._show(self.status)
 
     def _status(self) -> Status:
-        now = time.monotonic()
-        journal = self._journal(now)
-        observer = self._observer
-        status = Status(
-            version=__version__,
-            pid=os.getpid(),
-            data=self.plan.shown,
-            at=time.time(),
-            uptime=now - self._began,
-            parts=self._part_statuses(now),
-            locators=self.locators,
-            http=self.http,
-            page=self.page,
-            sessions=int(self._report.get("sessions", 0)),
-            drops=dict(self._report.get("drops", {})),
-            journal=journal,
-            told=[str(line) for line in self._telling.lines],
-            last_error=self._last_error,
-        )
-        if observer is not None:
-            disk = observer.disk
-            status.disk = Room(disk.total, disk.free, observer.full_in)
-            journal.size = disk.journal
-        if LAKE in self._parts:
-            status.lake = self._lake(journal.durable)
-        return status
-
-    def _part_statuses(self, now: float) -> list[PartStatus]:
-        statuses = []
-        for name, part in self._parts.items():
-            child = self._children.get(name)
-            used = None if self._observer is None else self._observer.usage.get(name)
-            statuses.append(
-                PartStatus(
-                    name,
-                    str(part.state),
-                    now - part.since,
-                    None if child is None else child.pid,
-                    part.restarts,
-                    part.reason,
-                    self._doing.get(name, ""),
-                    part.again_at - now if part.state is State.RESTING else None,
-                    None if used is None else used[0],
-                    None if used is None else used[1],
-                )
-            )
-            if name == ROUTER:
-                statuses.append(self._recorder(part, now))
-        return statuses
-
-    def _recorder(self, router: SupervisedPart, now: float) -> PartStatus:
-        """The recorder within the router, by what the router reports of it."""
-        for one in self._own_journal():
-            restarts, reason = int(one["restarts"]), str(one["reason"])
-            since = now - router.since
-            return PartStatus(RECORDER, str(one["state"]), since, None, restarts, reason)
-        state = State.STARTING if router.state is State.UP else router.state
-        return PartStatus(RECORDER, str(state), now - router.since)
-
-    def _own_journal(self) -> list[dict[str, Any]]:
-        """The report about the journal in the data folder, if there is one."""
-        mine = str(self.plan.data / "journal")
-        return [one for one in self._report.get("journals", ()) if one["dir"] == mine]
-
-    def _journal(self, now: float) -> JournalReport:
-        report = JournalReport(budget=self.plan.budget, retain_age=self.plan.retain_age)
-        for one in self._own_journal():
-            if "rows" in one:
-                self._rows.take(now, int(one["rows"]))
-                self._bytes.take(now, int(one["bytes"]))
-                report.rows, report.bytes = int(one["rows"]), int(one["bytes"])
-                report.rows_per_s, report.bytes_per_s = self._rows.rate, self._bytes.rate
-                report.durable = int(one["durable"])
-                report.queued_bytes = int(one["queued_bytes"])
-                report.dropped = int(one["dropped"])
-                report.missing, report.healed = int(one["missing"]), int(one["healed"])
-                report.disk_full = bool(one["disk_full"])
-                report.future = int(one.get("future", 0))
-                if not report.disk_full:
-                    report.failure = str(one.get("stuck", ""))
-            else:
-                report.failure = str(one["reason"]) or "it is being opened"
-        return report
-
-    def _lake(self, durable: int) -> LakeReport:
-        """What the lake wrote of itself; how far behind it is grows while it is away."""
-        seen = None if self._observer is None else self._observer.lake
-        part = self._parts[LAKE]
-        if seen is None:
-            return LakeReport(state="starting", behind=durable)
-        behind = seen.lag
-        if durable and len(seen.committed) == 1:
-            behind = max(0, durable - sum(*seen.committed.values()))
-        state = seen.state if part.state is State.UP else str(part.state)
-        age = max(0.0, time.time() - seen.written)
-        return LakeReport(
-            state=state,
-            rows=seen.rows,
-            behind=behind,
-            freshness=seen.freshness + (age if age > 3 else 0.0),
-            quarantine=seen.quarantine,
-            quarantined=seen.quarantined,
-            lost=seen.lost,
-            steps=seen.steps,
-            failures=seen.failures,
-            files=seen.files,
-            size=seen.bytes_total,
-            error=seen.error or "",
-            problems=list(seen.problems),
-        )
+        return self.reports.status(time.monotonic(), self._observer, self._telling.lines)
 
     def _sessions(self) -> dict[str, int]:
         return {name: child.pid for name, child in list(self._children.items())}
@@ -494,16 +323,7 @@ class Household:
     def metrics(self) -> str:
         """The router's metrics, on an HTTP thread; only an end if it does not answer."""
         child = self._children.get(ROUTER)
-        if child is None:
-            return END
-        with self._asking:
-            asked = self._asked
-            # What was not answered is not asked again: the pipe to a router that hangs is short.
-            if asked is None or asked.child is not child or asked.answered.is_set():
-                asked = self._asked = _Asked(child)
-                child.ask("metrics")
-        asked.answered.wait(ASK)
-        return asked.text
+        return END if child is None else self._metrics.ask(child)
 
     # ------------------------------------------------------------------------------ stopping
 

@@ -26,7 +26,7 @@ class Notices:
         self._telling = telling
         self._seen: dict[str, int] = {}
         self._clock: float | None = None
-        self._found: list[Line] = []
+        self._lines: list[Line] = []
         self._at = 0.0
 
     def look(self, status: Status, report: Mapping[str, Any], clock: float) -> list[Line]:
@@ -34,13 +34,13 @@ class Notices:
 
         `report` is the router's; `clock` how far the wall clock is ahead of a steady one.
         """
-        self._found = []
+        self._lines = []
         self._at = status.at
         self._look_at_clocks(report, clock)
         self._look_at_journal(status)
         if status.lake is not None:
             self._look_at_lake(status.lake)
-        return self._found
+        return self._lines
 
     def _look_at_clocks(self, report: Mapping[str, Any], clock: float) -> None:
         before, self._clock = self._clock, clock
@@ -112,7 +112,7 @@ class Notices:
     def _tell(self, subject: str, words: str, *, bad: bool = True) -> None:
         line = self._telling.tell(self._at, subject, words, bad=bad)
         if line is not None:
-            self._found.append(line)
+            self._lines.append(line)
 
     def _grown(self, name: str, value: int) -> bool:
         before = self._seen.get(name, 0)

@@ -67,6 +67,11 @@ SERIES: Final = {
             "counter",
             "Samples whose time was too far in the future: not believed.",
         ),
+        Series(
+            "zenlake_journal_retired_rows",
+            "counter",
+            "Samples whose values a rule of retention took.",
+        ),
         Series("zenlake_journal_stuck", "gauge", "1 while nothing can be written, else 0."),
         Series("zenlake_journal_disk_full", "gauge", "1 while the disk has no room, else 0."),
         Series("zenlake_journal_size_bytes", "gauge", "What the files of the journal take."),
@@ -84,6 +89,11 @@ SERIES: Final = {
         ),
         Series("zenlake_lake_steps", "counter", "Steps of the pipeline since it started."),
         Series("zenlake_lake_failed_steps", "counter", "Steps that failed and were tried again."),
+        Series(
+            "zenlake_lake_view_restarts",
+            "counter",
+            "Views and alerts that stood still and were started again.",
+        ),
         Series("zenlake_lake_files", "gauge", "Data files that the newest versions need."),
         Series("zenlake_lake_size_bytes", "gauge", "What the files of the lake take."),
         Series("zenlake_disk_free_bytes", "gauge", "Free room on the disk."),
@@ -134,6 +144,7 @@ def _values(status: Status) -> Iterator[tuple[str, str, float]]:
     yield "zenlake_journal_missing_samples", "", journal.missing
     yield "zenlake_journal_healed_samples", "", journal.healed
     yield "zenlake_journal_future_samples", "", journal.future
+    yield "zenlake_journal_retired_rows", "", journal.retired
     yield "zenlake_journal_stuck", "", int(bool(journal.failure) or journal.disk_full)
     yield "zenlake_journal_disk_full", "", int(journal.disk_full)
     yield "zenlake_journal_size_bytes", "", journal.size
@@ -149,6 +160,7 @@ def _values(status: Status) -> Iterator[tuple[str, str, float]]:
         yield "zenlake_lake_lost_rows", "", lake.lost
         yield "zenlake_lake_steps", "", lake.steps
         yield "zenlake_lake_failed_steps", "", lake.failures
+        yield "zenlake_lake_view_restarts", "", lake.restarts
         yield "zenlake_lake_files", "", lake.files
         yield "zenlake_lake_size_bytes", "", lake.size
     yield "zenlake_disk_free_bytes", "", status.disk.free

@@ -112,6 +112,7 @@ class Recording:
             "disk_full": stats["disk_full"],
             "stuck": stats["stuck"],
             "future": sum(stats["future"].values()),
+            "retired": stats["retired"]["rows"],
             "missing": one.totals["missing"],
             "healed": one.totals["healed"],
         }

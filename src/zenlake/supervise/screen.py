@@ -55,6 +55,7 @@ def screen(status: Status, width: int = 80) -> list[str]:
     lines.append(_row("dropped", _drops(status)))
     kept = f"{amount(journal.size)}" + (f" of {amount(journal.budget)}" if journal.budget else "")
     kept += f", at most {span(journal.retain_age)}" if journal.retain_age else ""
+    kept += f", {journal.retired:,} rows retired by rule" if journal.retired else ""
     if status.lake is not None:
         kept += f"; lake {amount(status.lake.size)}"
     lines.append(_row("kept", f"journal {kept}"))

@@ -64,6 +64,8 @@ class JournalReport:
     healed: int = 0
     #: Samples whose time was too far in the future; they got the time of the recorder.
     future: int = 0
+    #: Samples whose values a rule of retention took, since the recorder began.
+    retired: int = 0
     disk_full: bool = False
     #: What its files take.
     size: int = 0
@@ -91,6 +93,8 @@ class LakeReport:
     lost: int = 0
     steps: int = 0
     failures: int = 0
+    #: Views and alerts that stood still and were started again.
+    restarts: int = 0
     files: int = 0
     size: int = 0
     error: str = ""

@@ -1,0 +1,35 @@
+"""What `zenlake up` runs: the parts by name, and the arguments of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+ROUTER: Final = "router"
+LAKE: Final = "lake"
+#: It runs within the router.
+RECORDER: Final = "recorder"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is run, and where."""
+
+    #: The folder, absolute; and as it was called on the command line.
+    data: Path
+    shown: str
+    router: list[str]
+    #: Arguments of the lake; None: there is none.
+    lake: list[str] | None = None
+    #: Makes what the lake needs before it starts; may raise `OSError`.
+    prepare_lake: Callable[[], None] = lambda: None
+    #: Whether programs on this machine find the router without being told where it is.
+    found_by_scouting: bool = False
+    budget: int | None = None
+    retain_age: float | None = None
+    #: What the router is told about its HTTP and the page.
+    page: list[str] = field(default_factory=list)
+    #: What other machines and people ask for: set once the HTTP server listens.
+    http: str = ""

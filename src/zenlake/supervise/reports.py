@@ -1,0 +1,175 @@
+"""How everything is, put together: what the parts report, what is observed, and since when."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from zenlake import __version__
+from zenlake.lake.status import LakeStatus
+from zenlake.supervise.child import Child
+from zenlake.supervise.observing import Observer
+from zenlake.supervise.parts import State, SupervisedPart
+from zenlake.supervise.plan import LAKE, RECORDER, ROUTER, Plan
+from zenlake.supervise.status import JournalReport, LakeReport, PartStatus, Room, Status
+from zenlake.supervise.telling import Line
+
+#: Seconds between two values of a counter, at least, of which a rate is made.
+RATE_EVERY: Final = 0.5
+
+
+@dataclass(slots=True)
+class _Rate:
+    """A count that starts again at zero now and then, as a rate."""
+
+    value: int = 0
+    at: float = 0.0
+    rate: float = 0.0
+
+    def take(self, now: float, value: int) -> None:
+        if now - self.at >= RATE_EVERY:
+            grown = value - self.value if value >= self.value else value
+            self.rate = grown / (now - self.at) if self.at else 0.0
+            self.value, self.at = value, now
+
+
+class Reports:
+    """What is known of the parts, as one `Status`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        parts: Mapping[str, SupervisedPart],
+        children: Mapping[str, Child],
+        began: float,
+    ) -> None:
+        """`children`: the processes that run now, by part."""
+        self._plan = plan
+        self._parts = parts
+        self._children = children
+        self._began = began
+        #: What a part that starts is doing.
+        self.doing: dict[str, str] = {}
+        #: The router's last report.
+        self.report: dict[str, Any] = {}
+        self.last_error = ""
+        self.locators: list[str] = []
+        self.http = plan.http
+        #: Where the router serves HTTP and the page, if it does.
+        self.page = ""
+        self._rows, self._bytes = _Rate(), _Rate()
+
+    def status(self, now: float, observer: Observer | None, lines: Iterable[Line]) -> Status:
+        """How everything is at this moment; `lines`: what was told to people."""
+        journal = self._journal(now)
+        status = Status(
+            version=__version__,
+            pid=os.getpid(),
+            data=self._plan.shown,
+            at=time.time(),
+            uptime=now - self._began,
+            parts=self._part_statuses(now, observer),
+            locators=self.locators,
+            http=self.http,
+            page=self.page,
+            sessions=int(self.report.get("sessions", 0)),
+            drops=dict(self.report.get("drops", {})),
+            journal=journal,
+            told=[str(line) for line in lines],
+            last_error=self.last_error,
+        )
+        if observer is not None:
+            disk = observer.disk
+            status.disk = Room(disk.total, disk.free, observer.full_in)
+            journal.size = disk.journal
+        if LAKE in self._parts:
+            status.lake = self._lake(None if observer is None else observer.lake, journal.durable)
+        return status
+
+    def _part_statuses(self, now: float, observer: Observer | None) -> list[PartStatus]:
+        statuses = []
+        for name, part in self._parts.items():
+            child = self._children.get(name)
+            used = None if observer is None else observer.usage.get(name)
+            statuses.append(
+                PartStatus(
+                    name,
+                    str(part.state),
+                    now - part.since,
+                    None if child is None else child.pid,
+                    part.restarts,
+                    part.reason,
+                    self.doing.get(name, ""),
+                    part.again_at - now if part.state is State.RESTING else None,
+                    None if used is None else used[0],
+                    None if used is None else used[1],
+                )
+            )
+            if name == ROUTER:
+                statuses.append(self._recorder(part, now))
+        return statuses
+
+    def _recorder(self, router: SupervisedPart, now: float) -> PartStatus:
+        """The recorder within the router, by what the router reports of it."""
+        for one in self._own_journal():
+            restarts, reason = int(one["restarts"]), str(one["reason"])
+            since = now - router.since
+            return PartStatus(RECORDER, str(one["state"]), since, None, restarts, reason)
+        state = State.STARTING if router.state is State.UP else router.state
+        return PartStatus(RECORDER, str(state), now - router.since)
+
+    def _own_journal(self) -> list[dict[str, Any]]:
+        """The report about the journal in the data folder, if there is one."""
+        mine = str(self._plan.data / "journal")
+        return [one for one in self.report.get("journals", ()) if one["dir"] == mine]
+
+    def _journal(self, now: float) -> JournalReport:
+        report = JournalReport(budget=self._plan.budget, retain_age=self._plan.retain_age)
+        for one in self._own_journal():
+            if "rows" in one:
+                self._rows.take(now, int(one["rows"]))
+                self._bytes.take(now, int(one["bytes"]))
+                report.rows, report.bytes = int(one["rows"]), int(one["bytes"])
+                report.rows_per_s, report.bytes_per_s = self._rows.rate, self._bytes.rate
+                report.durable = int(one["durable"])
+                report.queued_bytes = int(one["queued_bytes"])
+                report.dropped = int(one["dropped"])
+                report.missing, report.healed = int(one["missing"]), int(one["healed"])
+                report.disk_full = bool(one["disk_full"])
+                report.future = int(one.get("future", 0))
+                report.retired = int(one.get("retired", 0))
+                if not report.disk_full:
+                    report.failure = str(one.get("stuck", ""))
+            else:
+                report.failure = str(one["reason"]) or "it is being opened"
+        return report
+
+    def _lake(self, seen: LakeStatus | None, durable: int) -> LakeReport:
+        """What the lake wrote of itself; how far behind it is grows while it is away."""
+        part = self._parts[LAKE]
+        if seen is None:
+            return LakeReport(state="starting", behind=durable)
+        behind = seen.lag
+        if durable and len(seen.committed) == 1:
+            behind = max(0, durable - sum(*seen.committed.values()))
+        state = seen.state if part.state is State.UP else str(part.state)
+        age = max(0.0, time.time() - seen.written)
+        return LakeReport(
+            state=state,
+            rows=seen.rows,
+            behind=behind,
+            freshness=seen.freshness + (age if age > 3 else 0.0),
+            quarantine=seen.quarantine,
+            quarantined=seen.quarantined,
+            lost=seen.lost,
+            steps=seen.steps,
+            failures=seen.failures,
+            restarts=seen.restarts,
+            files=seen.files,
+            size=seen.bytes_total,
+            error=seen.error or "",
+            problems=list(seen.problems),
+        )
