@@ -15,6 +15,16 @@ COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
 # Two workers keep both cores of a small machine busy; ARGS="-n 0 -k name" is for a close look.
 PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
 FUZZ_SECONDS ?= 300
+# To nodes of each role, to the broker of 2018 and through WebSockets: half an hour in all.
+FUZZ_MESSAGES ?= 10000000
+
+# uv fetches and unpacks side by side. It does not read pip's settings: where it fails, pip may not.
+define install
+@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+@{ $(BIN)/pip install --quiet --disable-pip-version-check uv && \
+	$(BIN)/uv pip install --python $(BIN)/python $(1) -r $(2); } || \
+	$(BIN)/pip install --disable-pip-version-check --prefer-binary $(1) -r $(2)
+endef
 
 .DEFAULT_GOAL := help
 .PHONY: help up style format types layers fresh test interpreted compiled newest matrix cover wire fuzz \
@@ -84,7 +94,7 @@ wire: $(READY) ## write the generated files anew
 
 fuzz: $(READY) build/compiled ## search hostile bytes for longer, and both builds for a difference
 	$(BIN)/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
-	$(COMPILED) $(BIN)/python tools/fuzz_sessions.py --seconds $(FUZZ_SECONDS)
+	$(COMPILED) $(BIN)/python -m tools.fuzz_sessions --messages $(FUZZ_MESSAGES)
 	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) --timeout=0 tests/hostile $(ARGS)
 
 bench: $(READY) build/compiled ## both builds beside each other, in build/bench.json
@@ -137,11 +147,9 @@ $(RUN_NEEDS): pyproject.toml tools/needs.py
 # Not quiet: most of what it brings is Spark and its Java, which take minutes to arrive.
 $(RUNS): $(RUN_NEEDS)
 	@echo "zenlake: installing what running takes into $(VENV); Spark and its Java are most of it"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --disable-pip-version-check --prefer-binary -r $(RUN_NEEDS)
+	$(call install,,$(RUN_NEEDS))
 	@touch $@
 
 $(READY): $(NEEDS)
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary -r $(NEEDS)
+	$(call install,--quiet,$(NEEDS))
 	@touch $@

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -14,10 +14,10 @@ from zenlake.node.incidents import LIMIT, SLOW
 from zenlake.node.inspection.shares import node_shares, shares, shares_of
 from zenlake.node.node import Node
 from zenlake.routing.face import Face
-from zenlake.routing.interests import SLICE
+from zenlake.routing.interests import MANY_WAIT, SLICE
 from zenlake.routing.limits import ResourceLimits
 from zenlake.routing.resources import TOKEN
-from zenlake.testing.network import Stranger
+from zenlake.testing.network import Network, Stranger
 from zenlake.transport.turn import Turn
 from zenlake.wire import (
     Declare,
@@ -160,6 +160,39 @@ def test_a_session_with_many_declarations_is_forgotten_in_slices() -> None:
     scene.network.run(0.1)
     assert len(node.tables.tree) == 1
     assert node.memory.used < 5000
+
+
+@pytest.mark.parametrize("mode", ["peer", "router"])
+def test_who_joins_is_told_everything_in_slices_and_what_changes_meanwhile(mode: str) -> None:
+    network = Network()
+    one, two, three = (network.node(name, mode) for name in ("one", "two", "three"))
+    held = {f"k/{n}": one.subscribe(f"k/{n}") for n in range(5 * SLICE)}
+    network.connect(two, one)
+    network.connect(three, one)
+    gone: set[str] = set()
+    slices: dict[str, list[int]] = {"two": [], "three": []}
+    while network.step() and network.now < 1.0:
+        for other in (two, three):
+            known = len(other.node.tables.tree)
+            if not slices[other.name] or slices[other.name][-1] != known:
+                slices[other.name].append(known)
+        if not gone and 0 < len(two.node.tables.tree) < 3 * SLICE:
+            # Some that it knows already and some that it does not know yet.
+            gone = {f"k/{n}" for n in range(0, 5 * SLICE, 7)}
+            for key in gone:
+                subscriber = held[key].subscriber
+                assert subscriber is not None
+                one.node.local.unsubscribe(subscriber)
+            held["new"] = one.subscribe("new")
+            network.flush()
+    expected = set(held) - gone
+    for other in (two, three):
+        assert {entry.key for entry in other.node.tables.tree.entries()} == expected
+        assert other.node.sessions.settled()
+        told = slices[other.name]
+        assert len(told) > 5
+        assert max(after - before for before, after in pairwise(told)) <= 2 * SLICE
+    assert one.node.deadline > network.now
 
 
 def crowded(slices: int) -> tuple[Scene, list[Stranger], list[Face]]:
@@ -312,6 +345,36 @@ def test_who_does_not_read_is_cut_when_too_much_waits_and_its_batches_are_let_go
     scene.check_honest()
 
 
+def test_who_sends_one_message_without_end_is_named_and_counted() -> None:
+    scene = Scene("router", max_message=50_000)
+    stranger = scene.stranger()
+    node = scene.node.node
+    for sn in range(4):
+        piece = Fragment(reliable=True, more=True, sn=5 + sn, first=not sn, payload=bytes(30_000))
+        stranger.say(write(piece))
+    scene.network.run(0.01)
+    assert node.fragments.used < 50_000
+    assert any("max_message_size" in reason for reason in named(node))
+    assert node.rejections.counts["limit"] >= 1
+    scene.check_honest()
+
+
+def test_who_asks_again_and_again_for_everything_is_named() -> None:
+    scene, (greedy, modest), _ = crowded(2)
+    everything = [
+        Interest(mode=3, id=id, tokens=True, restricted=True, suffix="k/**") for id in range(1, 30)
+    ]
+    modest.say(write(Frame(sn=5, reliable=True, messages=tuple(everything[:MANY_WAIT]))))
+    scene.network.run(0.1)
+    assert not named(scene.node.node)
+    greedy.say(write(Frame(sn=5, reliable=True, messages=tuple(everything))))
+    scene.network.run(0.1)
+    (reason,) = named(scene.node.node)
+    assert "are answered in turn" in reason
+    assert len([word for word in declared(greedy) if word.startswith("final")]) == 29
+    scene.check_honest()
+
+
 def test_unfinished_fragments_of_all_are_bounded_and_freed_with_their_session() -> None:
     scene = scene_with(all_fragments=100_000)
     stranger = scene.stranger()
@@ -433,10 +496,10 @@ def test_a_crowd_that_says_nothing_gives_way_to_newcomers() -> None:
     sessions = scene.node.node.sessions
     for neighbour in sessions.opening:
         neighbour.dst = "tcp/192.0.2.66:4000"
-    assert sessions.may_accept("tcp/192.0.2.66:4001")
+    assert sessions.admission.may_accept("tcp/192.0.2.66:4001")
     scene.network.run(0.01)
     assert [one.closed for one in silent] == [True] + [False] * 9  # the one that waited longest
-    assert sessions.may_accept("tcp/192.0.2.7:1")
+    assert sessions.admission.may_accept("tcp/192.0.2.7:1")
     assert len(sessions.opening) == 9
     assert scene.node.node.rejections.counts["pending"] == 1
 

@@ -1,22 +1,19 @@
 """Requests over HTTP that are right, nearly right or damaged, to a node that runs.
 
-A part of `tools/fuzz_sessions.py`. A connection lives for some requests; whatever comes, no answer
+A connection lives for some requests; whatever comes, no answer
 may be 500, which is what an error that nobody foresaw becomes, and `/health` answers afterwards.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 import re
 import socket
-from typing import Any
 
 import zenlake
+from tools import fuzz
 from zenlake.rest.service import RestService
-
-fuzz: Any = importlib.import_module("fuzz")
 
 PATHS = (
     "demo/a", "demo/**", "**", "@/local/router", "@/*/**", "@lake/sql", "", "health", "metrics",
@@ -40,7 +37,7 @@ _STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d)")
 class HttpRequests:
     """A router with HTTP, and connections of strangers."""
 
-    name = "HTTP"
+    name = group = "HTTP"
 
     def __init__(self, chance: random.Random) -> None:
         """Listens on a free port of loopback."""
