@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -59,6 +60,8 @@ def called(module: ModuleType) -> Iterator[tuple[str, object]]:
             own = [base for base in value.__mro__ if base.__module__.startswith("zenlake")]
             for member in sorted({member for base in own for member in vars(base)}):
                 found = inspect.getattr_static(value, member)
+                if isinstance(found, Enum):
+                    continue  # a value that can be called, such as a mode of consolidation
                 is_method = isinstance(found, classmethod | staticmethod) or callable(found)
                 if is_method and not member.startswith("_"):
                     yield f"{name}.{member}", getattr(value, member)

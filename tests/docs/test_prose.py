@@ -2,8 +2,8 @@
 
 ```python   with >>> prompts: a doctest; a page's blocks share their names
 ```console  `$ zenlake …` and `$ curl …` lines: run in a folder of the page's own, and compared;
-            with `&` at the end it runs on beside what follows, and must have said all its lines
-            in their order by the end of the page
+            with `&` at the end it runs on beside what follows, which waits for its first line
+            that begins without dots; it must have said all lines in their order by the page's end
 ```shellsession  the same with a Spark
 ```json5    whose first line is `// name`: the file `name` in that folder
 
@@ -88,18 +88,29 @@ def follow(page: Path, language: str, folder: Path) -> None:
     with ExitStack() as running:
         for command, expected in commands(page, language):
             if command.endswith(" &"):
-                first, *rest = expected.splitlines()
                 program = running.enter_context(started(command.removesuffix(" &"), folder))
-                program.says(first.partition("...")[0], 150)
-                behind.append((program, rest))
+                lines = iter(expected.splitlines())
+                for line in lines:
+                    program.says(certain(line), 150)
+                    if not line.startswith("..."):
+                        break
+                behind.append((program, list(lines)))
                 continue
             told = run(command, folder)
             assert doctest.OutputChecker().check_output(expected, told, CHECKS), (
                 f"$ {command}\n{told}\nbut the page says\n{expected}"
             )
-        for program, lines in behind:
-            for line in lines:
-                program.says(line.partition("...")[0])
+        for program, rest in behind:
+            for line in rest:
+                if line != "...":
+                    program.says(certain(line))
+
+
+def certain(line: str) -> str:
+    """The longest part of an expected line that stands for itself alone."""
+    words = max(line.split("..."), key=len)
+    assert words, "a line of dots alone is said by everything, and waiting for it is for nothing"
+    return words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

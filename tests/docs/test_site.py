@@ -16,6 +16,12 @@ FETCHED = re.compile(
 )
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    pages = [str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in pages if f"({page}" not in readme] == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_the_site_is_built_with_links_that_lead_somewhere_and_nothing_from_elsewhere(
