@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -21,6 +19,7 @@ import yaml
 
 from tests.cli.programs import command, endpoint
 from tests.cli.test_up import Up
+from tests.installed import installed, which
 from tests.waiting import until
 from zenlake.admin.document import render as of_nodes
 from zenlake.cli.app import application
@@ -40,23 +39,6 @@ def takes(words: list[str]) -> None:
         pass
 
 
-def of_debian(program: str, package: str) -> str:
-    """The path of a program of Debian's, which is installed where we may."""
-    for _ in range(2):
-        path = shutil.which(program)
-        if path is not None:
-            return path
-        if os.getuid() != 0 or shutil.which("apt-get") is None:
-            break
-        subprocess.run(["apt-get", "update", "-qq"], timeout=120, check=False)
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package],
-            timeout=300, check=False, stdout=subprocess.DEVNULL,
-            env=os.environ | {"RUNLEVEL": "1"},  # its service is not started
-        )  # fmt: skip
-    pytest.fail(f"{program} is missing: apt-get install {package}")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
@@ -68,8 +50,9 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     # It looks for the program, which is not installed on this machine.
     unit = tmp_path / "zenlake.service"
     unit.write_text(text.replace(program, sys.executable), "utf-8")
+    analyze = installed("systemd", lambda: which("systemd-analyze"))
     done = subprocess.run(
-        [of_debian("systemd-analyze", "systemd"), "verify", "--recursive-errors=no", str(unit)],
+        [analyze, "verify", "--recursive-errors=no", str(unit)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -162,7 +145,7 @@ def asked(port: int, expression: str) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_prometheus_reads_the_metrics_and_answers_the_dashboard(tmp_path: Path) -> None:
-    prometheus = of_debian("prometheus", "prometheus")
+    prometheus = installed("prometheus", lambda: which("prometheus"))
     http, port = (int(endpoint().rpartition(":")[2]) for _ in range(2))
     up = Up(tmp_path / "data", where := endpoint(), "--no-lake", http=http)
     fleet = ("demo", "fleet", "-m", "client", "-e", where, "--robots", "1", "--json")

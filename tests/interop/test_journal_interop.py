@@ -101,7 +101,9 @@ def test_a_row_has_the_time_that_their_subscriber_hears(
         heard = beside.take("heard", 2002)
         beside.close()
         # Its rows were made by a lane that also forwards, not sample by sample.
-        lanes = [lane for one in ours.session._runtime.neighbours() for lane in one._lanes]
+        lanes = [
+            lane for one in ours.session._runtime.neighbours() for lane in one.pushes.lanes.lanes
+        ]
         assert any(lane.names for lane in lanes)
     rows = [row for batch in Journal.open(tmp_path).scan() for row in batch.to_pylist()]
     told = [(row["key"], str(timestamp_of(row["hlc"], row["stamp_id"]))) for row in rows]

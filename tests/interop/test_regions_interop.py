@@ -14,6 +14,7 @@ import pytest
 from tests.interop.peer import SECONDS, Peer
 from tests.interop.processes import OURS, Process, free_port
 from tests.interop.test_router_mesh_interop import until_here
+from tests.waiting import until
 
 pytestmark = pytest.mark.interop
 
@@ -114,10 +115,7 @@ class Town:
         return {session["peer"]: session["region"] for session in json.loads(text)["sessions"]}
 
     def until_regions(self, name: str, expected: dict[str, str]) -> None:
-        deadline = time.monotonic() + SECONDS
-        while (found := self.regions(name)) != expected:
-            assert time.monotonic() < deadline, f"{found}, not {expected}"
-            time.sleep(0.05)
+        until(lambda: self.regions(name) == expected, f"not {expected}", SECONDS)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 import time
@@ -11,6 +10,7 @@ import pytest
 from tests.links.authority import DAY, Authority, Certificate
 from tests.links.conftest import Run
 from tests.links.watching import PATIENCE, Visitors, connected
+from tests.waiting import holding
 from zenlake.errors import ConfigError, LinkError, LocatorError
 from zenlake.links import check
 from zenlake.values.locator import EndPoint
@@ -50,9 +50,7 @@ def test_a_bad_certificate_is_refused_on_both_sides(
         place = visitors.listening.locators()[0]
         with pytest.raises(LinkError, match=words):
             await connected(place + trust)
-        async with asyncio.timeout(PATIENCE):
-            while "not let in" not in caplog.text:
-                await asyncio.sleep(0.001)
+        await holding(lambda: "not let in" in caplog.text, seconds=PATIENCE)
         assert visitors.came == []
         if flaw == "elsewhere":
             here = await connected(f"{place}{trust};verify_name_on_connect=false")

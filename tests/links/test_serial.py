@@ -133,9 +133,7 @@ def test_batches_arrive_in_both_directions(run: Run, line: Line) -> None:
         for batch in (b"one", bytes(1500), b"\xff" * 1500):
             while not here.link.send(batch):
                 await asyncio.sleep(0)
-            async with asyncio.timeout(PATIENCE):
-                while there.datagrams[-1:] != [batch]:
-                    await asyncio.sleep(0.001)
+            await there.until(lambda sent=batch: there.datagrams[-1:] == [sent])  # type: ignore[misc]
         there.link.send(b"back")
         await here.until(lambda: here.datagrams == [b"back"])
         here.link.close()

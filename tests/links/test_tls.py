@@ -15,6 +15,7 @@ import pytest
 from tests.links.authority import DAY, Authority, Certificate
 from tests.links.conftest import Run
 from tests.links.watching import PATIENCE, Visitors, Watched
+from tests.waiting import holding
 from zenlake.config.model_transport import LinkSettings, Tls
 from zenlake.errors import ConfigError, LinkError, LocatorError
 from zenlake.links import LinkListener, UnicastLink, check, connect, listen
@@ -75,9 +76,7 @@ def client(authority: Authority, paper: Certificate | None = None) -> Tls:
 
 async def refusal_of(caplog: pytest.LogCaptureFixture) -> str:
     """What the side that was connected to says of it."""
-    async with asyncio.timeout(PATIENCE):
-        while not caplog.messages:
-            await asyncio.sleep(0.001)
+    await holding(lambda: caplog.messages, seconds=PATIENCE)
     return caplog.messages[0]
 
 
@@ -482,9 +481,7 @@ def test_a_side_that_does_not_speak_tls_is_named(
             entering = asyncio.ensure_future(
                 connect(EndPoint.parse(f"tls/127.0.0.1:{port}"), loop, PATIENCE)
             )
-            async with asyncio.timeout(PATIENCE):
-                while len(greeted) < 2:
-                    await asyncio.sleep(0.001)
+            await holding(lambda: len(greeted) == 2, seconds=PATIENCE)
             greeted[-1].send(b"\x0b\x00\xc1\x09\x32\x11\x22\x33\x44\x0a\xff\xff\x01")
             with pytest.raises(LinkError, match="it does not speak TLS"):
                 await entering
