@@ -83,14 +83,17 @@ def test_without_a_word_the_page_is_shown() -> None:
     assert "Commands:" in told.output
 
 
-def test_completion_is_installed_by_one_command(tmp_path: Path) -> None:
-    environment = os.environ | {"HOME": str(tmp_path), "SHELL": "/bin/bash"}
+@pytest.mark.parametrize(
+    ("shell", "script"), [("bash", ".bash_completions/zenlake.sh"), ("zsh", ".zfunc/_zenlake")]
+)
+def test_completion_is_installed_for_the_shell_that_is_named_whatever_runs_the_command(
+    shell: str, script: str, tmp_path: Path
+) -> None:
+    environment = os.environ | {"HOME": str(tmp_path)}
     environment.pop("_ZENLAKE_COMPLETE", None)
-    command = [sys.executable, "-m", "zenlake", "--install-completion", "bash"]
+    command = [sys.executable, "-m", "zenlake", "--install-completion", shell]
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
-    script = tmp_path / ".bash_completions" / "zenlake.sh"
-    assert "_ZENLAKE_COMPLETE" in script.read_text("utf-8")
-    assert str(script) in (tmp_path / ".bashrc").read_text("utf-8")
+    assert "_ZENLAKE_COMPLETE" in (tmp_path / script).read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,10 @@ def main() -> None:
     """Run the command line; `Program` tells in one line what ends it."""
     asked = _asked()
     leave_out_pandas(asked)
+    if len(asked) > 1 and asked[0] in ("--install-completion", "--show-completion"):
+        # Only so does typer take the name of a shell; else it looks for one among the processes
+        # that it runs below, and in a container or a provisioning tool there may be none.
+        os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
     application(asked)(prog_name="zenlake")
 
 

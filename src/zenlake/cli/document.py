@@ -25,7 +25,8 @@ INTRODUCTION = """\
 
 `zenlake COMMAND --help` prints what stands here. [Work from the shell](../how-to/command-line.md)
 tells it as a story. `zenlake --install-completion` teaches your shell (bash, zsh, fish,
-PowerShell) commands, options and values, in the next terminal. Colours are used on a terminal
+PowerShell; name it where it cannot be found out: `zenlake --install-completion bash`) commands,
+options and values, in the next terminal. Colours are used on a terminal
 only, and not where `NO_COLOR` is set or `TERM` is `dumb`; tables are cut to the width of the
 terminal, and not at all in a pipe.
 
