@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zenlake.config.model_remote import RemoteApi as RemoteSettings
 from zenlake.config.model_remote import remote_api
 from zenlake.config.model_web import place
-from zenlake.errors import LocalError, ZError
 from zenlake.http.names import ANY, host_name, origin_allowed
-from zenlake.http.server import HttpServer, hosts_of, listen, reason, refuse_strangers
-from zenlake.keys import intersects
+from zenlake.http.server import HttpServer, hosts_of, listen, refuse_strangers
+from zenlake.http.service import HttpService
 from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from zenlake.config import Config
+    from zenlake.config.shape import Mode
     from zenlake.engine.runtime import Runtime
     from zenlake.http.users import User, Users
     from zenlake.node.inspection.metrics import Row
@@ -34,61 +31,27 @@ log = logging.getLogger("zenlake.remote")
 def start(runtime: Runtime) -> RemoteApiService:
     """Serve the remote API as the configuration of a node says."""
     service = RemoteApiService(runtime)
-    try:
-        service.change(runtime.config)
-    except ZError:
-        plugins = json.loads(runtime.config.get_json("plugins"))
-        if plugins.get("remote_api", {}).get("__required__") is True:
-            raise
+    service.start()
     return service
 
 
-class RemoteApiService:
+class RemoteApiService(HttpService[RemoteSettings]):
     """The remote API of one node."""
 
     def __init__(self, runtime: Runtime) -> None:
         """Not serving yet."""
-        self._runtime = runtime
-        self._lock = threading.Lock()
-        self._settings: RemoteSettings | None = None
-        self._serving: HttpServer | None = None
+        super().__init__(runtime, "remote_api", "ws")
         self._sockets: RemoteSockets | None = None
-        self._failure = ""
-
-    @property
-    def serves(self) -> bool:
-        """Whether it listens."""
-        return self._serving is not None
-
-    @property
-    def url(self) -> str:
-        """Where it is, for programs on this machine; empty if it is nowhere."""
-        return "" if self._serving is None else self._serving.url("ws")
 
     @property
     def clients(self) -> list[dict[str, object]]:
         """Who is connected."""
         return [] if self._sockets is None else self._sockets.shown
 
-    def change(self, config: Config) -> None:
-        """Serve as a configuration says: anew, if it says something else."""
-        wanted = remote_api(json.loads(config.get_json("plugins")), config.mode)
-        with self._lock:
-            if wanted == self._settings and self._serving is not None:
-                return
-            self._stop()
-            self._settings = wanted
-            self._failure = ""
-            if wanted is None:
-                return
-            try:
-                self._start(wanted, config)
-            except (ZError, OSError, ImportError) as error:
-                self._failure = reason(error)
-                log.error("no remote API at %s: %s", wanted.websocket_port, self._failure)
-                raise LocalError(f"plugins/remote_api: {self._failure}") from error
+    def _read(self, plugins: dict[str, Any], mode: Mode) -> RemoteSettings | None:
+        return remote_api(plugins, mode)
 
-    def _start(self, settings: RemoteSettings, config: Config) -> None:
+    def _serve(self, settings: RemoteSettings, config: Config) -> HttpServer:
         from zenlake.aio.session import Session
         from zenlake.http.users import Users, Watch
 
@@ -106,49 +69,27 @@ class RemoteApiService:
                 max_declarations=settings.max_declarations,
             )
             door = _Door(sockets, settings, users, hosts_of(host, settings.hosts))
-            self._serving = HttpServer(door, sock, "remote", pair, settings.max_message)
+            serving = HttpServer(door, sock, "remote", pair, settings.max_message)
         except BaseException:
             sock.close()
             raise
         self._sockets = sockets
-        log.info("remote API at %s", self._serving.url("ws"))
+        return serving
 
-    def _stop(self) -> None:
-        serving, sockets = self._serving, self._sockets
-        if serving is not None and sockets is not None:
-            with contextlib.suppress(TimeoutError):
-                serving.call(sockets.end)
-            serving.close()
-            self._serving = None
+    @property
+    def _open_sockets(self) -> RemoteSockets | None:
+        return self._sockets
 
     def metrics(self) -> Iterator[Row]:
         """What it counts."""
         if self._sockets is not None:
             yield from self._sockets.metrics("remote_api")
 
-    def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
-        """The records below a node's admin space `root` that answer a query, as JSON values."""
-        below = f"{root}/status/plugins/remote_api"
-        if not intersects(asked, f"{below}/**"):
-            return
-        from zenlake import __version__
-
-        records: dict[str, object] = {f"{below}/version": __version__}
-        if self._serving is not None and self._sockets is not None:
-            records[f"{below}/port"] = self._serving.port
-            records[f"{below}/refused"] = dict(self._sockets.refused)
-            for client in self.clients:
-                records[f"{below}/clients/{client['uuid']}"] = client
-        elif self._failure:
-            records[f"{below}/failure"] = self._failure
-        for key, content in records.items():
-            if intersects(asked, key):
-                yield key, content
-
-    def close(self) -> None:
-        """Serve no more; all clients are gone."""
-        with self._lock:
-            self._stop()
+    def _shown(self, serving: HttpServer) -> dict[str, object]:
+        if self._sockets is None:
+            return {}
+        shown: dict[str, object] = {"refused": dict(self._sockets.refused)}
+        return shown | {f"clients/{client['uuid']}": client for client in self.clients}
 
 
 class _Door:

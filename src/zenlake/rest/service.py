@@ -1,24 +1,20 @@
-"""HTTP of a node as a service: obeys its part of the configuration, and shows what it counts."""
+"""HTTP of a node as a service: what serves it, and what it counts."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import logging
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.config.model_web import place, rest
-from zenlake.errors import LocalError, ZError
-from zenlake.http.server import HttpServer, hosts_of, listen, reason, refuse_strangers
-from zenlake.keys import intersects
+from zenlake.http.server import HttpServer, hosts_of, listen, refuse_strangers
+from zenlake.http.service import HttpService
 from zenlake.node.inspection import metrics
 
 if TYPE_CHECKING:
     from zenlake.config import Config
+    from zenlake.config.shape import Mode
     from zenlake.engine.runtime import Runtime
     from zenlake.node.inspection.metrics import Row
     from zenlake.remote.sockets import RemoteSockets
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from zenlake.rest.requests import Door
 
 __all__ = ["RestService", "start"]
-
-log = logging.getLogger("zenlake.rest")
 
 QUEUE_BYTES: Final = 1 << 20
 """How much waits for a page that is slow: what it is shown should be of now."""
@@ -38,65 +32,24 @@ DECLARATIONS: Final = 1000
 def start(runtime: Runtime) -> RestService:
     """Serve HTTP as the configuration of a node says."""
     service = RestService(runtime)
-    try:
-        service.change(runtime.config)
-    except ZError:
-        if _required(runtime.config):
-            raise
+    service.start()
     return service
 
 
-def _required(config: Config) -> bool:
-    plugins = json.loads(config.get_json("plugins"))
-    return plugins.get("rest", {}).get("__required__") is True
-
-
-class RestService:
+class RestService(HttpService[RestSettings]):
     """HTTP of one node."""
 
     def __init__(self, runtime: Runtime) -> None:
         """Not serving yet."""
-        self._runtime = runtime
-        self._lock = threading.Lock()
-        self._settings: RestSettings | None = None
-        self._serving: HttpServer | None = None
+        super().__init__(runtime, "rest", "http")
         self._door: Door | None = None
         self._keys: Keys | None = None
         self._sockets: RemoteSockets | None = None
-        self._failure = ""
 
-    @property
-    def serves(self) -> bool:
-        """Whether it listens."""
-        return self._serving is not None
+    def _read(self, plugins: dict[str, Any], mode: Mode) -> RestSettings | None:
+        return rest(plugins, mode)
 
-    @property
-    def url(self) -> str:
-        """Where it is, for programs on this machine; empty if it is nowhere."""
-        serving = self._serving
-        return "" if serving is None else serving.url("http")
-
-    # -------------------------------------------------------------------------- configuration
-
-    def change(self, config: Config) -> None:
-        """Serve as a configuration says: anew, if it says something else."""
-        wanted = rest(json.loads(config.get_json("plugins")), config.mode)
-        with self._lock:
-            if wanted == self._settings and self._serving is not None:
-                return
-            self._stop()
-            self._settings = wanted
-            self._failure = ""
-            if wanted is None:
-                return
-            try:
-                self._start(wanted, config)
-            except (ZError, OSError, ImportError) as error:
-                self._failure = reason(error)
-                log.error("no HTTP at %s: %s", wanted.http_port, self._failure)
-                raise LocalError(f"plugins/rest: {self._failure}") from error
-
-    def _start(self, settings: RestSettings, config: Config) -> None:
+    def _serve(self, settings: RestSettings, config: Config) -> HttpServer:
         from zenlake.aio.session import Session
         from zenlake.http.users import Users, Watch
         from zenlake.remote.sockets import RemoteSockets
@@ -124,20 +77,16 @@ class RestService:
             )
             hosts = hosts_of(host, settings.hosts)
             door = Door(settings, users, hosts, pages.find, keys, sockets)
-            self._serving = HttpServer(door, sock, "http", max_message=settings.max_body)
+            serving = HttpServer(door, sock, "http", max_message=settings.max_body)
         except BaseException:
             sock.close()
             raise
         self._keys, self._door, self._sockets = keys, door, sockets
-        log.info("HTTP at %s", self._serving.url("http"))
+        return serving
 
-    def _stop(self) -> None:
-        serving, sockets = self._serving, self._sockets
-        if serving is not None and sockets is not None:
-            with contextlib.suppress(TimeoutError):
-                serving.call(sockets.end)
-            serving.close()
-            self._serving = None
+    @property
+    def _open_sockets(self) -> RemoteSockets | None:
+        return self._sockets
 
     # -------------------------------------------------------------------------- what is shown
 
@@ -158,30 +107,12 @@ class RestService:
         if self._sockets is not None:
             yield from self._sockets.metrics("rest")
 
-    def documents(self, root: str, asked: str) -> Iterator[tuple[str, object]]:
-        """The records below a node's admin space `root` that answer a query, as JSON values."""
-        below = f"{root}/status/plugins/rest"
-        if not intersects(asked, f"{below}/**"):
-            return
-        from zenlake import __version__
-
-        serving, keys, sockets = self._serving, self._keys, self._sockets
-        records: dict[str, object] = {f"{below}/version": __version__}
-        if serving is not None and keys is not None and sockets is not None:
-            records[f"{below}/port"] = serving.port
-            records[f"{below}/streams"] = {"open": keys.streams, "skipped": keys.skipped}
-            for client in sockets.shown:
-                records[f"{below}/clients/{client['uuid']}"] = client
-        elif self._failure:
-            records[f"{below}/failure"] = self._failure
-        for key, content in records.items():
-            if intersects(asked, key):
-                yield key, content
-
-    def close(self) -> None:
-        """Serve no more."""
-        with self._lock:
-            self._stop()
+    def _shown(self, serving: HttpServer) -> dict[str, object]:
+        keys, sockets = self._keys, self._sockets
+        if keys is None or sockets is None:
+            return {}
+        shown: dict[str, object] = {"streams": {"open": keys.streams, "skipped": keys.skipped}}
+        return shown | {f"clients/{client['uuid']}": client for client in sockets.shown}
 
 
 METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
