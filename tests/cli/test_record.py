@@ -88,7 +88,7 @@ def test_only_what_lies_around_an_event_is_written(tmp_path: Path) -> None:
     place = endpoint()
     with command(
         "record", "-k", "r/**", "--to", str(tmp_path), "--around", "r/fault?_filter=level>2",
-        "--before", "1h", "--after", "0s", "-q", "-l", place,
+        "--before", "1h", "--after", "0s", "-l", place,
     ) as recorder:  # fmt: skip
         recorder.says("around 'r/fault?_filter=level>2'")
         told = [
@@ -99,6 +99,7 @@ def test_only_what_lies_around_an_event_is_written(tmp_path: Path) -> None:
         ]
         for key, value in told:
             assert run("put", "-k", key, "-p", value, "-e", place) == (0, [])
+        recorder.says(f"{1:>4} events  {1:>9} rows wait")  # the last one has come
         assert recorder.interrupt(signal.SIGTERM) == 0
         assert "1 events; 3 rows around them were kept, 1 let go" in "\n".join(recorder.lines)
     assert rows(tmp_path) == [(key, value.encode()) for key, value in told[:3]]

@@ -17,8 +17,10 @@ from tests.cli.test_up import Up
 from tests.constrained.conftest import Bridged
 from tests.constrained.old_peers import ROOT, VERSIONS, script
 from tests.lake.journals import Here
+from tests.waiting import until
 from zenlake import xrce
 from zenlake.constrained.brokering import RunningBroker
+from zenlake.constrained.client import Subscriber
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline
 from zenlake.lake.service import Service
@@ -103,6 +105,18 @@ def test_clients_of_2018_speak_with_each_other(broker: RunningBroker) -> None:
                 subscriber.says(f"heard {i}")
 
 
+def pulled(kept: Subscriber) -> list[tuple[str, bytes]]:
+    """What was kept, as soon as there is something: a put may be on its way to the broker."""
+    samples: list[tuple[str, bytes]] = []
+
+    def come() -> bool:
+        samples.extend(kept.pull())
+        return bool(samples)
+
+    until(come, "nothing was kept")
+    return samples
+
+
 def test_2018_and_eclipse_share_one_world(bridge: Bridged) -> None:
     with (
         xrce.open(bridge.udp) as sleepy,
@@ -120,7 +134,7 @@ def test_2018_and_eclipse_share_one_world(bridge: Bridged) -> None:
             eclipse.says("heard hello from 2018")
         eclipse.says("put")
         assert eclipse.ends() == 0
-        assert kept.pull() == [("to/sleepy", b"hello from Eclipse")]
+        assert pulled(kept) == [("to/sleepy", b"hello from Eclipse")]
 
 
 @pytest.mark.slow
@@ -147,7 +161,7 @@ def test_what_2018_says_to_zenlake_up_is_found_with_sql(
             eclipse.says("heard 0")
             eclipse.says("put")
             assert eclipse.ends() == 0
-            assert kept.pull() == [("to/sleepy", b"hello from Eclipse")]
+            assert pulled(kept) == [("to/sleepy", b"hello from Eclipse")]
         assert program.interrupt(signal.SIGTERM) == 0
     # The lake that `up` runs has a Spark of its own, which is shown where `up` is tested: here the
     # Spark of all tests stands in for it, and is asked as that one is.

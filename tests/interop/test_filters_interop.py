@@ -60,12 +60,15 @@ def test_our_router_asks_for_ours_and_sends_theirs_everything(
     place = listen(ours, "router")
     connect(theirs, place, "client")
     subscriber = Peer("zenlake")
-    # It records too, which is another fast lane.
-    options = Options(("robot/**",), str(tmp_path / "journal"))
-    recorder = Recorder(ours.session, options)
+    recorder = None
     try:
         connect(subscriber, place, "client")
         subscriber.subscribe("low", "robot/**?_filter=battery<20")
+        # The router knows of it before there are others whom samples could go to.
+        ours.publisher("probe", "robot/a")
+        ours.until("probe")
+        # It records too, which is another fast lane.
+        recorder = Recorder(ours.session, Options(("robot/**",), str(tmp_path / "journal")))
         theirs.subscribe("all", "robot/**")
         published(theirs, "robot/a")
         assert payloads(subscriber, "low", 3) == said(5, 7, 1)
@@ -75,5 +78,6 @@ def test_our_router_asks_for_ours_and_sends_theirs_everything(
         assert ours.session._runtime.node.filters.held_back == 2
         until(lambda: sum(recorder.watermark().offsets) == 5)
     finally:
-        recorder.close()
+        if recorder is not None:
+            recorder.close()
         subscriber.close()
