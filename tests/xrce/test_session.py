@@ -54,6 +54,12 @@ def test_accept_echoes_the_length_of_numbers() -> None:
     assert session.conduit(0).mask == 2047
 
 
+def test_a_sender_is_to_blame_for_a_conduit_that_was_not_agreed_on() -> None:
+    pair = Pair(near={"conduits": 2}).opened()
+    with pytest.raises(EncodeError, match="conduit 2: this session has 2, from 0 on"):
+        pair.a.send(xrce.StreamData(reliable=True, sn=0, id=1, payload=b"x"), True, conduit=2)
+
+
 def test_open_is_repeated_until_it_is_given_up() -> None:
     session = XrceSession(SessionOptions(b"me", open_tries=3), True)
     session.open(0.0)

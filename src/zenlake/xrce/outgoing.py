@@ -75,10 +75,12 @@ class OutgoingPackets:
     def send(self, message: Numbered, reliable: bool, conduit: int = 0, space: int = 0) -> bool:
         """Send what has a number; False: there is no room for it now.
 
-        Raises `EncodeError` for what cannot be cut into packets.
+        Raises `EncodeError` for what cannot be cut into packets, and a conduit that there is not.
         """
         if self.state != OPEN:
             return False
+        if conduit >= self.usable and conduit not in self.conduits:
+            raise EncodeError(f"conduit {conduit}: this session has {self.usable}, from 0 on")
         state = self.conduit(conduit)
         markers: tuple[Marker, ...] = ()
         if conduit:
