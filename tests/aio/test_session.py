@@ -75,7 +75,7 @@ def test_two_tasks_may_close_a_session_and_both_find_it_closed() -> None:
         async with listening() as here:
             there = await connected(here)
             await asyncio.gather(there.close(), there.close())
-            assert there._runtime.pumps == []
+            assert not there._runtime.pumps
 
     run(main)
 
@@ -153,7 +153,7 @@ def test_everything_works_on_uvloop() -> None:
                 await publisher.put(n.to_bytes(2, "big"))
             got = [(await subscriber.recv()).payload.to_bytes() for _ in range(1000)]
             assert got == [n.to_bytes(2, "big") for n in range(1000)]
-        assert here._runtime.pumps == there._runtime.pumps == []
+        assert here._runtime.pumps == there._runtime.pumps == {}
 
     run(main, uvloop.new_event_loop)
 

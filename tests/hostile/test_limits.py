@@ -504,24 +504,31 @@ def test_a_crowd_that_says_nothing_gives_way_to_newcomers() -> None:
     assert scene.node.node.rejections.counts["pending"] == 1
 
 
-def test_an_address_has_so_many_sessions_and_the_next_is_refused_and_named() -> None:
-    scene = scene_with(sessions=4)
-    strangers = [scene.stranger(zid=bytes([n])) for n in (0x61, 0x62)]
-    node = scene.node.node
-    for neighbour in node.by_zid.values():
-        neighbour.dst = "tcp/192.0.2.66:4000"  # all four, the honest ones too
-    extra = scene.network.stranger(scene.node)
-    for neighbour in node.sessions.opening:
-        neighbour.dst = "tcp/192.0.2.66:4001"
-    extra.say(b"\x81\x09\x02\x63\x81\x27\x01")
+def from_address(scene: Scene, zid: int, address: str) -> Stranger:
+    """Somebody at an address begins a session, and opens it if that is allowed."""
+    stranger = scene.network.stranger(scene.node, address=address)
+    stranger.say(bytes((0x81, 0x09, 0x02, zid, 0x81, 0x27, 0x01)))
     scene.network.run(0.01)
-    said = [message for batch in extra.heard() for message in read_batch(batch)]
+    said = [message for batch in stranger.heard() for message in read_batch(batch)]
     if isinstance(said[0], InitAck):
-        extra.say(write(OpenSyn(lease=10_000, initial_sn=5, cookie=said[0].cookie)))
+        stranger.say(write(OpenSyn(lease=10_000, initial_sn=5, cookie=said[0].cookie)))
         scene.network.run(0.01)
-    assert extra.closed
+    return stranger
+
+
+def test_an_address_has_so_many_sessions_and_the_next_is_refused_and_named() -> None:
+    scene = scene_with(sessions=2)
+    node = scene.node.node
+    first, second = (from_address(scene, n, f"192.0.2.66:{n}") for n in (0x61, 0x62))
+    extra = from_address(scene, 0x63, "192.0.2.66:99")
+    assert [first.closed, second.closed, extra.closed] == [False, False, True]
     assert any("limits/address/sessions" in reason for reason in named(node))
-    assert [one.closed for one in strangers] == [False, False]
+    other = from_address(scene, 0x64, "192.0.2.7:61")
+    assert not other.closed  # whoever shares nothing with them is not held to their number
+    first.hang_up()
+    scene.network.run(0.01)
+    assert not from_address(scene, 0x65, "192.0.2.66:100").closed  # there is room again
+    assert from_address(scene, 0x66, "192.0.2.66:101").closed
     scene.check_honest()
 
 

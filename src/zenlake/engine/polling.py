@@ -40,6 +40,8 @@ STAY: Final = 0.02
 LOOK: Final = 0.001
 #: So many checks in a row without a polling thread make the links cold.
 LOOKS: Final = 5
+#: With more links than this no thread polls: each change of hands visits all of them.
+FEW: Final = 256
 
 
 class SocketPoller:
@@ -82,7 +84,9 @@ class SocketPoller:
 
     def poll_for(self, channel: Channel) -> bool:
         """Read the links until the channel has an item or ends; False: the thread should sleep."""
-        if not self._by_fd or self._closed or not self._polling.acquire(blocking=False):
+        if not self._by_fd or len(self._by_fd) > FEW:
+            return False
+        if self._closed or not self._polling.acquire(blocking=False):
             return False
         try:
             self._owner = threading.get_ident()

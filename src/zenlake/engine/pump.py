@@ -244,6 +244,7 @@ class Pump:
 
     def _pause_link(self) -> None:
         if self.pauses and not self.closed:
+            self.unicast.paused = True
             self.link.pause()
 
     def resume(self) -> None:
@@ -251,6 +252,7 @@ class Pump:
         self.pauses -= 1
         if self.pauses == 0 and not self.closed:
             # Silence of our own making does not count against the neighbour.
+            self.unicast.paused = False
             self.unicast.last_heard = monotonic()
             self.link.resume()
 

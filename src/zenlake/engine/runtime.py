@@ -78,7 +78,7 @@ class Runtime:
         own = self.settings.id
         self.zid: bytes = bytes(own) if own is not None else fresh_zid()
         self.hlc = Hlc(ZenohId(self.zid))
-        self.pumps: list[Pump] = []
+        self.pumps: dict[Pump, None] = {}
         self.closed = False
         #: Services that need an open node, by the name of their room.
         self.services: dict[str, RunningService] = {}
@@ -208,7 +208,7 @@ class Runtime:
 
     def _pump(self, link: UnicastLink, neighbour: Neighbour) -> None:
         pump = Pump(self, link, neighbour)
-        self.pumps.append(pump)
+        self.pumps[pump] = None
         self.flushing.add(pump.outbox, pump)
         pump.start()
         if self._poller is not None and not pump.closed:
@@ -219,8 +219,7 @@ class Runtime:
         """Let go of a pump whose link is closed; on the loop thread."""
         if self._poller is not None:
             self._poller.remove(pump)
-        if pump in self.pumps:
-            self.pumps.remove(pump)
+        self.pumps.pop(pump, None)
         self.flushing.remove(pump.outbox)
         neighbour = pump.neighbour
         if neighbour.face is None and isinstance(neighbour.error, HandshakeError):
@@ -290,9 +289,6 @@ class Runtime:
         if self.closed:
             return
         with self.lock:
-            for pump in self.pumps:
-                if pump.pauses:
-                    pump.unicast.last_heard = now
             self.node.tick(now)
             attempts = self.node.attempts(now)
             self._changes.notify()

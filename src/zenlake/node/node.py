@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zenlake.errors import RemoteError
-from zenlake.node.core import FOREVER, Core
+from zenlake.node.core import Core
 from zenlake.node.programs.local import Local
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sessions.connect import Attempt, ConnectPlan
@@ -62,8 +62,13 @@ class Node(Core):
         self.mesh: Mesh | None = self.topology.mesh
         #: The same objects as those of `sessions`.
         self.plan: ConnectPlan = self.sessions.plan
-        self.neighbours: list[Neighbour] = self.sessions.neighbours
+        self._links: dict[Neighbour, None] = self.sessions.neighbours
         self.by_zid: dict[bytes, Neighbour] = self.sessions.by_zid
+
+    @property
+    def neighbours(self) -> list[Neighbour]:
+        """A neighbour for each link, as of now."""
+        return list(self._links)
 
     # -------------------------------------------------------------------------------- time
 
@@ -76,18 +81,8 @@ class Node(Core):
     def tick(self, now: float) -> None:
         """Do what is due."""
         self.now = now
-        deadline = FOREVER
-        for neighbour in list(self.neighbours):
-            unicast = neighbour.unicast
-            if unicast is None:
-                continue
-            if unicast.deadline <= now:
-                try:
-                    unicast.tick(now)
-                except RemoteError as error:
-                    unicast.fail(error, now)
-                    continue
-            deadline = min(deadline, unicast.deadline)
+        self.sessions.leases.tick(now)
+        deadline = self.sessions.leases.next()
         for multicast in self.sessions.multicasts:
             if multicast.group.deadline <= now:
                 multicast.group.tick(now)
@@ -124,7 +119,7 @@ class Node(Core):
         """Keep connections to these endpoints, and to no others that were configured."""
         self.now = now
         unwanted = self.plan.change(endpoints, now)
-        for neighbour in list(self.neighbours):
+        for neighbour in self.neighbours:
             unicast = neighbour.unicast
             if neighbour.attempt in unwanted and unicast is not None:
                 unicast.close(now)
@@ -160,7 +155,7 @@ class Node(Core):
         unicast = neighbour.unicast
         assert unicast is not None
         unicast.connect(now, attempt.expected)
-        self.wake_by(unicast.deadline)
+        self.wake_by(self.sessions.leases.add(neighbour))
         return neighbour
 
     def accepted(self, src: str, dst: str, stream: bool, mtu: int, now: float) -> Neighbour:
@@ -170,7 +165,7 @@ class Node(Core):
         unicast = neighbour.unicast
         assert unicast is not None
         unicast.listen(now, self.cookie())
-        self.wake_by(unicast.deadline)
+        self.wake_by(self.sessions.leases.add(neighbour))
         return neighbour
 
     def receive(self, neighbour: Neighbour, data: bytes, now: float) -> None:
@@ -179,7 +174,7 @@ class Node(Core):
         unicast = neighbour.unicast
         if unicast is None:
             return
-        unicast.turn = self.turn if len(self.neighbours) > 1 else None
+        unicast.turn = self.turn if len(self._links) > 1 else None
         try:
             unicast.receive(data, now)
         except RemoteError as error:
@@ -215,7 +210,7 @@ class Node(Core):
         self.closing = True
         self.plan.stopped = True
         self.sessions.discovered.clear()
-        for neighbour in list(self.neighbours):
+        for neighbour in self.neighbours:
             unicast = neighbour.unicast
             if unicast is not None:
                 unicast.close(now)

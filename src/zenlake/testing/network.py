@@ -124,10 +124,10 @@ class Network:
         host.flush()
         return host
 
-    def stranger(self, to: Host, **conditions: Any) -> Stranger:
-        """Connect the test itself to a node."""
+    def stranger(self, to: Host, *, address: str = "", **conditions: Any) -> Stranger:
+        """Connect the test itself to a node, from an address of its own if none is given."""
         self._strangers += 1
-        stranger = Stranger(self, f"stranger-{self._strangers}")
+        stranger = Stranger(self, address or f"stranger-{self._strangers}")
         link = WireLink(self, stranger, to, replace(self.conditions, **conditions))
         self.links.append(link)
         stranger.link = link

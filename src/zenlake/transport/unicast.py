@@ -114,6 +114,8 @@ class Unicast:
         self.open_timeout: float = open_timeout
         #: When `tick` wants to be called.
         self.deadline: float = 0.0
+        #: Whether its link is not read: such silence is of our own making.
+        self.paused: bool = False
         self.last_heard: float = 0.0
         #: Bytes of an incomplete batch of the opening.
         self._early: bytes = b""
@@ -421,6 +423,8 @@ class Unicast:
                 "limits/node/waiting)",
                 "slow",
             )
+        if self.paused:
+            self.last_heard = now
         if now >= self.last_heard + self.lease:
             raise RemoteError(f"nothing heard for its lease of {self.lease:g} s")
         outbox = self.outbox

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from zenlake.node.core import Core
 from zenlake.node.queries.replies import ReplyReader
+from zenlake.node.rejections import host_of
 from zenlake.node.routes.pushes import PushReader
 from zenlake.node.routes.routes import Routes
 from zenlake.node.sessions.admission import (
@@ -16,6 +17,7 @@ from zenlake.node.sessions.admission import (
     restrict,
     subject_of,
 )
+from zenlake.routing.deadlines import Timed
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Interceptors, PolicyCounters, PolicyGate
 from zenlake.routing.policy.messages import FLOWS
@@ -89,6 +91,8 @@ class Neighbour(Listener):
         self.owner: SessionOwner = owner
         self.src: str = src
         self.dst: str = dst
+        #: The address that it counts for, among all of one address.
+        self.host: str = host_of(dst)
         self.stream: bool = stream
         self.mtu: int = mtu
         self.attempt: int = attempt
@@ -102,6 +106,8 @@ class Neighbour(Listener):
         self.stopped_out: PolicyCounters = PolicyCounters()
         self.face: Face | None = None
         self.unicast: Unicast | None = None
+        #: When its link is looked at next.
+        self.timed: Timed | None = None
         #: All links of its session, this one among them; each is a neighbour by itself.
         self.links: list[Neighbour] = []
         self.error: Exception | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from zenlake.node.rejections import KEY, LIMIT, host_of
+from zenlake.node.sessions.leases import Leases
 from zenlake.node.sessions.neighbour import Neighbour
 
 __all__ = ["illegal_key_reporter", "limit_reporter", "overflow_of", "room_for"]
@@ -59,13 +60,13 @@ def illegal_key_reporter(neighbour: Neighbour) -> Callable[[str], None]:
     return report
 
 
-def overflow_of(neighbour: Neighbour) -> Callable[[], None]:
+def overflow_of(neighbour: Neighbour, leases: Leases) -> Callable[[], None]:
     """Has a session closed soon, for which too much waits."""
 
     def overflow() -> None:
         unicast = neighbour.unicast
         if unicast is not None:
-            unicast.deadline = 0.0
+            leases.overflowed.append(neighbour)
             neighbour.node.wake_by(0.0)
 
     return overflow

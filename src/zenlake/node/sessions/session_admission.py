@@ -32,6 +32,8 @@ class SessionAdmission:
         self._node: Core = node
         self._by_zid: dict[bytes, Neighbour] = by_zid
         self._opening: dict[Neighbour, None] = opening
+        #: How many sessions are open from each address.
+        self._by_host: dict[str, int] = {}
 
     def may_accept(self, peer: str) -> bool:
         """Whether one more stranger, connected from `peer`, may begin to open a session."""
@@ -81,13 +83,23 @@ class SessionAdmission:
             self._check_address(neighbour)
         return -1
 
+    def opened(self, neighbour: Neighbour) -> None:
+        """A session is open, and counts for the address of its first link."""
+        host = neighbour.host
+        self._by_host[host] = self._by_host.get(host, 0) + 1
+
+    def closed(self, neighbour: Neighbour) -> None:
+        """A session is over, or goes on over other links than its first one."""
+        left = self._by_host.get(neighbour.host, 0) - 1
+        if left > 0:
+            self._by_host[neighbour.host] = left
+        else:
+            self._by_host.pop(neighbour.host, None)
+
     def _check_address(self, neighbour: Neighbour) -> None:
         """Refuse one session more from an address that has all that it may have."""
-        host = host_of(neighbour.dst)
         most = self._node.settings.limits.sessions
-        if len(self._by_zid) < most:
-            return
-        if sum([host_of(other.dst) == host for other in self._by_zid.values()]) >= most:
+        if self._by_host.get(neighbour.host, 0) >= most:
             raise HandshakeError(
                 f"{most} sessions are open from its address (limits/address/sessions)",
                 INVALID,

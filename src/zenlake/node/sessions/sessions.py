@@ -20,6 +20,7 @@ from zenlake.node.sessions.events import (
     SessionClosed,
     SessionOpened,
 )
+from zenlake.node.sessions.leases import Leases
 from zenlake.node.sessions.multicast import MulticastSession
 from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
 from zenlake.node.sessions.openings import illegal_key_reporter, limit_reporter, overflow_of
@@ -61,9 +62,11 @@ class Sessions(SessionOwner):
         self.topology: Topology = topology
         self.make_outbox: Callable[[bool, int], Outbox] = make_outbox
         #: A neighbour for each link.
-        self.neighbours: list[Neighbour] = []
+        self.neighbours: dict[Neighbour, None] = {}
         #: Those whose session is not open yet: few, beside a hundred thousand that are.
         self.opening: dict[Neighbour, None] = {}
+        #: When each link is looked at next.
+        self.leases: Leases = Leases(self.neighbours)
         #: The multicast groups that the node is in.
         self.multicasts: list[MulticastSession] = []
         self.past: ClosedSessionCounts = ClosedSessionCounts()
@@ -129,9 +132,9 @@ class Sessions(SessionOwner):
             MemoryAccount(limits.fragments, node.fragments),
         )
         unicast.outbox.share_pool(node.waiting, limits.waiting)
-        unicast.outbox.on_overflow = overflow_of(neighbour)
+        unicast.outbox.on_overflow = overflow_of(neighbour, self.leases)
         neighbour.unicast = unicast
-        self.neighbours.append(neighbour)
+        self.neighbours[neighbour] = None
         self.opening[neighbour] = None
         return neighbour
 
@@ -169,10 +172,11 @@ class Sessions(SessionOwner):
         neighbour.links = [neighbour]
         neighbour.obey(terms)
         self.by_zid[terms.zid] = neighbour
+        self.admission.opened(neighbour)
         face.on_illegal_key = illegal_key_reporter(neighbour)
         face.on_limit = limit_reporter(neighbour)
         self.plan.opened(neighbour.attempt)
-        node.wake_by(unicast.deadline)
+        node.wake_by(self.leases.add(neighbour))
         self.topology.greet(face)
         node.wake_by(self.topology.deadline())
         node.tables.add(face, now)
@@ -199,7 +203,7 @@ class Sessions(SessionOwner):
         neighbour.obey(terms)
         face.egress = egress
         self.plan.opened(neighbour.attempt)
-        node.wake_by(unicast.deadline)
+        node.wake_by(self.leases.add(neighbour))
         self._assign_outboxes(first.links)
         node.happened.add(SessionOpened(neighbour))
 
@@ -220,8 +224,8 @@ class Sessions(SessionOwner):
         node = self.node
         node.now = now
         self.opening.pop(neighbour, None)
-        if neighbour in self.neighbours:
-            self.neighbours.remove(neighbour)
+        self.neighbours.pop(neighbour, None)
+        self.leases.remove(neighbour)
         if neighbour in neighbour.links:
             neighbour.links.remove(neighbour)
         face = neighbour.face
@@ -235,12 +239,16 @@ class Sessions(SessionOwner):
             self.stopped_out.add(neighbour.stopped_out)
         if face is not None and neighbour.links:
             # The session goes on over its other links.
-            self.by_zid[face.zid] = neighbour.links[0]
+            if self.by_zid.get(face.zid) is neighbour:
+                self.by_zid[face.zid] = neighbour.links[0]
+                self.admission.closed(neighbour)
+                self.admission.opened(neighbour.links[0])
             self._assign_outboxes(neighbour.links)
             node.happened.add(SessionClosed(neighbour, error))
         elif face is not None:
             if self.by_zid.get(face.zid) is neighbour:
                 del self.by_zid[face.zid]
+                self.admission.closed(neighbour)
                 self.plan.released(face.zid, now)
             face.closed = True
             node.queries.remove(face)
