@@ -42,7 +42,7 @@ class LogFile:
 
     def _open(self, rotate: bool) -> None:
         self.close()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         size = self.path.stat().st_size if self.path.exists() else 0
         if rotate or size >= self._most:
             for number in range(self._kept, 0, -1):

@@ -25,7 +25,7 @@ def write_readers(journal: Path, committed: Mapping[str, Sequence[int]] | None) 
     if committed is None:
         place.unlink(missing_ok=True)
         return
-    journal.mkdir(parents=True, exist_ok=True)
+    journal.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = journal / f".{READERS}.{os.getpid()}"
     fresh.write_text(json.dumps({"lake": dict(committed)}), "utf-8")
     fresh.replace(place)

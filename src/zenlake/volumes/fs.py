@@ -59,7 +59,8 @@ class Files(Volume):
         self.folder = folder_of("fs", options["dir"])
         self._fsync = bool(options.get("fsync", True))
         try:
-            (self.folder / NEW).mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self.folder / NEW).mkdir(exist_ok=True)
         except OSError as error:
             raise VolumeError(f"{self.folder} cannot be written: {error.strerror}") from error
         self._records = SqliteFile(self.folder / RECORDS, self._fsync)
