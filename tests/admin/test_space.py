@@ -71,6 +71,9 @@ def test_a_question_over_a_link_that_leaves_the_machine_has_no_answer() -> None:
             for neighbour in router._runtime.neighbours():
                 neighbour.dst = "tcp/192.0.2.1:40000"
             assert len(shown(other, root(router))) == many
+            with router._runtime.lock:
+                events = router._runtime.node.incidents.newest()
+            assert [event.kind for event in events] == ([] if many else ["denied"])
 
 
 def test_a_running_node_takes_new_endpoints() -> None:

@@ -80,6 +80,9 @@ class AdminSpace:
         why = self._unwilling(query)
         if why:
             self.refuse(why)
+            if why == "link":
+                reason = "its questions are answered over links within this machine alone"
+                self._denied(query.branch.query.source.zid, query.key, reason)
             query.replying.finish_query(query)
         else:
             self._waiting.put(query)
@@ -96,10 +99,8 @@ class AdminSpace:
         if self._permissions.links != "loopback" or view.is_within(self._runtime.node, zid):
             return True
         self.refuse("link")
-        node = self._runtime.node
         reason = "changes of the configuration are taken over links within this machine alone"
-        key = f"{self._above}/config/**"
-        node.incidents.add(DENIED, node.now, peer=str(ZenohId(zid)), key=key, reason=reason)
+        self._denied(zid, f"{self._above}/config/**", reason)
         return False
 
     def ended(self) -> None:
@@ -109,6 +110,11 @@ class AdminSpace:
     def refuse(self, why: str) -> None:
         """Count a refusal."""
         self.refused[why] = self.refused.get(why, 0) + 1
+
+    def _denied(self, zid: bytes, key: str, reason: str) -> None:
+        """Have operators know who was refused what."""
+        node = self._runtime.node
+        node.incidents.add(DENIED, node.now, peer=str(ZenohId(zid)), key=key, reason=reason)
 
     def _unwilling(self, query: IncomingQuery) -> str:
         if not self._permissions.read:
