@@ -46,6 +46,8 @@ def test_numbers_of_mine_avoid_theirs_and_end_at_sixteen_bits() -> None:
     ids.learn(2, "y")
     assert ids.invent("a") == 3
     assert ids.invent("b") == 4
+    ids.forget(2)
+    assert ids.invent("c") == 5  # numbers that were taken are not looked through again
     full = KeyIds(MemoryAccount())
     for number in range(1, 0x10000):
         assert full.invent(f"k/{number}") == number

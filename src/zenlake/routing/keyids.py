@@ -60,7 +60,7 @@ INVENTED: Final = 4 << 20
 class KeyIds:
     """The numbers that two neighbours use for keys: those I declared, those it declared."""
 
-    __slots__ = ("account", "invented", "mine", "mine_of", "theirs", "theirs_of")
+    __slots__ = ("_next", "account", "invented", "mine", "mine_of", "theirs", "theirs_of")
 
     def __init__(self, account: MemoryAccount) -> None:
         """`account` pays for the keys that the neighbour declares."""
@@ -71,6 +71,8 @@ class KeyIds:
         self.account: MemoryAccount = account
         #: Bytes of the keys that I declared.
         self.invented: int = 0
+        #: All numbers below it are taken, or were.
+        self._next: int = 1
 
     def learn(self, id: int, key: str) -> bool:
         """The neighbour declared an id; False if it has declared too much."""
@@ -120,9 +122,10 @@ class KeyIds:
 
     def invent(self, key: str) -> int:
         """A new id of mine for a key; 0 if all are used."""
-        id = len(self.mine) + 1
+        id = self._next
         while id in self.mine or id in self.theirs:
             id += 1
+        self._next = id
         if id > 0xFFFF or self.invented + len(key) > INVENTED:
             return 0
         self.invented += len(key)
