@@ -52,14 +52,16 @@ class StoppedTables:
 
     def sentences(self) -> tuple[str, ...]:
         """A line for each table that stopped, with what to do."""
-        return tuple(
-            f"table '{name}' has stopped, the others go on: {one.reason}; "
-            f"`zenlake lake repair {name}` says what can be done"
-            for name, one in sorted(self._all.items())
-        )
+        return tuple(_sentence(name, one.reason) for name, one in sorted(self._all.items()))
 
     def __contains__(self, name: str) -> bool:
         return name in self._all
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._all))
+
+
+def _sentence(name: str, reason: str) -> str:
+    advice = f"`zenlake lake repair {name}` says what can be done"
+    told = reason if advice in reason else f"{reason}; {advice}"
+    return f"table '{name}' has stopped, the others go on: {told}"

@@ -297,17 +297,17 @@ class JournalWriter:
             raise LocalError("the journal's writer is closed; open another")
 
     def _too_late(self, what: str, timeout: float | None) -> ZError:
+        waited = f"{what} waited {0.0 if timeout is None else timeout:.3g} s"
         if self.stats.full:
             return JournalFull(
-                f"the disk of journal '{self.name}' is full: {what} waited {timeout} s; free some "
-                "space, lower retain_bytes, or choose on_full='drop'"
+                f"the disk of journal '{self.name}' is full: {waited}; free some space, lower "
+                "retain_bytes, or choose on_full='drop'"
             )
         if self.stats.stuck:
             return JournalError(
-                f"journal '{self.name}' cannot be written ({self.stats.stuck}): {what} waited "
-                f"{timeout} s"
+                f"journal '{self.name}' cannot be written ({self.stats.stuck}): {waited}"
             )
-        return Timeout(f"{what} was not done within {timeout} s; the disk is slower than the data")
+        return Timeout(f"{waited} and is not done: the disk is slower than the data")
 
     # ------------------------------------------------------------------ the writer's thread
 
