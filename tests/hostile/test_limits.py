@@ -532,6 +532,18 @@ def test_an_address_has_so_many_sessions_and_the_next_is_refused_and_named() -> 
     scene.check_honest()
 
 
+def test_an_address_that_must_wait_is_one_event_however_often_it_comes() -> None:
+    scene = scene_with()
+    node = scene.node.node
+    for _ in range(12):
+        node.brake.failed("192.0.2.66", "anna", node.moment())
+    for _ in range(4):
+        assert not node.sessions.admission.may_accept("tcp/192.0.2.66:4001")
+        scene.network.run(3.0)  # less to wait each time
+    [event] = [event for event in node.incidents.newest() if event.kind == "login"]
+    assert (event.peer, event.count) == ("192.0.2.66", 4)
+
+
 def test_an_operator_sees_how_near_each_session_is() -> None:
     scene = scene_with(declarations=40)
     stranger = scene.stranger()

@@ -39,7 +39,7 @@ class SessionAdmission:
         """Whether one more stranger, connected from `peer`, may begin to open a session."""
         wait = self._node.brake.wait(host_of(peer), self._node.moment())
         if wait > 0.0:
-            what = f"not let in: too many logins failed; again in {wait:.0f} s"
+            what = "not let in: too many logins of its address failed"
             self._node.rejections.add(LOGIN, peer, what, self._node.moment())
             return False
         settings = self._node.settings
@@ -114,7 +114,7 @@ class SessionAdmission:
             wait = node.brake.wait(host, node.moment(), terms.user)
             if wait > 0.0:
                 raise HandshakeError(
-                    f"user '{terms.user[:64]}' must wait {wait:.0f} s: too many logins failed",
+                    f"user '{terms.user[:64]}' must wait: too many logins failed",
                     INVALID,
                     LOGIN,
                 )
