@@ -147,8 +147,25 @@ def test_a_table_whose_log_is_torn_stops_alone_says_so_and_goes_on_when_it_is_wh
     assert any("'pose' has stopped" in problem for problem in status.problems)
     assert pipeline.committed() == (0, 0)  # the journal keeps what the table lacks
     newest.write_bytes(whole)
-    pipeline.step(1000.0)
+    loop.turn(1000.0)  # though nothing new has come
     assert len(rows_of(lake, "pose")) == 5
+    assert not pipeline.stopped.sentences()
+
+
+def test_a_table_that_lacks_nothing_is_well_again_when_it_can_be_read(tmp_path: Path) -> None:
+    journal, lake = tmp_path / "journal", tmp_path / "lake"
+    config = read_config(CONFIG)
+    write(journal, [Row("robot/1/pose", b'{"x": 1}', encoding=JSON)])
+    Pipeline(str(lake), str(journal), Here(), config).step()
+    newest = max((lake / "pose" / "_delta_log").glob("*.json"))
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[:-30])
+    pipeline = Pipeline(str(lake), str(journal), tasks := Here(), config)
+    loop = Loop(pipeline, tasks, every=0.01, complain=lambda line: None)
+    loop.turn(1.0)
+    assert pipeline.stopped.sentences()
+    newest.write_bytes(whole)
+    loop.turn(1000.0)
     assert not pipeline.stopped.sentences()
 
 

@@ -213,6 +213,7 @@ class Pipeline:
         A typed table that cannot go on stops alone, and is tried again later.
         """
         done = Step()
+        tried = self._retried(now)
         for spec in self.specs:
             if spec.name not in self.typed and self.stopped.due(spec.name, now):
                 with self._alone(spec.name, now):
@@ -232,8 +233,19 @@ class Pipeline:
                     with self._alone(spec.name, now):
                         self._commit_typed(spec, plan, items, written, done)
                         self.stopped.went_on(spec.name)
+        for name in tried:
+            if name in self.typed and self.stopped.due(name, now):  # and did not stop again
+                self.stopped.went_on(name)
         done.behind = self.behind()
         return done
+
+    def retries(self, now: float) -> bool:
+        """Whether a table that stopped is to be tried again, even if nothing new has come."""
+        return bool(self._retried(now))
+
+    def _retried(self, now: float) -> list[str]:
+        names = [spec.name for spec in self.specs]
+        return [name for name in names if name in self.stopped and self.stopped.due(name, now)]
 
     def _meet(self, topics: set[str], now: float) -> None:
         """Make tables for topics of ROS 2 that are new; they catch up from the journal."""

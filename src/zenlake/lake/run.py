@@ -187,6 +187,8 @@ class Loop:
         pipeline = self._pipeline
         self._freshness.seen(now, pipeline.ends())
         wait = self.cadence.wait(now, pipeline.behind())
+        if wait is None and pipeline.retries(now):
+            wait = 0.0
         if wait == 0.0:
             began = time.monotonic()
             step = pipeline.step(now)
