@@ -47,6 +47,22 @@ def test_a_torn_last_commit_is_taken_back_and_its_rows_come_again(tmp_path: Path
     assert len(rows_of(lake, "pose")) == 12
 
 
+def test_what_a_commit_refused_that_is_taken_back_is_in_quarantine_once(tmp_path: Path) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    bad = Row("robot/7/pose", b'{"x": "\\ud800"}', encoding=5)
+    good = Row("robot/8/pose", b'{"x": "fine"}', encoding=5)
+    write(journal, [good, bad])
+    again(tmp_path)
+    newest = commits(lake, "pose")[-1]
+    newest.write_bytes(newest.read_bytes()[:-40])
+    repair(Place(lake), "pose")
+    write(journal, [good, bad, good])
+    again(tmp_path)
+    for table, many in (("quarantine", 2), ("pose", 3)):
+        places = [(row["partition"], row["offset"]) for row in rows_of(lake, table)]
+        assert len(places) == len(set(places)) == many
+
+
 def test_a_log_that_is_broken_in_the_middle_sets_the_table_aside(tmp_path: Path) -> None:
     lake = fill(tmp_path)
     commits(lake, "pose")[1].unlink()

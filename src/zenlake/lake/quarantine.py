@@ -7,11 +7,13 @@ promised. A table that was made again notes that all its old refusals shall go.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.lake.decoders import Reason
@@ -43,6 +45,46 @@ class Without:
         if not others.num_rows:
             return True, None
         return True, write_file(place, others, self.file.partition, uuid.uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A file for the quarantine, and up to where it has the rows of a table by partition."""
+
+    place: str
+    file: DataFile
+    ends: Mapping[str, int]
+
+    def run(self) -> DataFile | None:
+        """The file with the rows that the quarantine lacks, if there are any."""
+        if least_offset(self.file) >= max(self.ends.values()):
+            return self.file
+        place = Place(self.place)
+        rows = read_table(place, self.file.path)
+        lacking = pa.array(
+            [
+                offset >= self.ends.get(f"{journal}/{partition}", 0)
+                for journal, partition, offset in zip(
+                    rows["journal"].to_pylist(),
+                    rows["partition"].to_pylist(),
+                    rows["offset"].to_pylist(),
+                    strict=True,
+                )
+            ],
+            pa.bool_(),
+        )
+        left = rows.filter(lacking)
+        if left.num_rows == rows.num_rows:
+            return self.file
+        if not left.num_rows:
+            return None
+        return write_file(place, left, self.file.partition, uuid.uuid4().hex)
+
+
+def least_offset(file: DataFile) -> int:
+    """The least offset of the rows in a file; 0 if its statistics do not tell."""
+    least = json.loads(file.stats).get("minValues", {}).get("offset")
+    return least if isinstance(least, int) else 0
 
 
 @final
@@ -92,8 +134,16 @@ class Quarantine:
             )
             removed = [file for file, (had, _) in zip(there, rewritten, strict=True) if had]
             files += [left for _, left in rewritten if left is not None]
-        elif not all(start is None or start < end for start, end in moved.values()):
-            return
+        else:
+            # Rows of a commit that was taken back come again, and some of them are here already.
+            known = {app: start for app in note["moved"] if (start := moved[f"{name}:{app}"][0])}
+            moved = {app: way for app, way in moved.items() if way[0] is None or way[0] < way[1]}
+            if not moved:
+                return
+            if known:
+                place = self.table.place.uri
+                lacking = [Beyond(place, file, known).run() for file in files]
+                files = [file for file in lacking if file is not None]
         self.table.append(files, moved, {"kind": "append"}, removed)
 
 
