@@ -132,7 +132,7 @@ class Bus:
         self.endpoint = router._runtime.node.settings.locators[0]
         bus = held.enter_context(session(self.endpoint, "client"))
         self.client = held.enter_context(session(self.endpoint, "client"))
-        service = Service(Lake(pipeline.place, spark, LakeConfig()), pipeline.journal, bus)
+        service = Service(Lake(pipeline.place, spark, LakeConfig()), [pipeline.journal], bus)
         held.callback(service.close)
         service.add(Answers(service, bus))
 

@@ -166,7 +166,7 @@ def test_what_2018_says_to_zenlake_up_is_found_with_sql(
     # The lake that `up` runs has a Spark of its own, which is shown where `up` is tested: here the
     # Spark of all tests stands in for it, and is asked as that one is.
     Pipeline(str(lake), str(data / "journal"), Here()).step()
-    service = Service(zenlake.lake.open(lake, spark), Journal.open(data / "journal"))
+    service = Service(zenlake.lake.open(lake, spark), [Journal.open(data / "journal")])
     query = "SELECT cast(value AS string) AS v FROM samples WHERE key = 'house/2018' ORDER BY v"
     words = ("-m", "zenlake", "sql", query, "--lake", str(lake), "--format", "json")
     try:

@@ -113,7 +113,7 @@ def test_parameters_and_sql_find_the_same(
         pipeline.step()
         write(journal, rows[committed:])
         lake = Lake(pipeline.place, spark, LakeConfig())
-        service = Service(lake, pipeline.journal, session, plan=judged(lake), doorway=False)
+        service = Service(lake, [pipeline.journal], session, plan=judged(lake), doorway=False)
         service.add(Answers(service, session, ["**"]))
         try:
             declared(session, client)
@@ -210,7 +210,7 @@ def test_hostile_questions_on_the_bus_are_refused(
     pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), LakeConfig())
     pipeline.step()
     lake = Lake(pipeline.place, spark, LakeConfig())
-    service = Service(lake, pipeline.journal, session, plan=judged(lake), doorway=False)
+    service = Service(lake, [pipeline.journal], session, plan=judged(lake), doorway=False)
     service.add(Answers(service, session, ["**"]))
     try:
         declared(session, client)

@@ -110,7 +110,7 @@ def opened(
         with zenoh.open(config) as client:
             found = World(node, recorder, folder / "lake", client)
             lake = Lake(found.pipeline.place, spark, LakeConfig())
-            service = Service(lake, found.pipeline.journal, bus)
+            service = Service(lake, [found.pipeline.journal], bus)
             service.add(Answers(service, bus))
             until(lambda: recorder._answers is not None and recorder._answers.lake)
             try:

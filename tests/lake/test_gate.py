@@ -280,7 +280,7 @@ def test_a_view_on_the_bus_shows_the_rows_of_its_keys_alone(
         eclipse(bus, "ada") as ada,
         eclipse(bus, "b0b") as bob,
     ):
-        service = Service(opened, journal, bus, plan=judged(opened), doorway=False)
+        service = Service(opened, [journal], bus, plan=judged(opened), doorway=False)
         service.add(Answers(service, bus, ["robot/**"]))
         try:
 

@@ -6,6 +6,7 @@ import random
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.lake.journals import Here, write
@@ -57,24 +58,27 @@ def truth(told: list[Row], expr: str, until: float = float("inf")) -> dict[str, 
 def test_the_lake_answers_as_the_oracle_does_now_and_at_any_moment(
     seed: int, tmp_path: Path
 ) -> None:
-    """Of what the tables have, of what only the journal has, and of both."""
+    """Of what the tables have, of what only one of two journals has, and of both."""
     chance = random.Random(seed)
     told: list[Row] = []
-    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    lake, journals = tmp_path / "lake", [tmp_path / "here", tmp_path / "there"]
     for folded in (True, False):
         for stepped in (True, False):
-            more = rows(chance, 16)
-            told += more
-            write(journal, more, 1)
-            if stepped:
-                pipeline = Pipeline(str(lake), str(journal), Here())
-                pipeline.step()
-                if folded:
-                    pipeline.finish()
-            history = History(pipeline.place, Journal.open(journal))
+            for journal in journals:
+                more = rows(chance, 8)
+                told += more
+                write(journal, more, 1)
+                if stepped:
+                    pipeline = Pipeline(str(lake), str(journal), Here())
+                    pipeline.step()
+                    if folded:
+                        pipeline.finish()
+            history = History(pipeline.place, [Journal.open(one) for one in journals])
             for expr in ASKED:
                 looked, found = history.newest(expr)
                 assert shown(found) == truth(told, expr), expr
+                everything = pa.concat_tables(history.samples(looked, expr, None))
+                assert everything.num_rows == sum(intersects(expr, one.key) for one in told)
                 for moment in (300.0, 900.0):
                     instant = int((START + moment) * 1e9)
                     then = history.as_of(looked, expr, instant)

@@ -59,7 +59,7 @@ def test_any_instant_is_as_a_memory_has_it(
         write(journal, order[committed // 2 : committed])
         pipeline.step()
         write(journal, order[committed:])
-        history = History(pipeline.place, pipeline.journal)
+        history = History(pipeline.place, [pipeline.journal])
         if merge:
             compact(table_of(lake, "samples"), Here(), LakeConfig(), full=True)
         looked = history.look()

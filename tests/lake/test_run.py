@@ -13,6 +13,10 @@ from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import until
 from zenlake.errors import JournalError, LocalError
+from zenlake.journal import Journal
+from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.disk.layout import INFO, JournalInfo
+from zenlake.journal.writing.readers import read_by_all
 from zenlake.lake import LakeConfig, Pipeline, read_config
 from zenlake.lake.delta import Overtaken
 from zenlake.lake.run import Loop, Ran, Schedule, opened, run
@@ -23,6 +27,12 @@ from zenlake.lake.work import Ingest, Stretch
 
 def has_rows(lake: Path, rows: int) -> bool:
     return len(rows_of(lake, "samples")) == rows
+
+
+def known_to(journal: Path) -> tuple[int, ...] | None:
+    """Up to where a journal may let go of its rows."""
+    info = JournalInfo.from_json((journal / INFO).read_bytes(), "")
+    return read_by_all(LocalFiles(journal), info)
 
 
 def test_once_reads_all_that_is_there_and_ends(tmp_path: Path) -> None:
@@ -90,6 +100,9 @@ def test_journals_of_several_recorders_feed_one_lake_once_and_latest_is_of_all(
         poses_there = [row["x"] for row in rows_of(lake, "pose")]
         assert sorted(x for x in poses_there if x is not None) == [1, 5, 10, 20, 30, 40]
         assert len(poses_there) == 7
+        for journal in (here, there):  # it may let go of what the lake has
+            ends = Journal.open(journal).watermark().offsets
+            assert known_to(journal) == ends
     latest = {row["key"]: row["value"] for row in rows_of(lake, "latest")}
     assert latest == {
         "robot/1/pose": b'{"x": 20}',
@@ -103,6 +116,7 @@ def test_journals_of_several_recorders_feed_one_lake_once_and_latest_is_of_all(
     # What comes to either goes on where it was.
     poses(here, b"\x0a", (3, 7))
     poses(there, b"\x0b", (1, 50))
+    assert sum(known_to(here) or ()) == 3, "not of what came since"
     filled(1000)
     assert len(rows_of(lake, "samples")) == 9
     latest = {row["key"]: row["value"] for row in rows_of(lake, "latest")}

@@ -75,7 +75,7 @@ class World:
     def start(self) -> None:
         lake = Lake(self.pipeline.place, self._spark, CONFIG)
         plan = judged(lake)
-        self.service = Service(lake, self.pipeline.journal, self._session, plan=plan)
+        self.service = Service(lake, [self.pipeline.journal], self._session, plan=plan)
         self.standing = Standing(self.service, self.complaints.append, self.patience)
         self.service.add(self.standing)
 

@@ -78,7 +78,8 @@ def run_lake(
         tasks.warm()
 
         def made() -> list[Pipeline]:
-            return [Pipeline(where, one, tasks, settings) for one in journals]
+            first = Pipeline(where, journals[0], tasks, settings)
+            return [first, *(Pipeline(where, one, tasks, settings, first) for one in journals[1:])]
 
         try:
             pipelines = made() if once else opened(made, stop, _complain)
@@ -96,7 +97,7 @@ def run_lake(
                     service = held.enter_context(
                         awake(
                             spark, pipeline, serving.endpoints, _complain,
-                            connect=serving.spark_connect is not None,
+                            connect=serving.spark_connect is not None, others=others,
                         )
                     )  # fmt: skip
 

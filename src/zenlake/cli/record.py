@@ -73,6 +73,14 @@ def record(
         str | None,
         typer.Option(metavar="TIME", help="Keep rows this long, e.g. 30d.", show_default=False),
     ] = None,
+    hold_size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Keep this much more of what a lake has not read yet, e.g. 50GB.",
+            show_default=False,
+        ),
+    ] = None,
     retain: Annotated[
         list[str] | None,
         typer.Option(
@@ -148,6 +156,7 @@ def record(
         segment_age=quantities.duration(segment_age, "--segment-age") or 1.0,
         retain_bytes=quantities.size(retain_size, "--retain-size"),
         retain_age=quantities.duration(retain_age, "--retain-age"),
+        hold_bytes=quantities.size(hold_size, "--hold-size"),
         retain=tuple(RetainRule(*rule) for rule in quantities.rules(retain, "--retain")),
         on_full=policy,
         answer=not no_answer,

@@ -63,14 +63,14 @@ class JournalService:
     )
     hold_bytes: Annotated[int, Whole("bytes", 1)] | None = key(
         None,
-        "How much more is kept for a lake that has not read it yet (`readers.json` in the folder "
-        "says how far it is); null means nothing.",
+        "How much more is kept for a lake that has not read it yet (`readers*.json` in the folder "
+        "say how far each is); null means nothing.",
         honoured_by=_BY,
     )
     retain: tuple[RetainedKeys, ...] = key(
         (),
         "Keys whose values are kept for a shorter time; the first rule that includes a key "
-        "decides. What a lake has not read yet (`readers.json`) is left alone.",
+        "decides. What a lake has not read yet (`readers*.json`) is left alone.",
         honoured_by=_BY,
     )
     on_full: Literal["block", "drop"] = key(

@@ -9,7 +9,7 @@
 An asker that a router's access control keeps from some keys (`_readable`, which the router adds) is
 told of none of them, whatever it asks.
 
-It answers for the keys that its journal records, and never claims to be complete. A query without
+It answers for the keys that its journals record, and never claims to be complete. A query without
 a parameter of the lake's gets its final at once: what applications answer is neither disturbed nor
 delayed. While it is there (the liveliness token `@lake/<journal>`), the recorder and the storages
 of the router leave queries with such parameters to it.
@@ -93,15 +93,15 @@ class Answers:
         exprs: Iterable[str] | None = None,
         caps: Caps | None = None,
     ) -> None:
-        """Answer for these keys; those that the journal's recorder names, if not said."""
+        """Answer for these keys; those that the journals' recorders name, if not said."""
         self._service = service
         self._session = session
-        self.journal = service.journal
-        self.history = History(service.lake.place, service.journal)
+        self.history = History(service.lake.place, service.journals)
         self.caps = caps or Caps()
         self.answered = 0
         self.refused = 0
-        self._root = f"@journal/{service.journal.name}"
+        # Recorders may call their journals the same.
+        self._names = tuple(dict.fromkeys(journal.name for journal in service.journals))
         self._pool = AskerLanes("zenlake answers", WORKERS)
         self._spark = AskerLanes("zenlake sql", WORKERS)
         self._closed = False
@@ -126,28 +126,37 @@ class Answers:
             )
             for number, expr in enumerate(self._exprs)
         ]
-        self._token = session.liveliness().declare_token(f"@lake/{service.journal.name}")
+        self._tokens = [session.liveliness().declare_token(f"@lake/{name}") for name in self._names]
 
     def _recorded(self) -> list[str]:
-        """What the recorder of the journal records; everything, if it does not say."""
-        stats = self._ask_recorder("stats")
-        exprs = None if stats is None else stats.get("key_exprs")
-        return [str(one) for one in exprs] if exprs else ["**"]
+        """What the recorders of the journals record; everything, if one does not say."""
+        stats = self._ask_recorders("stats")
+        exprs = [one.get("key_exprs") or () for one in stats or ()]
+        if not exprs or not all(exprs):
+            return ["**"]
+        return list(dict.fromkeys(str(expr) for some in exprs for expr in some))
 
-    def _ask_recorder(self, name: str) -> dict[str, Any] | None:
-        """What the recorder tells of itself; None if there is none on this bus."""
-        with suppress(ZError, ValueError):
-            for reply in self._session.get(f"{self._root}/{name}", timeout=SETTLE):
-                if reply.ok is not None:
-                    document: dict[str, Any] = json.loads(reply.ok.payload.to_bytes())
-                    return document
-        return None
+    def _ask_recorders(self, page: str) -> list[dict[str, Any]] | None:
+        """What the recorders tell of themselves; None if one of them is not on this bus."""
+        asked = [
+            self._session.get(f"@journal/{name}/{page}", timeout=SETTLE) for name in self._names
+        ]
+        pages: list[dict[str, Any]] = []
+        for replies in asked:
+            told: list[dict[str, Any]] = []
+            with suppress(ZError, ValueError):
+                told += [json.loads(one.ok.payload.to_bytes()) for one in replies if one.ok]
+            pages += told
+            if not told:
+                return None
+        return pages
 
     def close(self) -> None:
         """Answer no more."""
         self._closed = True
         if not self._session.is_closed():
-            self._token.undeclare()
+            for token in self._tokens:
+                token.undeclare()
             for queryable in self._declared:
                 queryable.undeclare()
         for pool in (self._pool, self._spark):
@@ -222,7 +231,7 @@ class Answers:
         if selection.proof and not readable.unrestricted:
             raise SelectorError(PARTIAL)
         # What was heard before the question belongs into its answer.
-        self._ask_recorder("settled")
+        self._ask_recorders("settled")
         looked, tables = self._rows(selection, expr, now)
         rows = Rows(selection, now // 1000, self.caps)
         mine = (self._owned(table, number, readable) for table in tables)
@@ -278,21 +287,25 @@ class Answers:
 
     def _proof(self, looked: Looked, expr: str) -> dict[str, Any]:
         """What was read, and of each source what is missing of it."""
-        ledger = self._ask_recorder("ledger")
-        sources = [] if ledger is None else ledger.get("sources", [])
+        ledgers = self._ask_recorders("ledger")
+        sources = [source for one in ledgers or () for source in one.get("sources", [])]
         return {
-            "journal": self.journal.id,
+            "journal": looked.tails[0].journal.id,
             "table": {"name": "samples", "version": looked.version},
             "partitions": [
-                {"partition": p, "table_to": committed, "journal_to": max(end, committed)}
-                for p, (committed, end) in enumerate(
-                    zip(looked.committed, looked.ends, strict=True)
-                )
+                {
+                    "journal": tail.journal.id,
+                    "partition": p,
+                    "table_to": committed,
+                    "journal_to": max(end, committed),
+                }
+                for tail in looked.tails
+                for p, (committed, end) in enumerate(zip(tail.committed, tail.ends, strict=True))
             ],
-            "ledger": "recorder" if ledger is not None else None,
+            "ledger": "recorder" if ledgers is not None else None,
             "complete": bool(sources) and all(not one.get("missing") for one in sources),
             "sources": sources,
-            "unprovable": [] if ledger is None else ledger.get("unprovable", []),
+            "unprovable": [source for one in ledgers or () for source in one.get("unprovable", [])],
         }
 
     # --- SQL and tables -------------------------------------------------------------------------

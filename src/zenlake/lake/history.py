@@ -1,7 +1,8 @@
 """The samples of a lake, each once: what its tables have, and what the journal has since.
 
 The tables are looked at first. How far they are is part of what is looked at, and the journal is
-read from exactly there, so that a sample is found in one of the two whenever it was committed.
+read from exactly there, so that a sample is found in one of the two whenever it was committed; so
+is every other journal that feeds the lake.
 Files are read here, not by Spark: those whose statistics do not rule out the keys and the time
 asked for, and of those only such row groups (`lake/reading`). Nothing that lies inside the
 journal's tail opens a file of a table at all.
@@ -40,21 +41,29 @@ from zenlake.lake.views import Condition, matching
 if TYPE_CHECKING:
     from zenlake.journal import Journal
 
-__all__ = ["COLUMNS", "History", "Looked"]
+__all__ = ["COLUMNS", "History", "JournalTail", "Looked"]
 
 _HELD: Final = 200_000
 """Rows that are held before only the newest of each key are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """The tables at one moment, and where the journal goes on."""
+class JournalTail:
+    """What a journal has and the tables have not, at one moment."""
 
-    version: int
-    files: Any
+    journal: Journal
     #: Up to where `samples` has each partition, and up to where the journal is durable.
     committed: tuple[int, ...]
     ends: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The tables at one moment, and where each journal goes on."""
+
+    version: int
+    files: Any
+    tails: tuple[JournalTail, ...]
     latest: tuple[Any, list[str], dict[str, int]] | None = None
 
 
@@ -62,10 +71,10 @@ class Looked:
 class History:
     """Reads samples by key and time; for any number of threads."""
 
-    def __init__(self, place: Place, journal: Journal) -> None:
-        """Of the lake in this place, fed by this journal."""
+    def __init__(self, place: Place, journals: Sequence[Journal]) -> None:
+        """Of the lake in this place, fed by these journals."""
         self._place = place
-        self.journal = journal
+        self._journals = tuple(journals)
         self._lock = threading.Lock()
         self._samples: Table | None = None
         self._latest: Table | None = None
@@ -88,14 +97,17 @@ class History:
                 if table is not None:
                     paths = table.actions()["path"].to_pylist()
                     newest = (table.place, paths, marks_of(table))
-            # The tables first, then the journal: what is in neither does not exist yet.
-            committed = tuple(
-                samples.committed(f"{self.journal.id}/{p}") or 0
-                for p in range(self.journal.partitions)
-            )
+            # The tables first, then the journals: what is in neither does not exist yet.
+            committed = [
+                tuple(samples.committed(f"{one.id}/{p}") or 0 for p in range(one.partitions))
+                for one in self._journals
+            ]
             version, files = self._known
-        ends = tuple(self.journal.watermark().offsets)
-        return Looked(version, files, committed, ends, newest)
+        tails = tuple(
+            JournalTail(journal, has, tuple(journal.watermark().offsets))
+            for journal, has in zip(self._journals, committed, strict=True)
+        )
+        return Looked(version, files, tails, newest)
 
     def _fresh(self, table: Table | None, name: str) -> Table | None:
         if table is None:
@@ -135,7 +147,7 @@ class History:
         range: ResolvedRange | None,
         columns: Sequence[str] = COLUMNS.names,
     ) -> Iterator[pa.Table]:
-        """Every sample of the keys in the range, from tables and journal."""
+        """Every sample of the keys in the range, from tables and journals."""
         sought = Sought.within(expr, range)
         for path in self._with_wild(looked, sought):
             yield from self._files.rows(path, sought, columns)
@@ -152,36 +164,12 @@ class History:
         range: ResolvedRange | None,
         columns: Sequence[str] = COLUMNS.names,
     ) -> Iterator[pa.Table]:
-        """The part that only the journal has."""
-        micros = None if range is None else _micros(range)
+        """The part that only the journals have."""
         sought = Sought.within(expr, range)
-        for partition, (start, end) in enumerate(zip(looked.committed, looked.ends, strict=True)):
-            if start >= end:
-                continue
-            try:
-                for batch in self.journal.scan(
-                    {partition: start}, {partition: end}, partition=partition, time=micros
-                ):
-                    yield from self._of_journal(batch, partition, sought, columns)
-            except JournalGap as gap:
-                # Retention came between: the tables have what the journal let go.
-                raise LocalError(
-                    f"the journal let go of rows meanwhile; ask again ({gap})"
-                ) from gap
-
-    def _of_journal(
-        self, batch: pa.RecordBatch, partition: int, sought: Sought, columns: Sequence[str]
-    ) -> Iterator[pa.Table]:
-        names = batch.column("key").dictionary.to_pylist()
-        fits = np.array([intersects(sought.expr, name) for name in names], np.bool_)
-        places = batch.column("key").indices.to_numpy(zero_copy_only=False)
-        hlc = batch.column("hlc").to_numpy()
-        mask = fits[places] & (hlc >= sought.low) & (hlc <= sought.high)
-        if not mask.any():
-            return
-        chosen = batch if mask.all() else batch.filter(pa.array(mask))
-        wanted = pa.schema([COLUMNS.field(name) for name in columns])
-        yield sample_rows(chosen, self.journal.id, partition, columns).cast(wanted)
+        for tail in looked.tails:
+            for partition, (start, end) in enumerate(zip(tail.committed, tail.ends, strict=True)):
+                if start < end:
+                    yield from _between(tail.journal, partition, start, end, sought, range, columns)
 
     # --- newest values --------------------------------------------------------------------------
 
@@ -260,6 +248,40 @@ class History:
             for rows in self._buckets.rows(path, sought):
                 yield as_state(rows, bases)
         yield from self._newest_in(looked, tail_of(looked.files, marks), sought)
+
+
+def _between(
+    journal: Journal,
+    partition: int,
+    start: int,
+    end: int,
+    sought: Sought,
+    range: ResolvedRange | None,
+    columns: Sequence[str],
+) -> Iterator[pa.Table]:
+    """The rows that are sought between two offsets of a journal."""
+    micros = None if range is None else _micros(range)
+    wanted = pa.schema([COLUMNS.field(name) for name in columns])
+    try:
+        for batch in journal.scan(
+            {partition: start}, {partition: end}, partition=partition, time=micros
+        ):
+            chosen = _chosen(batch, sought)
+            if chosen.num_rows:
+                yield sample_rows(chosen, journal.id, partition, columns).cast(wanted)
+    except JournalGap as gap:
+        # Retention came between: the tables have what the journal let go.
+        raise LocalError(f"the journal let go of rows meanwhile; ask again ({gap})") from gap
+
+
+def _chosen(batch: pa.RecordBatch, sought: Sought) -> pa.RecordBatch:
+    """The rows of a journal's batch that are sought."""
+    names = batch.column("key").dictionary.to_pylist()
+    fits = np.array([intersects(sought.expr, name) for name in names], np.bool_)
+    places = batch.column("key").indices.to_numpy(zero_copy_only=False)
+    hlc = batch.column("hlc").to_numpy()
+    mask = fits[places] & (hlc >= sought.low) & (hlc <= sought.high)
+    return batch if mask.all() else batch.filter(pa.array(mask))
 
 
 def _newest(parts: Iterable[pa.Table], expr: str) -> pa.Table:

@@ -80,8 +80,13 @@ class Pipeline:
         journal: str,
         tasks: Tasks,
         config: LakeConfig | None = None,
+        beside: Pipeline | None = None,
     ) -> None:
-        """`lake` and `journal` are folders or addresses; the lake is made if it is not there."""
+        """`lake` and `journal` are folders or addresses; the lake is made if it is not there.
+
+        `beside`: the pipeline of another journal into this lake; topics and types of ROS 2 that
+        one of them learns are known to both.
+        """
         self.config = config or LakeConfig()
         self.place = Place(lake)
         # Absolute, for tasks that run elsewhere.
@@ -93,6 +98,8 @@ class Pipeline:
         self.types = LearntTypes(self.place, self.config.ros2.definitions())
         """What is known of ROS 2 beside what is installed."""
         self._ros2 = Ros2Tables(self.place, self.config.tables)
+        if beside is not None:
+            self.types, self._ros2 = beside.types, beside._ros2
         self.specs: list[TypedTable] = [*self.config.tables, *self._ros2.found.values()]
         """The typed tables: those of the configuration, and those of topics that came along."""
         self.typed: dict[str, Table] = {}
@@ -251,6 +258,8 @@ class Pipeline:
         """Make tables for topics of ROS 2 that are new; they catch up from the journal."""
         for spec in self._ros2.met(topics, self.tables):
             log.info("topic /%s gets the table '%s'", spec.format, spec.name)
+        mine = {spec.name for spec in self.specs}
+        for spec in [one for name, one in self._ros2.found.items() if name not in mine]:
             self.specs.append(spec)
             with self._alone(spec.name, now):
                 self._open(spec)

@@ -22,6 +22,7 @@ from zenlake.lake.cadence import Cadence
 from zenlake.lake.complaints import AGAIN, Complaints, reason_of
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.freshness import Freshness
+from zenlake.lake.journal_page import tell_journal
 from zenlake.lake.pipeline import Pipeline, Step
 from zenlake.lake.status import LakeStatus, TableStatus, read_status, write_status
 from zenlake.lake.tasks import Tasks
@@ -136,10 +137,12 @@ class Loop:
         self._held_told = float("-inf")
         self._written = float("-inf")
         self._changed = True
+        self._committed: tuple[int, ...] | None = None
         before = read_status(pipeline.place.uri)
         self._others = {} if before is None else dict(before.committed)
         for problem in pipeline.problems:
             self._complain(problem)
+        self._tell_journal(float("-inf"))
 
     def turn(self, now: float) -> float | None:
         """Do what is due now; gives the seconds until it should be asked again.
@@ -155,8 +158,24 @@ class Loop:
             failed = True
             pause = self._failed(now, error)
         self._publish(now)
+        self._tell_journal(now)
         self._show(now, "retrying" if failed else "running")
         return pause
+
+    def _tell_journal(self, now: float) -> None:
+        """Let the journal know what retention may take; nobody takes from those elsewhere."""
+        journal, lake = self._pipeline.journal, self._pipeline.place.uri
+        committed = self._pipeline.committed()
+        if committed == self._committed or "://" in journal.path:
+            return
+        try:
+            tell_journal(journal.path, lake, journal.id, committed)
+        except OSError as error:
+            line = self._complaints.said(now, reason_of(error))
+            if line is not None:
+                self._complain(f"the journal cannot be told what was read of it: {line}")
+        else:
+            self._committed = committed
 
     def _publish(self, now: float) -> None:
         """Bring the metadata of Iceberg up to the commits that were made."""
@@ -180,6 +199,7 @@ class Loop:
         except Overtaken as error:  # another one goes on with it
             log.info("%s", error)
         self._publish(now)
+        self._tell_journal(now)
         self._changed = True
         self._show(now + 1.0, "stopped")
 

@@ -1,6 +1,6 @@
 """What a running lake is beside its pipeline: answers, and whatever else runs in its process.
 
-    service = Service(lake, journal, folder)
+    service = Service(lake, [journal])
     service.handle("views", show_views)      # requests of programs on this machine
     service.on_commit(views.look)            # told when the tables have more
     service.add(views)                       # closed with the service, the last one first
@@ -45,15 +45,18 @@ class Service:
     def __init__(
         self,
         lake: Lake,
-        journal: Journal,
+        journals: Sequence[Journal],
         session: Session | None = None,
         *,
         plan: Callable[[str, Bounds, Sight], DataFrame] | None = None,
         doorway: bool = True,
     ) -> None:
-        """`plan` judges and plans what strangers ask; see `lake/questions`."""
+        """`journals` feed the lake; `plan` judges and plans what strangers ask.
+
+        See `lake/questions`.
+        """
         self.lake = lake
-        self.journal = journal
+        self.journals = tuple(journals)
         self.session = session
         self.questions = Questions(lake, plan=plan)
         self._parts: list[Part] = [self.questions]

@@ -50,11 +50,16 @@ def awake(
     complain: Callable[[str], None],
     *,
     connect: bool = False,
+    others: Sequence[Pipeline] = (),
 ) -> Iterator[Service]:
-    """Answer questions for as long as the block runs."""
+    """Answer questions for as long as the block runs.
+
+    `others`: the pipelines of other journals into the same lake.
+    """
     lake = Lake(pipeline.place, spark, pipeline.config)
     session = _session(endpoints) if endpoints else None
-    service = Service(lake, pipeline.journal, session, plan=judged(lake))
+    journals = [one.journal for one in (pipeline, *others)]
+    service = Service(lake, journals, session, plan=judged(lake))
     try:
         if "://" not in pipeline.place.uri:
             from zenlake.lake.standing.standing import Standing

@@ -84,7 +84,7 @@ class RecordedSource:
 
         if journal is None:
             raise LocalError("a lake is read together with its journal; name that, too")
-        history = History(Place(lake), journal)
+        history = History(Place(lake), [journal])
         looked = history.look()
         files = looked.files
         lows, highs = ("min.hlc", "max.hlc")
@@ -110,7 +110,7 @@ class RecordedSource:
                     lambda range, path=path: self._of_file(history, looked, path, range),  # type: ignore[misc]
                 )
             )
-        return looked.committed
+        return looked.tails[0].committed
 
     def _of_file(
         self, history: History, looked: Looked, path: str, range: ResolvedRange

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from zenlake.errors import ZError
+from zenlake.lake.journal_page import forget_reader
 from zenlake.supervise.child import Child
 from zenlake.supervise.noticing import Notices
 from zenlake.supervise.observing import Observer
@@ -310,8 +311,11 @@ class Household:
     def _write_page(self) -> None:
         with contextlib.suppress(OSError):
             self._presence.tell(self.status.to_json())
+        journal = self.plan.data / "journal"
         with contextlib.suppress(OSError):
-            write_readers(self.plan.data / "journal", self._committed())
+            write_readers(journal, self._committed())
+            if LAKE not in self._parts:
+                forget_reader(journal, str((self.plan.data / "lake").absolute()))
 
     def _committed(self) -> Mapping[str, Sequence[int]] | None:
         """How far the lake is; nothing yet, if it never said, and None if there is no lake."""

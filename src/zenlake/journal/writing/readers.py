@@ -1,10 +1,11 @@
-"""Who reads a journal and how far: the page `readers.json` in its folder, for its retention.
+"""Who reads a journal and how far: pages in its folder, for its retention.
 
     {"lake": {"<id of the journal>": [<offset of partition 0>, …]}}
 
 Below these offsets the reader has everything safely. A reader that does not know the journal yet
-has read nothing. `zenlake up` writes the page for its lake (`supervise/readers`);
-`zenlake journal ship` writes one of its own, `shipped.json`, for what arrived.
+has read nothing. `zenlake up` writes `readers.json` for its lake (`supervise/readers`), also before
+that has begun; every lake that runs writes a page of its own, `readers-….json`, by
+`lake/journal_page`; `zenlake journal ship` writes `shipped.json`, for what arrived.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ def read_by_all(files: JournalFiles, info: JournalInfo) -> tuple[int, ...] | Non
 
     A page that cannot be read means that nothing was read: rows are rather kept.
     """
-    read = [one for name in (READERS, SHIPPED) if (one := _read(files, info, name)) is not None]
+    pages = [name for name in files.list("") if name in (READERS, SHIPPED) or _is_of_lake(name)]
+    read = [one for name in pages if (one := _read(files, info, name)) is not None]
     return tuple(min(ends) for ends in zip(*read, strict=True)) if read else None
+
+
+def _is_of_lake(name: str) -> bool:
+    return name.startswith("readers-") and name.endswith(".json")
 
 
 def _read(files: JournalFiles, info: JournalInfo, name: str) -> tuple[int, ...] | None:

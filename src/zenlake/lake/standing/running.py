@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -34,7 +35,7 @@ from zenlake.lake.standing.definition import Definition
 from zenlake.lake.standing.publishing import ResultPublisher
 from zenlake.lake.standing.results import MOST_ROWS, Results, columns_of, flattened
 from zenlake.lake.standing.shape import ResultShape, chunks_of, conditional, shape_of
-from zenlake.lake.standing.source import Feed, NewestSource, at
+from zenlake.lake.standing.source import Feed, NewestSource, Position, at
 from zenlake.lake.views import spark_type
 from zenlake.spark.session import session_conf
 
@@ -125,7 +126,7 @@ class Running:
         self,
         definition: Definition,
         lake: Lake,
-        journal: Journal,
+        journals: Sequence[Journal],
         session: Session | None,
         aside: Path,
     ) -> None:
@@ -134,7 +135,7 @@ class Running:
         self.why = ""
         self.batches = 0
         self._lake = lake
-        self._journal = journal
+        self._journals = {one.id: one for one in journals}
         self._aside = aside
         self._lock = threading.Lock()
         self._doing = ""
@@ -206,14 +207,15 @@ class Running:
 
     def _frame(self, spark: SparkSession) -> DataFrame:
         """The question over streams instead of tables."""
-        definition, journal = self.definition, self._journal
+        definition = self.definition
+        folders = json.dumps([journal.path for journal in self._journals.values()])
         for name, table in self._lake.tables().items():
             if name not in self._lake.ask(definition.sql).tables:
                 continue
             columns = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
             if name == LATEST:
                 reader: Any = spark.read.format("zenlake-newest").schema(columns)
-                options = {"lake": self._lake.place.uri, "folder": str(journal.path)}
+                options = {"lake": self._lake.place.uri, "journals": folders}
                 reader.options(**options).load().createOrReplaceTempView(name)
                 continue
             feed = self._feeds[name]
@@ -231,7 +233,7 @@ class Running:
         page = self._aside / "start.json"
         streams = _streams(self._lake, self.definition.sql)
         if not page.exists():
-            known = {self._journal.id: [0] * self._journal.partitions}
+            known = {id: [0] * one.partitions for id, one in self._journals.items()}
             start = {} if self.definition.history else {n: at(t, known) for n, t in streams.items()}
             fresh = page.with_suffix(".new")
             fresh.write_text(json.dumps(start), "utf-8")
@@ -245,7 +247,7 @@ class Running:
     def feed(self) -> None:
         """Give Spark what the tables have since."""
         for feed in self._feeds.values():
-            feed.more({self._journal.id: self._journal.partitions})
+            feed.more({id: one.partitions for id, one in self._journals.items()})
 
     def _replacing(self, frame: DataFrame) -> bool:
         """Whether groups never end, so that their newest values take the place of older ones."""
@@ -319,7 +321,7 @@ class Running:
         return False
 
     def position(self) -> tuple[list[list[int]], float | None]:
-        """How far it is in the journal, for each table; and its watermark, if it has one."""
+        """How far it is in all journals, for each table; and its watermark, if it has one."""
         from datetime import datetime
 
         progress: Any = self.query.lastProgress
@@ -332,9 +334,17 @@ class Running:
             for name, feed in self._feeds.items():
                 if f"/input/{name}]" in source["description"]:
                     reached = feed.reached(int(offset["logOffset"])) if offset else None
-                    positions.append((reached or {}).get(self._journal.id, []))
+                    positions.append(self._flat(reached or {}))
         mark = (progress.get("eventTime") or {}).get("watermark")
         return positions, None if mark is None else datetime.fromisoformat(mark).timestamp()
+
+    def _flat(self, reached: Position) -> list[int]:
+        """The offsets of one journal after the other."""
+        return [
+            offset
+            for id, journal in self._journals.items()
+            for offset in reached.get(id, [0] * journal.partitions)
+        ]
 
     def seen(self) -> tuple[bool, int, str]:
         """Whether it is in a micro-batch, how many it has finished, and what it does."""

@@ -214,7 +214,7 @@ class NewestRows(DataSourceReader):
     def __init__(self, options: dict[str, str], names: Sequence[str]) -> None:
         """`names`: of the columns."""
         self.lake = options["lake"]
-        self.journal = options["folder"]
+        self.journals: list[str] = json.loads(options["journals"])
         self.names = list(names)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -223,7 +223,8 @@ class NewestRows(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows."""
-        _, rows = History(Place(self.lake), Journal.open(self.journal)).newest("**")
+        journals = [Journal.open(one) for one in self.journals]
+        _, rows = History(Place(self.lake), journals).newest("**")
         keep = pc.invert(pc.starts_with(rows["key"], OWN[0]))
         for prefix in OWN[1:]:
             keep = pc.and_(keep, pc.invert(pc.starts_with(rows["key"], prefix)))

@@ -110,7 +110,7 @@ def asked(request: Mapping[str, Any]) -> Definition:
 def reached(
     looks: Sequence[tuple[float, Sequence[int]]], positions: Sequence[Sequence[int]]
 ) -> float | None:
-    """The last moment at which the journal had no rows beyond these positions; None: unknown."""
+    """The last moment at which the journals had no rows beyond these positions; None: unknown."""
     for moment, ends in reversed(looks):
         if positions and all(
             len(position) >= len(ends)
@@ -310,7 +310,7 @@ class Standing:
         return Running(
             definition,
             self._lake,
-            self._service.journal,
+            self._service.journals,
             self._service.session,
             self._definitions.aside(definition),
         )
@@ -339,7 +339,8 @@ class Standing:
                 log.exception("looking after views and alerts failed")
 
     def _look(self) -> None:
-        self._looks.append((time.time(), tuple(self._service.journal.watermark().offsets)))
+        ends = [end for one in self._service.journals for end in one.watermark().offsets]
+        self._looks.append((time.time(), ends))
         with self._lock:
             every = list(self._running.values())
         batches = sum(one.batches for one in every)
