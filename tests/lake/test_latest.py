@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pyarrow as pa
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.lake.rowsof import START, Row, batch
 from tests.storage.oracle import Said, answers
+from zenlake.lake.files import read_table, write_partitioned
 from zenlake.lake.latest import (
     MOST_REMEMBERED,
     as_state,
@@ -18,7 +20,9 @@ from zenlake.lake.latest import (
     merged,
     remembered,
 )
-from zenlake.lake.rows import sample_rows
+from zenlake.lake.newest import Newest, newest_note
+from zenlake.lake.place import Place
+from zenlake.lake.rows import DAY, sample_rows, with_day
 
 PUT, DELETE = 0, 1
 
@@ -34,6 +38,38 @@ def shown(table: pa.Table) -> dict[str, bytes]:
 def test_the_newest_by_its_own_clock_wins_not_the_last_heard() -> None:
     found = merged([state([Row("a", b"new", 5), Row("a", b"old", 1), Row("b", b"x", 2)])])
     assert shown(found) == {"a": b"new", "b": b"x"}
+
+
+def test_the_footer_of_a_file_has_the_newest_rows_and_is_believed_if_all_of_it_is_wanted(
+    tmp_path: Path,
+) -> None:
+    rows = [Row(f"k/{n % 2}", b"%d" % n, n) for n in range(100)]
+    place = Place(tmp_path)
+
+    def written(told: list[Row], noted: list[Row]) -> str:
+        notes = newest_note(state(noted))
+        (file,) = write_partitioned(
+            place / "samples", with_day(state(told)), DAY, "a", notes=lambda _: notes
+        )
+        return file.path
+
+    def newest(path: str, start: int, end: int, journal: str = "j") -> dict[str, bytes]:
+        done = Newest(place.uri, (path,), journal, {0: (start, end)}, 1, merge={}).run()
+        return {
+            row["key"]: row["value"]
+            for one in done.buckets
+            for row in read_table(place / "latest", one.file.path).to_pylist()
+        }
+
+    path = written(rows, rows)
+    assert newest(path, 0, 100) == {"k/0": b"98", "k/1": b"99"}
+    assert newest(path, 0, 98) == {"k/0": b"96", "k/1": b"97"}, "not all of it is wanted"
+    assert newest(path, 0, 100, "another") == {}
+    other = written(rows, [Row("k/9", b"noted", n) for n in range(100)])
+    assert newest(other, 0, 100) == {"k/9": b"noted"}, "the rows were read again"
+    assert not newest_note(state(rows[:40])), "they are not few"
+    assert not newest_note(state([*rows, Row("k/*", b"", 5)])), "a put of many is not one of them"
+    assert not newest_note(state([Row("k", b"x" * (256 << 10), n) for n in range(64)]))
 
 
 def test_a_deleted_key_is_gone_and_an_older_put_that_comes_late_stays_gone() -> None:

@@ -26,10 +26,21 @@ from zenlake.lake.decoders import (
 from zenlake.lake.key_parts import KeyColumns, KeyParts, rows_of_table
 from zenlake.lake.kind_names import ARROW, kind_name
 from zenlake.lake.rows import DAY, QUARANTINE
-from zenlake.lake.typed import RESERVED, Columns, TypedTable, quarantined, typed_schema
+from zenlake.lake.typed import (
+    RESERVED,
+    Columns,
+    TypedTable,
+    as_coded,
+    coded_schema,
+    quarantined,
+    typed_schema,
+)
 from zenlake.lake.typed_rows import TypedRows
 
 __all__ = ["ArrowRows", "rows_for", "wider"]
+
+FACTS: Final = [name for name in RESERVED if name != DAY]
+"""What the rows of a table have from their samples."""
 
 _INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _FLOATS: Final = (pa.float32(), pa.float64())
@@ -109,9 +120,9 @@ class ArrowRows:
 
     def rows(self) -> pa.Table:
         """The rows that fit, with all columns of the table that they have values for."""
-        schema = typed_schema(self.table, self._kinds)
+        schema = coded_schema(typed_schema(self.table, self._kinds), self.table)
         made = [self._table(schema, *part) for part in self._parts]
-        return pa.concat_tables(made) if made else schema.empty_table()
+        return pa.concat_tables(made).unify_dictionaries() if made else schema.empty_table()
 
     def quarantine(self) -> pa.Table:
         """The rows that did not, with the reasons."""
@@ -183,7 +194,7 @@ class ArrowRows:
         columns: dict[str, pa.Array],
     ) -> None:
         if len(places):
-            facts = mine.take(pa.array(places))
+            facts = mine.select(FACTS).take(pa.array(places))
             self._parts.append((facts, parents.take(places), columns))
 
     def _table(
@@ -202,7 +213,7 @@ class ArrowRows:
             if field.name == DAY:
                 made[DAY] = facts["received"].cast(pa.date32())
             elif field.name in RESERVED:
-                made[field.name] = facts[field.name].cast(field.type)
+                made[field.name] = as_coded(facts[field.name], field.type)
             elif field.name in columns:
                 made[field.name] = _as(columns[field.name], field.type)
             else:

@@ -134,9 +134,10 @@ def _lines(payloads: pa.Array) -> bytes | None:
     if b"[" in text and b"null" in text:
         # Arrow loses count in lists that begin with a null.
         return None
-    opened = (data == ord("{")) | (data == ord("["))
-    if np.add.reduceat(opened, starts, dtype=np.int32).max() > MOST_OPEN:
-        return None
+    if sizes.max(initial=0) > MOST_OPEN:
+        opened = (data == ord("{")) | (data == ord("["))
+        if np.add.reduceat(opened, starts, dtype=np.int32).max() > MOST_OPEN:
+            return None
     if not text.isascii():
         try:
             text.decode()

@@ -76,9 +76,12 @@ class KeyColumns:
         return KeyColumns(self._parts, self._codes[places])
 
     def column(self, part: int) -> pa.Array:
-        """One part of the key of each row, as a column."""
+        """One part of the key of each row, as places in a dictionary."""
         texts = [None if one is None else one[part] for one in self._parts]
-        return pa.array(texts, pa.string()).take(pa.array(self._codes))
+        coded = pa.array(texts, pa.string()).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(
+            coded.indices.take(pa.array(self._codes)), coded.dictionary
+        )
 
 
 def rows_of_table(rows: pa.Table, parts: KeyParts) -> tuple[pa.Table, KeyColumns]:
@@ -88,7 +91,10 @@ def rows_of_table(rows: pa.Table, parts: KeyParts) -> tuple[pa.Table, KeyColumns
     ours = np.array([part is not None for part in cut], bool)
     codes = keys.indices.to_numpy(zero_copy_only=False)
     places = np.flatnonzero(ours[codes]) if ours.any() else np.empty(0, np.int64)
-    mine = rows if len(places) == rows.num_rows else rows.take(pa.array(places))
+    if len(places) and places[-1] - places[0] == len(places) - 1:
+        mine = rows.slice(places[0], len(places))
+    else:
+        mine = rows.take(pa.array(places))
     return mine, KeyColumns(cut, codes[places])
 
 

@@ -9,6 +9,7 @@ A small fold is one task, which does both.
 from __future__ import annotations
 
 import io
+import json
 import time
 import uuid
 from collections.abc import Mapping
@@ -20,10 +21,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.lake import latest
-from zenlake.lake.files import DataFile, read_noted, write_file
+from zenlake.lake.files import DataFile, noted_file, read_noted, write_file
 from zenlake.lake.place import Place
 
-__all__ = ["MEMORY", "Bucket", "Merge", "Newest", "Scratch", "Sorted", "memory_of"]
+__all__ = [
+    "MEMORY",
+    "NEWEST",
+    "Bucket",
+    "Merge",
+    "Newest",
+    "Scratch",
+    "Sorted",
+    "memory_of",
+    "newest_note",
+]
 
 MOST_ROWS: Final = 500_000
 MOST_BYTES: Final = 128 * 1024 * 1024
@@ -33,6 +44,17 @@ WORDS: Final = tuple(field.name for field in latest.MERGED if pa.types.is_string
 
 MEMORY: Final = b"zenlake.deleted"
 """Where the footer of a bucket keeps its memory: no commit can part the two."""
+
+
+NEWEST: Final = b"zenlake.newest"
+"""Where the footer of a file of `samples` has the newest row of each key, if those are few: to
+find them again takes as long as to read all of the file."""
+
+FEW: Final = 32
+"""Rows of a key, on average, from which on the newest are few."""
+
+MOST_NOTED: Final = 256 * 1024
+"""Bytes of rows in a footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +107,25 @@ class Newest:
         lake = Place(self.lake)
         state = _State()
         for path in self.paths:
-            rows, _ = read_noted(lake / "samples", path, latest.MERGED.names, coded=WORDS)
-            state.add(latest.newest_of_samples(self._wanted(rows)))
+            state.add(self._newest_in(lake / "samples", path))
         newest = state.newest()
         return Sorted() if newest is None else self._sorted(lake / "latest", newest)
+
+    def _newest_in(self, place: Place, path: str) -> pa.Table:
+        with noted_file(place, path, WORDS) as (file, notes):
+            if NEWEST in notes:
+                newest = pa.ipc.open_stream(notes[NEWEST]).read_all()
+                if self._has_all_of(newest.schema.metadata):
+                    return newest
+            return latest.newest_of_samples(self._wanted(file.read(latest.MERGED.names)))
+
+    def _has_all_of(self, about: Mapping[bytes, bytes]) -> bool:
+        """Whether the rows of a file are all wanted."""
+        return about[b"journal"].decode() == self.journal and all(
+            start <= first and last < end
+            for partition, (first, last) in json.loads(about[b"offsets"]).items()
+            for start, end in [self.ranges.get(int(partition), (0, 0))]
+        )
 
     def _wanted(self, rows: pa.Table) -> pa.Table:
         among = np.zeros(rows.num_rows, np.bool_)
@@ -145,6 +182,27 @@ class Merge:
             file = _merge_bucket(place, bucket, had, states, self.remember)
             done.append(Bucket(bucket, file, had))
         return Sorted(tuple(done))
+
+
+def newest_note(rows: pa.Table) -> dict[bytes, bytes]:
+    """What the footer of a file with these rows of one journal says of the newest among them."""
+    newest = latest.newest_of_samples(rows).select(latest.MERGED.names)
+    if newest.num_rows * FEW > rows.num_rows or newest.nbytes > MOST_NOTED:
+        return {}
+    partitions, offsets = rows["partition"].to_numpy(), rows["offset"].to_numpy()
+    spans = {
+        str(partition): [int(mine.min()), int(mine.max())]
+        for partition in np.unique(partitions)
+        for mine in [offsets[partitions == partition]]
+    }
+    about = {"journal": newest["journal"][0].as_py(), "offsets": json.dumps(spans)}
+    noted = newest.cast(latest.MERGED).replace_schema_metadata(about)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(
+        sink, noted.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
+        writer.write_table(noted)
+    return {NEWEST: sink.getvalue()}
 
 
 def memory_of(place: Place, path: str) -> pa.Table | None:

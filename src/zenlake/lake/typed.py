@@ -27,6 +27,8 @@ __all__ = [
     "ROS2_PARTS",
     "Columns",
     "TypedTable",
+    "as_coded",
+    "coded_schema",
     "quarantined",
     "settled",
     "typed_schema",
@@ -123,6 +125,22 @@ def typed_schema(table: TypedTable, columns: Mapping[str, str]) -> pa.Schema:
             (DAY, pa.date32()),
         ]
     )
+
+
+def coded_schema(schema: pa.Schema, table: TypedTable) -> pa.Schema:
+    """The same with words that hardly change as places in a dictionary, as tasks have them."""
+    words = {"key", "kind", "journal", *table.chunks}
+    coded = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(coded) if field.name in words else field for field in schema])
+
+
+def as_coded(values: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    """Values of `samples` as such a schema wants them."""
+    if values.type == type:
+        return values
+    if pa.types.is_dictionary(type) and not pa.types.is_dictionary(values.type):
+        return values.dictionary_encode()
+    return values.cast(type)
 
 
 def settled(

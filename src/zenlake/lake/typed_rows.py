@@ -26,6 +26,8 @@ from zenlake.lake.typed import (
     RESERVED,
     Columns,
     TypedTable,
+    as_coded,
+    coded_schema,
     quarantined,
     typed_schema,
 )
@@ -177,9 +179,10 @@ class TypedRows:
     def rows(self) -> pa.Table:
         """The rows that fit, with all columns of the table that they have values for."""
         if self._made is None:
-            schema = typed_schema(self.table, self._kinds)
+            schema = coded_schema(typed_schema(self.table, self._kinds), self.table)
             made = [self._table(schema, part) for part in self._parts]
-            self._made = pa.concat_tables(made) if made else schema.empty_table()
+            rows = pa.concat_tables(made) if made else schema.empty_table()
+            self._made = rows.unify_dictionaries().combine_chunks()
         return self._made
 
     def _table(self, schema: pa.Schema, part: _OneByOne | _InColumns) -> pa.Table:
@@ -196,7 +199,7 @@ class TypedRows:
         columns[DAY] = part.facts["received"].cast(pa.date32())
         for field in schema:
             if field.name not in columns:
-                columns[field.name] = part.facts[field.name].cast(field.type)
+                columns[field.name] = as_coded(part.facts[field.name], field.type)
         return pa.table([columns[name] for name in schema.names], schema=schema)
 
     def _payloads(self, part: _OneByOne | _InColumns) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from zenlake.journal.ledger.heartbeats import samples_in
 from zenlake.lake.arrow_rows import ArrowRows, rows_for
 from zenlake.lake.complaints import reason_of
 from zenlake.lake.files import DataFile, write_partitioned
+from zenlake.lake.newest import newest_note
 from zenlake.lake.place import Place
 from zenlake.lake.rows import DAY, sample_rows, with_day
 from zenlake.lake.typed import Columns, TypedTable
@@ -183,7 +184,7 @@ class _Samples:
     def _write(self) -> None:
         rows = pa.concat_tables(self._held).unify_dictionaries().combine_chunks()
         name = f"{self._attempt}-{len(self._files)}"
-        self._files += write_partitioned(self._place, with_day(rows), DAY, name)
+        self._files += write_partitioned(self._place, with_day(rows), DAY, name, notes=newest_note)
         self._held, self._rows, self._bytes = [], 0, 0
 
 
