@@ -3,6 +3,9 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pytest
+
+from zenlake.errors import LocalError
 from zenlake.lake.place import Place
 from zenlake.lake.rows import id_bytes, id_text
 
@@ -13,6 +16,28 @@ def test_a_place_is_a_folder_or_an_address(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(place)).uri == place.uri
     assert (place / "a").address("b") == f"file://{tmp_path}/a/b"
     assert place.path("") == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("uri", "root"),
+    [
+        ("gs://bucket/lake", "bucket/lake"),
+        ("abfss://container@account.dfs.core.windows.net/lake", "container/lake"),
+    ],
+)
+def test_clouds_are_addressed_as_they_name_themselves(uri: str, root: str) -> None:
+    place = Place(uri)
+    assert (place.root, (place / "samples").uri) == (root, f"{uri}/samples")
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://KEY:hush@bucket/lake", "s3://KEY@bucket/lake", "abfss://c:hush@account/lake"]
+)
+def test_an_address_with_a_key_in_it_is_refused_without_repeating_it(uri: str) -> None:
+    with pytest.raises(LocalError, match="has a key in it") as refused:
+        Place(uri)
+    assert "hush" not in str(refused.value)
+    assert "KEY" not in str(refused.value).partition(";")[0]
 
 
 def test_files_and_folders_come_and_go(tmp_path: Path) -> None:

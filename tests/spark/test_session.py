@@ -16,6 +16,7 @@ from zenlake.spark.session import (
     process_conf,
     spark_session,
     worker_path,
+    worker_python,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ STATE = Path(__file__).resolve().parents[2] / "build" / "spark-tests"
 def test_only_what_runs_on_this_machine_is_bound_to_it(master: str, here: bool) -> None:
     assert is_here(master) is here
     assert ("spark.driver.bindAddress" in process_conf(master)) is here
+    theirs = {"PYSPARK_PYTHON": "./env/bin/python"}
+    assert worker_python(master, theirs) == (sys.executable if here else "./env/bin/python")
+    assert worker_python(master, {}) == sys.executable
 
 
 def test_workers_are_told_the_source_tree_and_not_what_is_installed() -> None:

@@ -38,6 +38,7 @@ __all__ = [
     "spark_session",
     "stop_spark",
     "worker_path",
+    "worker_python",
 ]
 
 # How long a Java may take to end: the first one on a machine archives its classes then.
@@ -122,7 +123,7 @@ def spark_session(
     tell(f"starting Spark on Java {java.release} ({java.origin}){first}")
     environment = {
         "JAVA_HOME": str(home),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(master, os.environ),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(worker_path()),
         "SPARK_HOME": str(spark_home()),
@@ -239,6 +240,12 @@ def is_here(master: str) -> bool:
         return True
     host = urlsplit(master).hostname or ""
     return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def worker_python(master: str, environment: Mapping[str, str]) -> str:
+    """The Python of the workers: ours, unless they run elsewhere and `PYSPARK_PYTHON` names one."""
+    theirs = "" if is_here(master) else environment.get("PYSPARK_PYTHON", "")
+    return theirs or sys.executable
 
 
 def worker_path() -> list[str]:

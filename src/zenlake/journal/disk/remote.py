@@ -43,7 +43,10 @@ class RemoteFiles:
 
     def __init__(self, uri: str) -> None:
         """Raises `LocalError` for an address with a password in it, and does not repeat it."""
-        if urlsplit(uri).password is not None or urlsplit(uri).username is not None:
+        parts = urlsplit(uri)
+        # Before the @ of an address of Azure is the name of a container.
+        named = parts.username is not None and parts.scheme not in ("abfs", "abfss")
+        if parts.password is not None or named:
             scheme, _, rest = uri.partition("://")
             raise LocalError(
                 f"the address {scheme}://…@{rest.rpartition('@')[2]} has a key in it, and "
