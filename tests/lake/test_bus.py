@@ -156,6 +156,8 @@ def test_every_parameter_does_what_it_says(world: World) -> None:
         ("robot/b/temp", {"t": 20}),
         ("robot/b/temp", {"t": 10}),
     ]
+    (answer,) = get("robot/*/temp?_agg=count(),count(t)")
+    assert answer[1][0] == {"key": "robot/a/temp", "count()": 1, "count(t)": 1}
     (answer,) = get("robot/*/temp?_time=[now(-1m)..];_agg=avg(t),max(t),count(*)/1h")
     assert answer[0] == "robot/*/temp"
     totals: dict[str, tuple[float, float]] = {}
@@ -173,6 +175,9 @@ def test_every_parameter_does_what_it_says(world: World) -> None:
     assert len(data) == 2
     assert proof[1]["partitions"][0]["journal_to"] >= world.heard - 10
     assert proof[1]["journal"] == world.recorder.journal.id
+    # Nobody numbers these, so nobody knows; what is known of other keys is no proof of theirs.
+    assert (proof[1]["complete"], proof[1]["sources"]) == (None, [])
+    assert set(proof[1]["unprovable"]) == {"robot/a/temp", "robot/b/temp"}
 
 
 def test_the_past_has_the_values_of_then_and_respects_deletions(world: World) -> None:

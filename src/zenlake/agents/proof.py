@@ -1,16 +1,11 @@
-"""What an answer was made of, and what is missing of it, from the ledgers of recorders.
-
-A recorder knows of each publisher that numbers its samples what came and what did not. Of an
-answer about some keys that means one of three things: nothing is missing, something is (and
-which), or nobody can know, because nobody numbers the samples under these keys.
-"""
+"""What the ledgers of recorders prove about an answer, in words that an assistant can pass on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from zenlake.keys import intersects
+from zenlake.journal.ledger.proof import Proven, proven
 
 __all__ = ["MOST", "gaps", "verdict"]
 
@@ -20,36 +15,17 @@ MOST: Final = 50
 
 def verdict(expr: str, ledgers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Whether all samples under these keys came: `complete` is true, false or, unknown, null."""
-    expected = received = 0
-    missing: list[dict[str, Any]] = []
-    unprovable: dict[str, int] = {}
-    drops: dict[str, int] = {}
-    known = False
-    for ledger in ledgers:
-        known = True
-        for source in ledger.get("sources", ()):
-            if not _about(expr, source.get("key")):
-                continue
-            expected += source.get("expected", 0)
-            received += source.get("received", 0)
-            if source.get("missing"):
-                missing.append(_gap(source))
-        for key, count in dict(ledger.get("unprovable", {})).items():
-            if _about(expr, key):
-                unprovable[key] = unprovable.get(key, 0) + count
-        for why, count in dict(ledger.get("drops", {})).items():
-            drops[why] = drops.get(why, 0) + count
-    lost = sum(one["missing"] for one in missing)
-    complete = False if missing or drops else (True if expected and not unprovable else None)
+    found = proven(expr, ledgers)
+    missing = [_gap(source) for source in found.sources if source["missing"]]
     return {
-        "complete": complete,
-        "in_words": _words(known, expected, lost, unprovable, drops),
-        "expected": expected,
-        "received": received,
-        "missing": lost,
+        "complete": found.complete,
+        "in_words": _words(found),
+        "expected": found.expected,
+        "received": found.expected - found.missing,
+        "missing": found.missing,
         "gaps": missing[:MOST],
-        "unprovable_keys": len(unprovable),
-        "dropped_by_recorder": drops,
+        "unprovable_keys": len(found.unprovable),
+        "dropped_by_recorder": found.drops,
     }
 
 
@@ -76,33 +52,21 @@ def gaps(expr: str, ledgers: Iterable[Mapping[str, Any]]) -> list[str]:
     return sentences or [proof["in_words"]]
 
 
-def _about(expr: str, key: object) -> bool:
-    return isinstance(key, str) and intersects(expr, key)
-
-
 def _gap(source: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "source": source.get("source"),
-        "key": source.get("key"),
-        "expected": source.get("expected", 0),
-        "missing": source["missing"],
-        "healed": source.get("healed", 0),
-        "ranges": [list(one) for one in source.get("gaps", ())][:MOST],
-    }
+    names = ("source", "key", "expected", "missing", "healed")
+    return {**{name: source[name] for name in names}, "ranges": source["gaps"][:MOST]}
 
 
-def _words(
-    known: bool, expected: int, lost: int, unprovable: Mapping[str, int], drops: Mapping[str, int]
-) -> str:
-    if not known:
+def _words(found: Proven) -> str:
+    if not found.known:
         return "no recorder answers here, so nobody knows whether something is missing"
-    if drops:
-        return f"the recorder could not keep {sum(drops.values())} samples"
-    if lost:
-        return f"{lost} of {expected} numbered samples are missing"
-    if not expected:
+    if found.drops:
+        return f"the recorder could not keep {sum(found.drops.values())} samples"
+    if found.missing:
+        return f"{found.missing} of {found.expected} numbered samples are missing"
+    if not found.expected:
         return "no publisher numbers its samples under these keys: nobody can know what is missing"
-    sentence = f"all {expected} numbered samples came"
-    if unprovable:
-        sentence += f"; {sum(unprovable.values())} without numbers cannot be proved"
+    sentence = f"all {found.expected} numbered samples came"
+    if found.unprovable:
+        sentence += f"; {sum(found.unprovable.values())} without numbers cannot be proved"
     return sentence

@@ -31,10 +31,11 @@ import pyarrow.compute as pc
 
 from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import EncodingError, LocalError, SelectorError, ZError
+from zenlake.journal.ledger.proof import ALWAYS, proven
 from zenlake.journal.reading.lists import list_of_bytes, list_of_each
 from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import HLC_BIAS
-from zenlake.keys import intersects, is_wild
+from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.answering import (
     ARROW,
@@ -242,7 +243,8 @@ class Answers:
         else:
             self._reply(query, selection, rows.chosen(mine))
         if selection.proof:
-            query.reply(expr, json.dumps(self._proof(looked, expr)), encoding=JSON)
+            within = selection.time or ResolvedRange(None, selection.asof)
+            query.reply(expr, json.dumps(self._proof(looked, expr, within)), encoding=JSON)
 
     def _rows(self, selection: Selection, expr: str, now: int) -> tuple[Looked, Iterable[pa.Table]]:
         if selection.time is not None:
@@ -285,10 +287,10 @@ class Answers:
             else:
                 recorded(rows).send(query)
 
-    def _proof(self, looked: Looked, expr: str) -> dict[str, Any]:
-        """What was read, and of each source what is missing of it."""
+    def _proof(self, looked: Looked, expr: str, within: ResolvedRange = ALWAYS) -> dict[str, Any]:
+        """What was read, and of each source of these keys what is missing in the range."""
         ledgers = self._ask_recorders("ledger")
-        sources = [source for one in ledgers or () for source in one.get("sources", [])]
+        found = proven(expr, ledgers or (), within)
         return {
             "journal": looked.tails[0].journal.id,
             "table": {"name": "samples", "version": looked.version},
@@ -302,10 +304,11 @@ class Answers:
                 for tail in looked.tails
                 for p, (committed, end) in enumerate(zip(tail.committed, tail.ends, strict=True))
             ],
-            "ledger": "recorder" if ledgers is not None else None,
-            "complete": bool(sources) and all(not one.get("missing") for one in sources),
-            "sources": sources,
-            "unprovable": [source for one in ledgers or () for source in one.get("unprovable", [])],
+            "ledger": "recorder" if found.known else None,
+            "complete": found.complete,
+            "sources": list(found.sources),
+            "unprovable": found.unprovable,
+            "drops": found.drops,
         }
 
     # --- SQL and tables -------------------------------------------------------------------------
@@ -344,16 +347,17 @@ class Answers:
     def _read_by(self, text: str, readable: ReadableKeys) -> dict[str, Any]:
         """The proof of a question: which tables it reads, each in this version or a later one.
 
-        Who may not read all keys is told of no sources, and that nothing is proven complete.
+        Who may not read all keys is told of no sources, and that nothing is proven.
         """
         lake = self._service.lake
         tables = lake.tables()
         columns = {name: [field.name for field in one.schema] for name, one in tables.items()}
         read = tables_of(text, columns, lambda name: True).tables
-        proof = self._proof(self.history.look(), SQL)
+        proof = self._proof(self.history.look(), "**")
         del proof["table"]
         if not readable.unrestricted:
-            proof |= {"ledger": None, "complete": False, "sources": [], "unprovable": []}
+            proof |= {"ledger": None, "complete": None}
+            proof |= {"sources": [], "unprovable": {}, "drops": {}}
         return {"tables": {name: tables[name].version for name in sorted(read)}, **proof}
 
     def _tables(self, query: Query) -> None:

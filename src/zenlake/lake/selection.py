@@ -192,7 +192,7 @@ def _aggregates(text: str | None) -> tuple[tuple[AggregateCall, ...], int | None
                 f"_agg: '{part}' is none of {', '.join(AGGREGATES)}; write avg(temp)/5m"
             )
         inner = inner[:-1].strip()
-        if inner == "*" and name == "count":
+        if name == "count" and inner in ("*", ""):
             calls.append(AggregateCall(part, name, None))
             continue
         term = _term(inner, "_agg")

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from zenlake.clock.ntp64 import NTP64
 from zenlake.errors import LocalError
-from zenlake.journal.ledger.account import Account, Gap
+from zenlake.journal.ledger.account import NO_TIME, Account, Gap
 from zenlake.journal.ledger.heartbeats import Heartbeat, pieces
 from zenlake.journal.ledger.senders import COLUMNS, ZENOH_BITS, senders_in
+from zenlake.journal.schema import HLC_BIAS
 
 __all__ = ["COLUMNS", "Ledger", "LedgerPage", "Opened"]
 
@@ -57,10 +59,12 @@ class LedgerPage:
     last: int
     #: The gaps of its present run, as its own numbers tell them; at most a hundred.
     gaps: tuple[Gap, ...]
+    #: When the number after each of them was used, in nanoseconds since 1970; None: nobody knows.
+    since: tuple[int | None, ...]
 
     def facts(self) -> dict[str, object]:
         """The same, for JSON."""
-        return asdict(self) | {"gaps": [list(gap) for gap in self.gaps]}
+        return asdict(self) | {"gaps": [list(gap) for gap in self.gaps], "since": list(self.since)}
 
 
 class Ledger:
@@ -283,10 +287,12 @@ class Ledger:
 def _page(source: str, accounts: list[Account]) -> LedgerPage:
     # A heartbeat alone, under a key where nothing of the source ever came, proves nothing.
     accounts = [account for account in accounts if account.rows] or accounts
+    since: list[int | None]
     if len(accounts) == 1:
         (one,) = accounts
         expected, missing = one.expected, one.missing
         first, last, gaps = one.first, one.end - 1, one.open_gaps
+        since = [_nanos(time) for time in (*one.since, one.told)]
     else:
         first, last, gaps = _together(accounts)
         lost = sum([account.lost for account in accounts])
@@ -294,6 +300,7 @@ def _page(source: str, accounts: list[Account]) -> LedgerPage:
         runs = sum([account.runs for account in accounts])
         expected = runs + last - first + 1
         missing = lost + unlisted + sum([end - start + 1 for start, end in gaps])
+        since = [None] * len(gaps)
     mask = (1 << accounts[0].bits) - 1
     return LedgerPage(
         source=source,
@@ -309,7 +316,13 @@ def _page(source: str, accounts: list[Account]) -> LedgerPage:
         first=first & mask,
         last=last & mask,
         gaps=tuple([(start & mask, end & mask) for start, end in gaps[:MOST_LISTED]]),
+        since=tuple(since[: min(len(gaps), MOST_LISTED)]),
     )
+
+
+def _nanos(hlc: int) -> int | None:
+    """The time of a row in nanoseconds since 1970."""
+    return None if hlc == NO_TIME else NTP64.from_raw(hlc + HLC_BIAS).as_nanos()
 
 
 def _together(accounts: list[Account]) -> tuple[int, int, list[Gap]]:
