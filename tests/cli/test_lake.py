@@ -145,6 +145,8 @@ def test_answers_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         "a/b │ text  │ 1970-01-01 00:00:00.000000 │ [1, 2]",
     ]
     assert "more than 1 rows" in err
+    show_table(pa.table({"text": ["\x1b[2J gone"]}), 1)
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_answers_for_programs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ from zenlake.lake.bus import Answers
 from zenlake.lake.functions import ALLOWED
 from zenlake.lake.gate import Gate, Limits, Refused
 from zenlake.lake.question import Unanswerable
+from zenlake.lake.questions import Questions
 from zenlake.lake.service import Service
 from zenlake.lake.serving import judged
 from zenlake.lake.sight import EVERYTHING, Sight, pattern_of
@@ -228,6 +229,13 @@ def test_questions_that_people_ask_are_answered(gate: Gate) -> None:
     first, second = answer.rows.to_pylist()
     assert (first["id"], first["n"], first["many"], first["name"]) == ("0", 4, 25, "000")
     assert (second["id"], second["more"], answer.cut) == ("1", [2, 3], False)
+    # Bytes that are no text, where one was asked for, spoil no answer.
+    mixed = "SELECT CAST(X'ff41' AS string) AS t, array(CAST(X'ff41' AS string)) AS a"
+    told = [{"t": "\ufffdA", "a": ["\ufffdA"]}]
+    assert gate.answer(mixed).rows.to_pylist() == told
+    questions = Questions(gate._lake)
+    assert questions.ask(mixed, "test").to_pylist() == told
+    questions.close()
 
 
 @pytest.mark.spark

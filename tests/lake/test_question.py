@@ -47,7 +47,7 @@ def test_a_question_names_its_tables(query: str, tables: set[str]) -> None:
     ("query", "words"),
     [
         ("SELECT * FROM sampels", "no table 'sampels'; did you mean 'samples'?"),
-        ("SELECT * FROM nothing", "no table 'nothing'; There are samples, latest, battery"),
+        ("SELECT * FROM nothing", "no table 'nothing'; there are samples, latest, battery"),
         ("SELECT percnt FROM battery", "no column 'percnt' in 'battery'; did you mean 'percent'?"),
         ("SELECT b.percnt FROM battery b", "did you mean 'percent'?"),
         ("SELECT id FROM battery WHERE prcent > 5", "battery has key, id, time, percent, cells"),

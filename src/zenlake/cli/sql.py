@@ -258,7 +258,9 @@ def _shown(value: object) -> str:
         from zenlake.lake.plain import plain
 
         return json.dumps(plain(value), ensure_ascii=False)
-    return str(value).replace("\n", "⏎")
+    from zenlake.cli.show import escaped
+
+    return escaped(str(value).replace("\n", "⏎"))
 
 
 def _lines(answer: pa.Table, form: Format) -> None:

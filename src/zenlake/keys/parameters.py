@@ -137,8 +137,7 @@ class Parameters:
         values = [value for name, value in self if name == key]
         if len(values) > 1:
             raise SelectorError(
-                f"'{self._text}': '{key}' occurs {len(values)} times; write it once "
-                f"(several values stand in one, like '{key}={'|'.join(values[:2])}')"
+                f"'{self._text}': '{key}' occurs {len(values)} times; write it once"
             )
         return values[0] if values else None
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, final
 
 from zenlake.lake.judge import Limits, Refused, demand_text
 from zenlake.lake.sight import EVERYTHING, Sight
+from zenlake.lake.texts import mended
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,4 +101,4 @@ class Gate:
             timer.cancel()
             # The thread goes on; what it does next is not of this question.
             context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-        return Answer(rows.slice(0, allowed.rows), rows.num_rows > allowed.rows)
+        return Answer(mended(rows.slice(0, allowed.rows)), rows.num_rows > allowed.rows)

@@ -126,8 +126,8 @@ def _sources(tree: Any) -> tuple[list[str], bool]:
 
 def _no_table(name: str, columns: Mapping[str, Sequence[str]]) -> str:
     near = nearest(name.lower(), columns)
-    advice = f"did you mean '{near}'? " if near else ""
-    return f"there is no table '{name}'; {advice}There are {_listed(columns)}"
+    advice = f"did you mean '{near}'? There" if near else "there"
+    return f"there is no table '{name}'; {advice} are {_listed(columns)}"
 
 
 def _demand_columns(tree: Any, tables: Sequence[tuple[str, Sequence[str]]]) -> None:

@@ -217,6 +217,8 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.util import _load_from_socket
 
+    from zenlake.lake.texts import mended
+
     schema = to_arrow_schema(frame.schema, timezone="UTC")
     port, secret, server = frame._jdf.collectAsArrowToPython()
     rows = size = 0
@@ -255,7 +257,7 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
         server.getResult()
     if not batches:
         return schema.empty_table()
-    return pa.Table.from_batches(batches).cast(schema)
+    return mended(pa.Table.from_batches(batches).cast(schema))
 
 
 def _reason(error: Exception) -> str:
