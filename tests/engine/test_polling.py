@@ -111,6 +111,26 @@ def test_a_paused_link_is_not_read(scene: Scene) -> None:
     assert scene.link.reads == 0
 
 
+def test_a_paused_link_keeps_no_thread_busy_and_is_polled_again_when_it_is_resumed(
+    scene: Scene,
+) -> None:
+    scene.client.pump.pauses = 1
+    scene.arrives()
+    assert not scene.poller.poll_for(scene.channel), "it sleeps as others do"
+    assert scene.link.reads == 0
+    with scene.loop.as_loop():
+        scene.client.pump.resume()
+    assert scene.poller.poll_for(scene.channel)
+    assert (scene.link.reads, scene.channel.received) == (1, 1)
+
+
+def test_a_link_that_is_resumed_while_it_is_left_out_is_not_forgotten(scene: Scene) -> None:
+    scene.arrives()
+    scene.poller._leave_out(scene.link.descriptor)  # its pause was over before that
+    assert scene.poller.poll_for(scene.channel)
+    assert scene.link.reads == 1
+
+
 def test_the_loop_leaves_the_sockets_to_the_poller_and_takes_them_back(scene: Scene) -> None:
     scene.arrives()
     assert scene.link.watched

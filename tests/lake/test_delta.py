@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,6 +65,31 @@ def test_an_append_does_not_stand_in_the_way_of_a_rewrite(tmp_path: Path) -> Non
     one.rewrite([file(one, "ab", ["x", "y"])], old, False)
     assert sorted(f.path for f in one.files()) == ["day=d/ab.parquet", "day=d/c.parquet"]
     assert one.committed("j/0") == 3
+
+
+def test_a_log_that_did_not_change_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = made(tmp_path), made(tmp_path)
+    looks: list[int] = []
+    look = DeltaTable.update_incremental
+    monkeypatch.setattr(
+        DeltaTable, "update_incremental", lambda self: (looks.append(1), look(self))[1]
+    )
+    two.refresh()
+    looks.clear()
+    two.refresh()
+    assert looks == []
+    log = tmp_path / "t" / "_delta_log"
+    before = log.stat()
+    one.append([file(one, "a", ["x"])], {"j/0": (None, 1)})
+    # As if it had come in the same tick of the clock.
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    two.refresh()
+    assert two.committed("j/0") == 1
+    two.at(0)
+    two.refresh()
+    assert two.version == one.version
 
 
 def test_columns_grow_once(tmp_path: Path) -> None:

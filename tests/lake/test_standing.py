@@ -79,6 +79,13 @@ class World:
         self.standing = Standing(self.service, self.complaints.append, self.patience)
         self.service.add(self.standing)
 
+    def end(self) -> None:
+        """As the death of the process: nothing is left in memory, of Python or of Java."""
+        self.service.close()
+        state: Any = self._spark._jvm
+        state = getattr(state, "org.apache.spark.sql.execution.streaming.state.StateStore$")
+        getattr(state, "MODULE$").stop()
+
     def heard(self, *rows: Row) -> None:
         write(self.folder / "journal", list(rows))
         self.pipeline.step()
@@ -298,7 +305,7 @@ def test_a_death_in_any_phase_leaves_every_result_there_once(
                 world.heard(*(sample(r, at + s, 10.0 + 80 * s) for s in (0, 1) for r in (1, 2)))
                 until(died.is_set, f"nobody died {phase}", 120.0)
                 until(lambda: bool(world.complaints), "nobody noticed", 120.0)
-                world.service.close()
+                world.end()
             world.complaints.clear()
             # As another process would: from what is on the disk.
             world.start()

@@ -14,6 +14,9 @@ States, of all links together:
     cold ──poll_for──► hot       `_hand_over`, on the loop
     hot ──`LOOKS` checks without a polling thread──► cold
 
+A link that is paused would be readable again and again: it is left out of what is polled until it
+is resumed (`resumed`).
+
 Locks: the thread that polls holds `_polling`, and takes the node's lock for each read as the loop
 does. `_by_fd` changes on the loop thread alone. `close` takes `_polling`, so that no descriptor is
 closed under a thread that polls it.
@@ -56,6 +59,8 @@ class SocketPoller:
         self._interrupt = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._interrupt, select.EPOLLIN)
         self._by_fd: dict[int, Pump] = {}
+        #: The descriptors of paused links, which are not polled; changed by both threads.
+        self._left_out: set[int] = set()
         #: The thread that polls; 0: none. (The compiler cannot have a `_thread`.)
         self._owner = 0
         #: Whether the loop leaves the sockets to a thread, and checks every `LOOK` seconds.
@@ -70,6 +75,7 @@ class SocketPoller:
         if fd >= 0 and not self._closed:
             self._by_fd[fd] = pump
             self._epoll.register(fd, select.EPOLLIN)
+            pump.poller = self
             if self.hot:
                 pump.link.unwatch()
 
@@ -77,8 +83,20 @@ class SocketPoller:
         """Forget a link that is about to be closed; on the loop thread."""
         fd = pump.link.fd
         if fd >= 0 and self._by_fd.pop(fd, None) is not None and not self._closed:
+            pump.poller = None
+            self._left_out.discard(fd)
             with contextlib.suppress(OSError):  # the socket may be closed already
                 self._epoll.unregister(fd)
+
+    def resumed(self, pump: Pump) -> None:
+        """Poll a link again that was paused; on the loop thread."""
+        self._poll_again(pump.link.fd)
+
+    def _poll_again(self, fd: int) -> None:
+        if fd in self._left_out:
+            self._left_out.discard(fd)
+            with contextlib.suppress(OSError, ValueError):  # it is polled already, or no more
+                self._epoll.register(fd, select.EPOLLIN)
 
     # ---------------------------------------------------------------------- on a waiting thread
 
@@ -116,12 +134,23 @@ class SocketPoller:
         for fd, _ in events:
             pump = self._by_fd.get(fd)
             if pump is not None:
-                if not pump.pauses:
+                if pump.pauses:
+                    self._leave_out(fd)
+                else:
                     pump.link.read_now()
             elif fd == self._interrupt:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(self._interrupt)
         return bool(events)
+
+    def _leave_out(self, fd: int) -> None:
+        """Do not poll a link that is paused."""
+        with contextlib.suppress(OSError):
+            self._epoll.unregister(fd)
+        self._left_out.add(fd)
+        pump = self._by_fd.get(fd)
+        if pump is not None and not pump.pauses:
+            self._poll_again(fd)  # it was resumed meanwhile
 
     def interrupt(self) -> None:
         """Have the polling thread look at its channel; from any thread."""

@@ -30,6 +30,7 @@ from zenlake.transport.transcript import IN, OUT, Transcript
 
 if TYPE_CHECKING:
     from zenlake.engine.handlers import ChannelSink
+    from zenlake.engine.polling import SocketPoller
     from zenlake.engine.runtime import Runtime
 
 log = logging.getLogger("zenlake.engine")
@@ -63,6 +64,8 @@ class Pump:
         self.outbox = outbox
         self.closed = False
         self.pauses = 0
+        #: Who polls the link in the loop's place, if somebody does.
+        self.poller: SocketPoller | None = None
         #: Whether more was read than the neighbour's turn had time for, and whether the link has
         #: ended behind that.
         self._behind = False
@@ -255,6 +258,8 @@ class Pump:
             self.unicast.paused = False
             self.unicast.last_heard = monotonic()
             self.link.resume()
+            if self.poller is not None:
+                self.poller.resumed(self)
 
     def resume_soon(self) -> None:
         """Undo one `pause`; from any thread."""

@@ -13,6 +13,7 @@ cannot both succeed.
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from bisect import bisect_right
@@ -88,6 +89,8 @@ class Table:
         self._transactions: dict[str, int | None] = {}
         self._transactions_version = -1
         self._totals: tuple[int, Totals] | None = None
+        #: When the log's folder changed last, before it was read last.
+        self._log_seen: int | None = None
 
     @classmethod
     def open(cls, lake: Place, name: str) -> Table | None:
@@ -169,6 +172,7 @@ class Table:
 
     def at(self, version: int) -> None:
         """Go to an older version."""
+        self._log_seen = None
         try:
             self._table.load_as_version(version)
         except DeltaError as error:
@@ -208,10 +212,30 @@ class Table:
 
     def refresh(self) -> None:
         """Look at the newest version."""
+        changed = self._log_changed()
+        if changed is not None and changed == self._log_seen and not self._has_next():
+            return
+        self._log_seen = changed
         try:
             self._table.update_incremental()
         except DeltaError as error:
             raise _damaged(self.name, error) from error
+
+    def _log_changed(self) -> int | None:
+        """When a file came to the log or left it, where a filesystem tells that at once."""
+        if self.place.remote:
+            return None
+        try:
+            return os.stat(self.place.path(LOG)).st_mtime_ns
+        except OSError:
+            return None
+
+    def _has_next(self) -> bool:
+        """Whether there is a commit behind the version that was read last.
+
+        One that came in the same tick of the clock as the one before does not change the time.
+        """
+        return os.path.exists(self.place.path(f"{LOG}/{self.version + 1:020}.json"))
 
     def actions(self) -> pa.Table:
         """The files with their statistics, a row each."""

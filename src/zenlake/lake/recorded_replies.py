@@ -11,7 +11,7 @@ from typing import final
 from zenlake.api.query import Query
 from zenlake.api.row_replies import reply_row
 from zenlake.journal.reading.wire_times import TIME_BYTES
-from zenlake.node.queries.replies import reply_value
+from zenlake.node.queries.replies import head_of, is_awaited
 from zenlake.wire.codec_zenoh import SourceInfo, Timestamp, put_head
 from zenlake.wire.cursor import Reader
 
@@ -72,21 +72,37 @@ class RecordedReplies:
         """Reply with every row; waits while the querier does not read."""
         query._check()
         incoming = query._incoming
-        keys = self.keys
+        head = head_of(incoming)
+        outbox = head.outbox
         times = self.times
-        kinds = self.kinds
-        which = self.which
         values = self.values
-        plain = self.attachments is None and self.sources is None and not self.short
-        for n in range(len(keys)):
-            kind = kinds[which[n]]
-            name = query._name(keys[n])
-            if plain and not kind.deleted:
-                at = n * TIME_BYTES
-                head = b"".join((kind.before, times[at : at + TIME_BYTES], kind.behind))
-                if reply_value(incoming, name, values[n], head):
-                    continue
-            self._send_whole(query, n, kind, name)
+        #: For each kind, all that stands before the time of a put on a key.
+        starts: list[dict[str, bytes]] = [{} for _ in self.kinds]
+        for n in range(len(self.keys)):
+            number = self.which[n]
+            kind = self.kinds[number]
+            key = self.keys[n]
+            if outbox is None or kind.deleted or self._has_more(n):
+                self._send_whole(query, n, kind, query._name(key))
+                continue
+            start = starts[number].get(key)
+            if start is None:
+                start = b"".join((head.before, query._name(key), head.behind, kind.before))
+                starts[number][key] = start
+            at = n * TIME_BYTES
+            put = b"".join((start, times[at : at + TIME_BYTES], kind.behind))
+            if is_awaited(incoming):
+                outbox.reply(put, values[n], head.priority, head.hold)
+
+    def _has_more(self, n: int) -> bool:
+        """Whether a row has more than key, time, encoding and value, or a time of fewer bytes."""
+        attachments = self.attachments
+        sources = self.sources
+        return (
+            self.short
+            or (attachments is not None and attachments[n] is not None)
+            or (sources is not None and sources[n] is not None)
+        )
 
     def _send_whole(self, query: Query, n: int, kind: RowKind, name: bytes) -> None:
         """Reply with a row that has more, or whose asker is in this very node."""

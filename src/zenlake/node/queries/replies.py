@@ -73,15 +73,20 @@ def reply_value(
     `put`: the head of the put (`put_head`) that brings the value. Needs no lock of the node:
     everything is settled when the first reply is written. Waits for a querier that does not read.
     """
-    head = _head(incoming)
+    head = head_of(incoming)
     outbox = head.outbox
     if outbox is None:
         return False
-    branch = incoming.branch
-    if branch in branch.query.branches:
+    if is_awaited(incoming):
         start = b"".join((head.before, name, head.behind, put))
         outbox.reply(start, value, head.priority, head.hold)
     return True
+
+
+def is_awaited(incoming: IncomingQuery) -> bool:
+    """Whether the query is not over: a reply to one that is goes nowhere."""
+    branch = incoming.branch
+    return branch in branch.query.branches
 
 
 def put_of(head: bytes, value: bytes) -> Put:
@@ -94,19 +99,19 @@ def put_of(head: bytes, value: bytes) -> Put:
 
 def would_wait(incoming: IncomingQuery) -> bool:
     """Whether a reply has to wait until the querier reads what was sent to it before."""
-    head = _head(incoming)
+    head = head_of(incoming)
     outbox = head.outbox
     return outbox is not None and outbox.full(head.priority)
 
 
 def is_over(incoming: IncomingQuery) -> bool:
     """Whether nobody waits for more replies: the query has ended, or the link that it came by."""
-    branch = incoming.branch
-    outbox = _head(incoming).outbox
-    return branch not in branch.query.branches or (outbox is not None and outbox.closed)
+    outbox = head_of(incoming).outbox
+    return not is_awaited(incoming) or (outbox is not None and outbox.closed)
 
 
-def _head(incoming: IncomingQuery) -> ReplyHead:
+def head_of(incoming: IncomingQuery) -> ReplyHead:
+    """How to reply to a query on the fast path, found out with the first reply."""
     head = incoming.head
     if head is None:
         head = reply_head(incoming)
