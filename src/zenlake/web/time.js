@@ -33,6 +33,15 @@ async function marks(from, to) {
   return found.filter((one) => one.at >= from && one.at <= to);
 }
 
+const quoted = (text) => (/^[\w/.:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** The command that replays from an instant, for any folder of this machine: it names where the record lies and whom to tell. */
+export function replayLine(key, iso, status) {
+  const { data, lake, locators } = status?.service ?? {}, place = (locators ?? status?.node?.locators ?? [])[0];
+  const from = data ? (lake ? ` --lake ${quoted(`${data}/lake`)}` : ` --journal ${quoted(`${data}/journal`)}`) : "";
+  return `zenlake replay ${quoted(key)} --from ${iso} --speed 4 --prefix replay${from}${place ? ` -e ${quoted(place)}` : ""}`;
+}
+
 /** One question at a time: while one is under way the newest wish waits, so that a slider that never rests is answered all the same, and never by an older instant. */
 function oneByOne(ask, give, fail) {
   let wish = null, busy = false;
@@ -51,6 +60,8 @@ export function Time({ route, go }) {
   const [found, setFound] = useState(null), [why, setWhy] = useState("");
   const [look] = useState(() => oneByOne(past, (one) => { setFound(one); setWhy(""); }, (error) => setWhy(error.message)));
   useEffect(() => { look(key, at, span); }, [key, at, span]);
+  const [status, setStatus] = useState(null);
+  useEffect(() => { bus.status().then(setStatus).catch(() => {}); }, []);
   const [marked, setMarked] = useState([]);
   useEffect(() => { let live = true; marks(end - span * 1000, end).then((list) => live && setMarked(list)).catch(() => {}); return () => { live = false; }; }, [end, span]);
   const set = (more) => go("time", { key, span: String(span), at: String(at), ...more });
@@ -63,7 +74,7 @@ export function Time({ route, go }) {
       <label>The instant: <output id="instant">${iso}</output><input type="range" id="slider" min=${end - span * 1000} max=${end} step=${Math.max(1, span)} value=${at} onInput=${(e) => set({ at: e.target.value })} /></label>
       <div class="marks" id="marks">${marked.map((one) => html`<button type="button" class=${one.kind === "alert" ? "hot" : ""} style=${{ left: `${(100 * (one.at - (end - span * 1000))) / (span * 1000)}%` }} title=${one.text} aria-label=${`${one.text}, go there`} onClick=${() => set({ at: String(one.at) })}></button>`)}</div>
       ${marked.length > 0 && html`<p class="dim">${marked.filter((one) => one.kind === "gap").length} gaps and ${marked.filter((one) => one.kind === "alert").length} alerts in this span; click a mark to go there.</p>`}
-      <p class="dim">Replay from here, at four times the pace, beside what is live: <code id="replay">zenlake replay '${key}' --from ${iso} --speed 4 --prefix replay</code> <button type="button" onClick=${() => navigator.clipboard?.writeText(document.getElementById("replay").textContent)}>Copy</button></p></div>
+      <p class="dim">Replay from here, at four times the pace, beside what is live: <code id="replay">${replayLine(key, iso, status)}</code> <button type="button" onClick=${() => navigator.clipboard?.writeText(document.getElementById("replay").textContent)}>Copy</button></p></div>
     <div class="card" style="margin-top:.8rem">
       ${why ? html`<p class="bad" role="alert">${why}</p>` : !found ? html`<p>looking…</p>` : found.rows.length === 0 ? html`<p>Nothing is remembered of that time. <code>zenlake up</code> records all that is published; a storage with <code>history: "all"</code> does too.</p>` : html`
       <p role="status">${found.rows.length} keys as they were, by ${found.by}${found.truncated ? html`, <span class="hot">cut: ${found.truncated}</span>` : ""}</p>
