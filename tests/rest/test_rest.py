@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -17,9 +18,12 @@ import pytest
 
 import zenlake
 from tests.api.sessions import SECONDS, connected
+from tests.journal.recording import until_rows
 from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.errors import ConfigError, LocalError
+from zenlake.journal.options import Options
+from zenlake.journal.recorder import Recorder
 from zenlake.keys import Parameters
 from zenlake.keys.readable import ReadableKeys
 from zenlake.node.inspection.metrics import HTTP_SKIPPED
@@ -162,6 +166,53 @@ def test_events_come_as_they_are_published_and_go_on_after_the_last(
     assert [one["id"] for one in missed[:2]] == [second["id"], third["id"]]
 
 
+@contextmanager
+def recorded(folder: Path) -> Iterator[tuple[httpx.Client, Recorder]]:
+    """A router over HTTP that records `rec/**` into a folder."""
+    options = Options(("rec/**",), str(folder), name="j", fsync="5ms")
+    with (
+        router(plugins()) as bus,
+        Recorder(bus, options) as recorder,
+        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+    ):
+        yield web, recorder
+
+
+def test_events_go_on_after_the_last_by_the_journal_of_a_router_that_was_restarted(
+    tmp_path: Path,
+) -> None:
+    def say(web: httpx.Client, value: int) -> None:
+        assert web.put("/rec/a", json={"n": value}).status_code == 200
+
+    with recorded(tmp_path) as (web, recorder):
+        with web.stream("GET", "/rec/**", headers=EVENTS) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == ": zenlake"
+            say(web, 1)
+            (last,) = events(lines, 1)
+        say(web, 2)
+        assert web.delete("/rec/a").status_code == 200
+        until_rows(recorder, 3)
+    with recorded(tmp_path) as (web, recorder):
+        say(web, 3)
+        until_rows(recorder, 4)
+        resumed = {**EVENTS, "last-event-id": last["id"]}
+        with web.stream("GET", "/rec/**", headers=resumed) as stream:
+            lines = stream.iter_lines()
+            missed = events(lines, 3)
+            say(web, 4)
+            (live,) = events(lines, 1)
+    got = [*missed, live]
+    assert [one["event"] for one in got] == ["PUT", "DELETE", "PUT", "PUT"]
+    assert [json.loads(one["data"])["value"] for one in got] == [
+        {"n": 2},
+        None,
+        {"n": 3},
+        {"n": 4},
+    ]
+    assert last["id"] not in [one["id"] for one in got]
+
+
 def test_a_reader_of_events_that_is_slow_is_told_what_it_missed() -> None:
     with (
         router(plugins(stream_queue=4)) as bus,
@@ -227,6 +278,19 @@ def test_limits_are_kept_and_told() -> None:
             assert "requests are being answered" in refused.text
             slow.join()
             assert answers[0].status_code == 200
+
+
+def test_a_question_ends_when_who_asked_has_gone(bus: zenlake.Session, web: httpx.Client) -> None:
+    hold: list[zenlake.Query] = []
+    place = url_of(bus).removeprefix("http://")
+    host, _, port = place.rpartition(":")
+    with bus.declare_queryable("gone/**", hold.append):
+        with socket.create_connection((host, int(port)), timeout=20) as client:
+            client.sendall(f"GET /gone/a HTTP/1.1\r\nhost: {place}\r\n\r\n".encode())
+            until(lambda: bool(hold))
+        until(lambda: 'method="GET",code="499"}' in web.get("/metrics").text)
+        assert not bus._runtime.node.local.gets
+        hold.clear()
 
 
 def test_pages_of_the_node_are_there(bus: zenlake.Session, web: httpx.Client) -> None:
