@@ -72,11 +72,13 @@ class StorageReplies:
         try:
             if not query._incoming.body.parameters and self._at_once(query):
                 self._reply_value(query)
+                query.drop()
             elif query.parameters.flag(ACK_PUT):
                 if self._duty.is_here(str(query.key_expr)):
                     self._later(query, self._acknowledge)
             elif self._at_once(query):
                 self._answer(query)
+                query.drop()
             else:
                 self._later(query, self._answer)
         except ZError as error:
