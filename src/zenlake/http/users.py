@@ -86,6 +86,11 @@ class User:
         self._access = access
         self._readable = ALL_KEYS if access is None else access.readable()
 
+    @property
+    def unrestricted(self) -> bool:
+        """Whether there are no rules that could stop something."""
+        return self._access is None
+
     def restricted(self, key: str, parameters: str) -> str:
         """The parameters of a question, with the keys that may be in its answer if not all may."""
         if self._readable.unrestricted or not asks_of_many(key, parameters):

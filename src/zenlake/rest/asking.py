@@ -12,17 +12,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from zenlake.errors import KeyExprError, LocalError
 from zenlake.keys import KeyExpr, Parameters
+from zenlake.keys.parameters import ANY_KEY_EXPR, TIME
 
 __all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of", "seconds_for"]
 
 LOCAL: Final = "@/local"
 LONGEST: Final = 1 << 16
 """Bytes of a path; key expressions of more are refused."""
+SHORT: Final = 512
+REMEMBERED: Final = 1024
+"""How many requests are remembered, of how many bytes at most."""
 
 
 class Form(Enum):
@@ -60,6 +65,8 @@ class Asked:
     #: Whether the form was asked for by `_download`: a file to be saved.
     file: bool = False
     timed: bool = False
+    #: Whether replies on other keys are wanted too.
+    any_key: bool = False
     #: Payloads of events that have more bytes are left out; None: none is.
     cut: int | None = None
 
@@ -78,7 +85,16 @@ def key_of(path: bytes, zid: str) -> str:
 
 
 def asked(path: bytes, query: bytes, accept: str, zid: str) -> Asked:
-    """What a GET or POST asks for. Raises `ZError`, which says what is wrong."""
+    """What a GET or POST asks for. Raises `ZError`, which says what is wrong.
+
+    Most requests ask what others have asked before: what short ones mean is remembered.
+    """
+    if len(path) + len(query) + len(accept) <= SHORT:
+        return _remembered(path, query, accept, zid)
+    return _read(path, query, accept, zid)
+
+
+def _read(path: bytes, query: bytes, accept: str, zid: str) -> Asked:
     key = key_of(path, zid)
     try:
         text = unquote_to_bytes(query).decode()
@@ -100,8 +116,17 @@ def asked(path: bytes, query: bytes, accept: str, zid: str) -> Asked:
     if form is not Form.EVENTS and "_raw" in parameters:
         form = Form.RAW
     return Asked(
-        key, str(parameters), form, file, "_time" in parameters, None if cut is None else int(cut)
+        key,
+        str(parameters),
+        form,
+        file,
+        TIME in parameters,
+        ANY_KEY_EXPR in parameters,
+        None if cut is None else int(cut),
     )
+
+
+_remembered = lru_cache(REMEMBERED)(_read)
 
 
 def _first(accept: str) -> str:

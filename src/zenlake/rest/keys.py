@@ -6,20 +6,22 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
-from zenlake.api.querier import QueryConsolidation
+from zenlake.api.reply import Reply
 from zenlake.clock import Timestamp
 from zenlake.engine.handlers import RingChannel
 from zenlake.errors import LocalError, ZError
+from zenlake.http.heads import has_body, heads_of
 from zenlake.http.users import User
-from zenlake.keys import Selector
 from zenlake.node.sample import Sample
 from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, seconds_for
 from zenlake.rest.bodies import body_of
+from zenlake.rest.gathered import Gathered, gather
 from zenlake.rest.requests import RequestRefused
 from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers
 from zenlake.rest.standing import StandingByHttp, is_standing
@@ -33,12 +35,11 @@ from zenlake.routing.policy.messages import (
     QUERY,
     REPLY,
 )
-from zenlake.values import ConsolidationMode, SampleKind
+from zenlake.values import SampleKind
 
 if TYPE_CHECKING:
     from zenlake.aio.session import Session
     from zenlake.aio.subscribe import Subscriber
-    from zenlake.api.reply import Reply
     from zenlake.config.model_web import Rest as RestSettings
 
 __all__ = ["Keys"]
@@ -60,6 +61,7 @@ class Keys:
     def __init__(self, session: Session, settings: RestSettings) -> None:
         """Through a session on the loop that HTTP runs on."""
         self._session = session
+        self._runtime = session._runtime
         self._settings = settings
         self._zid = str(session.zid())
         self._standing = StandingByHttp(settings.lake)
@@ -71,7 +73,8 @@ class Keys:
         """Serve a request on a key."""
         method = request.method
         if method in ("GET", "POST", "HEAD"):
-            wanted = asked(*_target(request), request.headers.get("accept", ""), self._zid)
+            accept = heads_of(request.scope).get("accept", "")
+            wanted = asked(*_target(request), accept, self._zid)
             if wanted.form is Form.EVENTS:
                 return await self._events(request, user, wanted)
             return await self._query(request, user, wanted)
@@ -91,7 +94,7 @@ class Keys:
     async def _put(self, request: Request, user: User) -> Response:
         path, query = _target(request)
         key = key_of(path, self._zid)
-        encoding = content_encoding(request.headers.get("content-type", ""))
+        encoding = content_encoding(heads_of(request.scope).get("content-type", ""))
         user.demand(INGRESS, PUT, key)
         body = await body_of(request, self._settings.max_body)
         if is_standing(key):
@@ -112,55 +115,49 @@ class Keys:
 
     async def _query(self, request: Request, user: User, wanted: Asked) -> Response:
         user.demand(INGRESS, QUERY, wanted.key)
-        body = await body_of(request, self._settings.max_body)
-        encoding = content_encoding(request.headers.get("content-type", "")) if body else None
-        asking = asyncio.ensure_future(self._rows(user, wanted, body, encoding))
-        done, _ = await asyncio.wait({asking}, timeout=PATIENCE)
-        if not done:
-            gone = asyncio.ensure_future(_gone(request))
-            try:
-                await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                gone.cancel()
-            if not asking.done():
-                asking.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asking
-                return Response(status_code=499)
-        rows, truncated = asking.result()
-        response = await _formed_aside(rows, wanted)
-        if truncated:
-            response.headers["zenlake-truncated"] = truncated
+        heads = heads_of(request.scope)
+        body = await body_of(request, self._settings.max_body) if has_body(heads) else b""
+        value = (body, content_encoding(heads.get("content-type", ""))) if body else None
+        gathered = self._gathered(user, 1 if wanted.form is Form.RAW else self._settings.max_rows)
+        loop = asyncio.get_running_loop()
+        watching: list[asyncio.Task[None]] = []
+        # Most are answered before it is worth to look whether the client is still there.
+        timer = loop.call_later(
+            PATIENCE, lambda: watching.append(loop.create_task(_watch(request, gathered)))
+        )
+        try:
+            await self._gather(user, wanted, gathered, value)
+        finally:
+            timer.cancel()
+            for task in watching:
+                task.cancel()
+        if gathered.abandoned:
+            return Response(status_code=499)
+        response = await _formed_aside(gathered.items, wanted)
+        if gathered.cut and wanted.form is not Form.RAW:
+            response.headers["zenlake-truncated"] = self._truncated(gathered)
         return response
 
-    async def _rows(
-        self, user: User, wanted: Asked, body: bytes, encoding: str | None
-    ) -> tuple[list[Row], str]:
-        """What is replied, and why it is not all, if it is not."""
-        mode = ConsolidationMode.NONE if wanted.timed else ConsolidationMode.LATEST
-        rows: list[Row] = []
-        size = 0
-        settings = self._settings
-        async with self._session.get(
-            Selector(wanted.key, user.restricted(wanted.key, wanted.parameters)),
-            consolidation=QueryConsolidation(mode),
-            timeout=seconds_for(str(wanted.key), settings.timeout),
-            payload=body or None,
-            encoding=encoding,
-        ) as replies:
-            async for reply in replies:
-                row = _row_of(reply)
-                if row.key != ERROR and not user.may(EGRESS, REPLY, row.key):
-                    continue
-                if len(rows) >= settings.max_rows:
-                    return rows, f"rows; plugins/rest/max_rows is {settings.max_rows}"
-                size += len(row.payload)
-                if size > settings.max_answer:
-                    return rows, f"bytes; plugins/rest/max_answer is {settings.max_answer}"
-                rows.append(row)
-                if wanted.form is Form.RAW:
-                    break
-        return rows, ""
+    def _gathered(self, user: User, most: int) -> Gathered:
+        lets = None if user.unrestricted else partial(user.may, EGRESS, REPLY)
+        return Gathered(most, self._settings.max_answer, lets)
+
+    async def _gather(
+        self,
+        user: User,
+        wanted: Asked,
+        gathered: Gathered,
+        value: tuple[bytes, str | None] | None = None,
+    ) -> None:
+        """Ask the bus, as long as HTTP waits for an answer."""
+        parameters = user.restricted(wanted.key, wanted.parameters)
+        seconds = seconds_for(wanted.key, self._settings.timeout)
+        await gather(self._runtime, wanted, parameters, gathered, seconds, value)
+
+    def _truncated(self, gathered: Gathered) -> str:
+        """Why an answer is not all that was replied."""
+        name = "max_rows" if gathered.cut == "rows" else "max_answer"
+        return f"{gathered.cut}; plugins/rest/{name} is {getattr(self._settings, name)}"
 
     # ----------------------------------------------------------------------------------- events
 
@@ -222,9 +219,10 @@ class Keys:
         """What was published since, as a journal or a storage with a history remembers it."""
         start = after.get_time_as_ntp64().to_string_rfc3339_lossy()
         wanted = Asked(key, f"_time=[{start}..]", Form.EVENTS, timed=True)
-        rows, truncated = await self._rows(user, wanted, b"", None)
+        gathered = self._gathered(user, self._settings.max_rows)
+        await self._gather(user, wanted, gathered)
         missed = []
-        for row in rows:
+        for row in map(_row_of, gathered.items):
             if row.timestamp is not None and row.key != ERROR:
                 stamp = Timestamp.parse(row.timestamp)
                 if stamp > after:
@@ -234,7 +232,7 @@ class Keys:
             if len(seen) < RESUMED and row.timestamp is not None:
                 seen.add(row.timestamp)
             yield event(row)
-        if truncated:
+        if gathered.cut:
             yield b'event: SKIPPED\ndata: {"skipped":null}\n\n'
 
 
@@ -244,11 +242,12 @@ def _target(request: Request) -> tuple[bytes, bytes]:
     return path, scope.get("query_string", b"")
 
 
-def _row_of(reply: Reply) -> Row:
-    sample = reply.ok
+def _row_of(item: Sample | Reply) -> Row:
+    sample = item if isinstance(item, Sample) else item.ok
     if sample is not None:
         return _row_of_sample(sample)
-    error = reply.err
+    assert isinstance(item, Reply)
+    error = item.err
     assert error is not None
     return Row(ERROR, error.payload.to_bytes(), str(error.encoding))
 
@@ -257,7 +256,7 @@ def _row_of_sample(sample: Sample) -> Row:
     stamp = sample.timestamp
     return Row(
         str(sample.key_expr),
-        sample.payload.to_bytes(),
+        sample.content(),
         str(sample.encoding),
         None if stamp is None else str(stamp),
         sample.kind is SampleKind.DELETE,
@@ -271,15 +270,16 @@ def _cut(row: Row, most: int | None) -> Row:
     return replace(row, payload=b"", cut=len(row.payload))
 
 
-async def _formed_aside(rows: list[Row], wanted: Asked) -> Response:
+async def _formed_aside(items: list[Sample | Reply], wanted: Asked) -> Response:
     """An answer in the form that was asked for; what takes long, on another thread.
 
     The loop has all other requests to answer meanwhile; and the first table loads a library.
     """
-    small = len(rows) <= FEW and sum(len(row.payload) for row in rows) <= SMALL
-    if small and wanted.form in (Form.RAW, Form.JSON, Form.HTML):
-        return _formed(rows, wanted)
-    return await asyncio.to_thread(_formed, rows, wanted)
+    if len(items) <= FEW and wanted.form in (Form.RAW, Form.JSON, Form.HTML):
+        rows = [_row_of(item) for item in items]
+        if sum(len(row.payload) for row in rows) <= SMALL:
+            return _formed(rows, wanted)
+    return await asyncio.to_thread(lambda: _formed([_row_of(item) for item in items], wanted))
 
 
 def _formed(rows: list[Row], wanted: Asked) -> Response:
@@ -300,7 +300,7 @@ def _formed(rows: list[Row], wanted: Asked) -> Response:
 
 
 def _last_event(request: Request) -> Timestamp | None:
-    text = request.headers.get("last-event-id", "")
+    text = heads_of(request.scope).get("last-event-id", "")
     if not text:
         return None
     try:
@@ -309,7 +309,8 @@ def _last_event(request: Request) -> Timestamp | None:
         return None
 
 
-async def _gone(request: Request) -> None:
-    """Wait until the client has closed the connection."""
-    while not await request.is_disconnected():
-        await asyncio.sleep(PATIENCE)
+async def _watch(request: Request, gathered: Gathered) -> None:
+    """Wait until the client has closed the connection, and abandon what it asked for."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    gathered.abandon()

@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.errors import LocalError, ZError
+from zenlake.http.heads import heads_of
 from zenlake.http.names import may_connect, origin_allowed
 from zenlake.http.users import Denied, User, Users
 from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
@@ -30,15 +31,16 @@ log = logging.getLogger("zenlake.rest")
 SOCKET: Final = "/@ws"
 """Where the web page opens its WebSocket."""
 METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
-SECURITY: Final = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-opener-policy": "same-origin",
+SECURITY: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
     # What was published is shown, never run.
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
-    "cache-control": "no-store",
-}
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
+    (b"cache-control", b"no-store"),
+)
+"""The headers of every answer that does not say otherwise."""
 
 
 _REASONS: Final = {401: "unknown", 403: "access", 429: "guessing"}
@@ -92,9 +94,8 @@ class Door:
             return
         request = Request(scope, receive)
         response = await self._answer(request)
-        headers = response.headers
-        for name, value in SECURITY.items():
-            headers.setdefault(name, value)
+        said = {name for name, _ in response.raw_headers}
+        response.raw_headers += [one for one in SECURITY if one[0] not in said]
         self._allow_origin(request, response)
         self.answered[request.method, response.status_code] += 1
         try:
@@ -113,7 +114,7 @@ class Door:
                 raise RequestRefused(404, f"the WebSocket of the web page is at {SOCKET}")
             self._check_names(asked)
             offered = scope.get("subprotocols", [])
-            shown, protocol = credentials_of(asked.headers.get("authorization", ""), offered)
+            shown, protocol = credentials_of(heads_of(scope).get("authorization", ""), offered)
             user = self.users.of(shown, _address(asked))
         except (Denied, RequestRefused) as refused:
             if isinstance(refused, Denied):
@@ -132,7 +133,7 @@ class Door:
             if page is not None and getattr(page, "public", False):
                 # Those who look whether it is well are answered however many others ask.
                 return await page(request, User(None, None))
-            shown = request.headers.get("authorization", "")
+            shown = heads_of(request.scope).get("authorization", "")
             user = self.users.of(shown, _address(request))
             if self._running >= self.settings.max_requests:
                 self.refused["busy"] += 1
@@ -159,8 +160,9 @@ class Door:
             return _text(500, "that went wrong in zenlake itself; its log has the reason")
 
     def _check_names(self, asked: HTTPConnection) -> None:
-        origin = asked.headers.get("origin")
-        host = asked.headers.get("host", "")
+        heads = heads_of(asked.scope)
+        origin = heads.get("origin")
+        host = heads.get("host", "")
         why = may_connect(origin, host, self.hosts, self.settings.cors_origins)
         if why:
             self.refused["name"] += 1
@@ -168,14 +170,15 @@ class Door:
 
     def _check_site(self, request: Request) -> None:
         """Refuse images, scripts and forms of other pages; a link that is followed is no such."""
-        followed = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
-        elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
-        if elsewhere and "origin" not in request.headers and not followed:
+        heads = heads_of(request.scope)
+        if heads.get("sec-fetch-site") != "cross-site" or "origin" in heads:
+            return
+        if request.method != "GET" or heads.get("sec-fetch-mode") != "navigate":
             self.refused["name"] += 1
             raise RequestRefused(403, "a page of another site may not ask")
 
     def _allow_origin(self, request: Request, response: Response) -> None:
-        origin = request.headers.get("origin")
+        origin = heads_of(request.scope).get("origin")
         allowed = self.settings.cors_origins
         if origin is None or not allowed:
             return
@@ -189,7 +192,7 @@ class Door:
 def _options(request: Request) -> Response:
     """The answer to a browser that asks whether it may ask; who may is in its headers."""
     headers = {"allow": f"OPTIONS, {METHODS}"}
-    if "access-control-request-method" in request.headers:
+    if "access-control-request-method" in heads_of(request.scope):
         headers["access-control-allow-methods"] = METHODS
         headers["access-control-allow-headers"] = "authorization, content-type, last-event-id"
         headers["access-control-max-age"] = "600"
@@ -197,7 +200,8 @@ def _options(request: Request) -> Response:
 
 
 def _address(asked: HTTPConnection) -> str:
-    return "" if asked.client is None else asked.client.host
+    client = asked.scope.get("client")
+    return "" if client is None else str(client[0])
 
 
 def _text(code: int, text: str, headers: dict[str, str] | None = None) -> Response:

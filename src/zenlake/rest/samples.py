@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -44,51 +44,62 @@ class Row:
     cut: int | None = None
 
 
-def json_value(payload: bytes, encoding: str) -> object:
-    """The payload as a JSON value."""
-    if not payload:
-        return None
-    if encoding in JSON:
-        try:
-            value = json.loads(payload, parse_constant=_no_constant)
-            json.dumps(value, allow_nan=False)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            return value
-    elif encoding in TEXT:
-        try:
-            return payload.decode()
-        except UnicodeDecodeError:
-            pass
-    return base64.b64encode(payload).decode("ascii")
-
-
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def row_json(row: Row) -> str:
+_decoder: Final = json.JSONDecoder(parse_constant=_no_constant)
+_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
+_escape: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def json_value(payload: bytes, encoding: str) -> object:
+    """The payload as a JSON value."""
+    return _shown(payload, encoding, _encode)[0]
+
+
+def _shown(payload: bytes, encoding: str, encode: Callable[[object], str]) -> tuple[object, str]:
+    """The payload as a JSON value, and as the text of it."""
+    if not payload:
+        return None, "null"
+    if encoding in JSON:
+        try:
+            text = payload.decode(json.detect_encoding(payload), "surrogatepass")
+            value = _decoder.decode(text)
+            # What can be read may have no text: a number that is too large, lists without end.
+            return value, encode(value)
+        except (ValueError, RecursionError):
+            pass
+    elif encoding in TEXT:
+        try:
+            text = payload.decode()
+            return text, encode(text)
+        except UnicodeDecodeError:
+            pass
+    text = base64.b64encode(payload).decode("ascii")
+    return text, f'"{text}"'
+
+
+def row_json(row: Row) -> bytes:
     """One sample as a JSON object."""
-    shown: dict[str, object] = {
-        "key": row.key,
-        "value": json_value(row.payload, row.encoding),
-        "encoding": row.encoding,
-        "timestamp": row.timestamp,
-    }
-    if row.cut is not None:
-        shown["cut"] = row.cut
-    written = json.dumps(shown, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     try:
-        written.encode()
+        return _row_text(row, _encode).encode()
     except UnicodeEncodeError:  # half of a pair of surrogates: JSON may escape it, UTF-8 has none
-        return json.dumps(shown, separators=(",", ":"), allow_nan=False)
-    return written
+        return _row_text(row, _escape).encode()
 
 
-def json_array(rows: Iterable[Row]) -> str:
+def _row_text(row: Row, encode: Callable[[object], str]) -> str:
+    _, value = _shown(row.payload, row.encoding, encode)
+    cut = "" if row.cut is None else f',"cut":{row.cut}'
+    return (
+        f'{{"key":{encode(row.key)},"value":{value},"encoding":{encode(row.encoding)},'
+        f'"timestamp":{encode(row.timestamp)}{cut}}}'
+    )
+
+
+def json_array(rows: Iterable[Row]) -> bytes:
     """All samples of an answer."""
-    return f"[{','.join(row_json(row) for row in rows)}]"
+    return b"[%b]" % b",".join(map(row_json, rows))
 
 
 def html(rows: Iterable[Row]) -> str:
@@ -121,6 +132,6 @@ def raw_headers(encoding: str) -> dict[str, str]:
 
 def event(row: Row) -> bytes:
     """A sample as a server-sent event; its id is its timestamp, to go on from there later."""
-    id = f"id: {row.timestamp}\n" if row.timestamp is not None else ""
-    kind = "DELETE" if row.deleted else "PUT"
-    return f"event: {kind}\n{id}data: {row_json(row)}\n\n".encode()
+    id = f"id: {row.timestamp}\n".encode() if row.timestamp is not None else b""
+    kind = b"DELETE" if row.deleted else b"PUT"
+    return b"event: %b\n%bdata: %b\n\n" % (kind, id, row_json(row))
