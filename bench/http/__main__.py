@@ -128,6 +128,8 @@ def heard(bus: str, seconds: float) -> dict[str, Any]:
     with zenlake.open(config) as there, zenlake.open(config) as here:
         arrived = threading.Event()
         with here.declare_subscriber("other/key", lambda _: arrived.set()):
+            while not arrived.wait(0.05):  # until the other client knows of the subscriber
+                there.put("other/key", b"x")
             end = time.perf_counter() + seconds
             while time.perf_counter() < end:
                 arrived.clear()

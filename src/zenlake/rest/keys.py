@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from zenlake.api.reply import Reply
 from zenlake.clock import Timestamp
-from zenlake.engine.handlers import RingChannel
 from zenlake.errors import LocalError, ZError
 from zenlake.http.heads import has_body, heads_of
 from zenlake.http.users import User
@@ -23,8 +20,9 @@ from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, se
 from zenlake.rest.bodies import body_of
 from zenlake.rest.gathered import Gathered, gather
 from zenlake.rest.requests import RequestRefused
-from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers
+from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers, row_of
 from zenlake.rest.standing import StandingByHttp, is_standing
+from zenlake.rest.streams import EventStream, Reader, Streams
 from zenlake.rest.tables import KINDS, table_bytes
 from zenlake.routing.policy.messages import (
     DECLARE_SUBSCRIBER,
@@ -35,17 +33,13 @@ from zenlake.routing.policy.messages import (
     QUERY,
     REPLY,
 )
-from zenlake.values import SampleKind
 
 if TYPE_CHECKING:
     from zenlake.aio.session import Session
-    from zenlake.aio.subscribe import Subscriber
     from zenlake.config.model_web import Rest as RestSettings
 
 __all__ = ["Keys"]
 
-ALIVE: Final = 15.0
-"""Seconds after which a silent stream says that it is alive."""
 PATIENCE: Final = 0.05
 """Seconds after which it is asked whether the client is still there."""
 FEW: Final = 256
@@ -65,9 +59,7 @@ class Keys:
         self._settings = settings
         self._zid = str(session.zid())
         self._standing = StandingByHttp(settings.lake)
-        #: Open streams, and samples that slow readers of streams did not get.
-        self.streams = 0
-        self.skipped = 0
+        self.streams = Streams(session, settings.stream_queue)
 
     async def __call__(self, request: Request, user: User) -> Response:
         """Serve a request on a key."""
@@ -163,55 +155,34 @@ class Keys:
 
     async def _events(self, request: Request, user: User, wanted: Asked) -> Response:
         user.demand(INGRESS, DECLARE_SUBSCRIBER, wanted.key)
-        if self.streams >= self._settings.max_streams:
-            raise RequestRefused(503, f"{self.streams} streams are open (plugins/rest/max_streams)")
-        after = _last_event(request)
-        subscriber = await self._session.declare_subscriber(
-            wanted.key, RingChannel(self._settings.stream_queue)
-        )
-        # Not as a media type: to that of a text the library adds a charset.
-        headers = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
-        return StreamingResponse(self._stream(user, wanted, subscriber, after), headers=headers)
+        streams = self.streams
+        if streams.open >= self._settings.max_streams:
+            raise RequestRefused(503, f"{streams.open} streams are open (plugins/rest/max_streams)")
+        reader = await streams.join(wanted.key)
+        told = self._stream(user, wanted, reader, _last_event(request))
+        return EventStream(told, partial(streams.leave, reader))
 
     async def _stream(
-        self, user: User, wanted: Asked, subscriber: Subscriber, after: Timestamp | None
-    ) -> AsyncIterator[bytes]:
-        self.streams += 1
-        skipped = 0
-        try:
-            yield b": zenlake\n\n"
-            seen: set[str] = set()
-            if after is not None:
-                async for one in self._missed(user, wanted.key, after, seen):
-                    yield one
-            while True:
-                sample: Sample | None
-                try:
-                    sample = await asyncio.wait_for(subscriber.recv(), ALIVE)
-                except TimeoutError:
-                    yield b": alive\n\n"
-                    continue
-                except ZError:
-                    return
-                parts: list[bytes] = []
-                while sample is not None:
-                    row = _row_of_sample(sample)
-                    if seen and row.timestamp in seen:
-                        seen.discard(row.timestamp)
-                    elif user.may(EGRESS, DELETE if row.deleted else PUT, row.key):
-                        parts.append(event(_cut(row, wanted.cut)))
-                    sample = subscriber.try_recv() if len(parts) < 256 else None
-                dropped = sum(subscriber.stats.dropped.values())
-                if dropped > skipped:
-                    self.skipped += dropped - skipped
-                    parts.append(b'event: SKIPPED\ndata: {"skipped":%d}\n\n' % (dropped - skipped))
-                    skipped = dropped
-                if parts:
-                    yield b"".join(parts)
-        finally:
-            self.streams -= 1
-            with contextlib.suppress(ZError):
-                await subscriber.undeclare()
+        self, user: User, wanted: Asked, reader: Reader, after: Timestamp | None
+    ) -> AsyncGenerator[bytes, None]:
+        yield b": zenlake\n\n"
+        seen: set[str] = set()
+        if after is not None:
+            async for one in self._missed(user, wanted.key, after, seen):
+                yield one
+        while (batch := await reader.take()) is not None:
+            parts: list[bytes] = []
+            for told in batch:
+                row = told.row
+                if seen and row.timestamp in seen:
+                    seen.discard(row.timestamp)
+                elif user.may(EGRESS, DELETE if row.deleted else PUT, row.key):
+                    parts.append(told.text(wanted.cut))
+            if reader.missed:
+                missed, reader.missed = reader.missed, 0
+                parts.append(b'event: SKIPPED\ndata: {"skipped":%d}\n\n' % missed)
+            if parts or not batch:
+                yield b"".join(parts) or b": alive\n\n"
 
     async def _missed(
         self, user: User, key: str, after: Timestamp, seen: set[str]
@@ -245,29 +216,11 @@ def _target(request: Request) -> tuple[bytes, bytes]:
 def _row_of(item: Sample | Reply) -> Row:
     sample = item if isinstance(item, Sample) else item.ok
     if sample is not None:
-        return _row_of_sample(sample)
+        return row_of(sample)
     assert isinstance(item, Reply)
     error = item.err
     assert error is not None
     return Row(ERROR, error.payload.to_bytes(), str(error.encoding))
-
-
-def _row_of_sample(sample: Sample) -> Row:
-    stamp = sample.timestamp
-    return Row(
-        str(sample.key_expr),
-        sample.content(),
-        str(sample.encoding),
-        None if stamp is None else str(stamp),
-        sample.kind is SampleKind.DELETE,
-    )
-
-
-def _cut(row: Row, most: int | None) -> Row:
-    """The row without its payload, if that is longer."""
-    if most is None or len(row.payload) <= most:
-        return row
-    return replace(row, payload=b"", cut=len(row.payload))
 
 
 async def _formed_aside(items: list[Sample | Reply], wanted: Asked) -> Response:

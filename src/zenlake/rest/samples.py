@@ -14,9 +14,23 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
-__all__ = ["Row", "event", "html", "json_array", "json_value", "raw_headers", "row_json"]
+from zenlake.values import SampleKind
+
+if TYPE_CHECKING:
+    from zenlake.node.sample import Sample
+
+__all__ = [
+    "Row",
+    "event",
+    "html",
+    "json_array",
+    "json_value",
+    "raw_headers",
+    "row_json",
+    "row_of",
+]
 
 JSON: Final = frozenset(("application/json", "text/json", "text/json5"))
 TEXT: Final = frozenset(("text/plain", "zenoh/string"))
@@ -42,6 +56,18 @@ class Row:
     deleted: bool = False
     #: How many bytes the payload has, if it is left out.
     cut: int | None = None
+
+
+def row_of(sample: Sample) -> Row:
+    """A sample as HTTP shows it."""
+    stamp = sample.timestamp
+    return Row(
+        str(sample.key_expr),
+        sample.content(),
+        str(sample.encoding),
+        None if stamp is None else str(stamp),
+        sample.kind is SampleKind.DELETE,
+    )
 
 
 def _no_constant(name: str) -> NoReturn:

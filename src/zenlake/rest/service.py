@@ -102,8 +102,8 @@ class RestService(HttpService[RestSettings]):
             yield metrics.HTTP_REQUESTS, {"method": method, "code": shown}, number
         for why, number in list(door.refused.items()):
             yield metrics.HTTP_REFUSED, {"reason": why}, number
-        yield metrics.HTTP_STREAMS, {}, keys.streams
-        yield metrics.HTTP_SKIPPED, {}, keys.skipped
+        yield metrics.HTTP_STREAMS, {}, keys.streams.open
+        yield metrics.HTTP_SKIPPED, {}, keys.streams.missed
         if self._sockets is not None:
             yield from self._sockets.metrics("rest")
 
@@ -111,7 +111,9 @@ class RestService(HttpService[RestSettings]):
         keys, sockets = self._keys, self._sockets
         if keys is None or sockets is None:
             return {}
-        shown: dict[str, object] = {"streams": {"open": keys.streams, "skipped": keys.skipped}}
+        shown: dict[str, object] = {
+            "streams": {"open": keys.streams.open, "skipped": keys.streams.missed}
+        }
         return shown | {f"clients/{client['uuid']}": client for client in sockets.shown}
 
 
