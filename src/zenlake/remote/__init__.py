@@ -3,7 +3,8 @@
 fields      how values are written
 messages    every message, declared once; reading and writing follow; pure
 outgoing    what waits for a client, bounded
-client      one client: its declarations, and what it asks
+client      one client: what it declares and publishes
+query_requests, node_requests: what it asks and is asked; what it wants to know of the node
 sockets     clients that were admitted, each with its WebSocket
 service     the server at a port of its own, and its clients in the admin space
 """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zenlake.api import info
 from zenlake.api.querier import QueryConsolidation
 from zenlake.clock import NTP64, Timestamp, ZenohId
 from zenlake.errors import LocalError
+from zenlake.keys import KeyExpr
 from zenlake.node import sample as node_sample
 from zenlake.remote import fields
 from zenlake.remote.messages import CutSample
@@ -29,6 +30,7 @@ __all__ = [
     "cut_sample_of",
     "encoding_from",
     "encoding_of",
+    "key_from",
     "link_of",
     "locality",
     "sample_of",
@@ -163,3 +165,8 @@ def link_of(link: info.Link) -> fields.RemoteLink:
         link.priorities,
         None if reliability is None else reliability.value,
     )
+
+
+def key_from(body: dict[str, Any]) -> KeyExpr:
+    """The key expression that a message is about; raises `KeyExprError`."""
+    return KeyExpr(body["key"])
