@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import zenlake
+from zenlake.cli import lean
 from zenlake.cli.app import COMMANDS, application, main
 
 
@@ -56,6 +57,10 @@ def test_a_command_imports_no_room_of_another() -> None:
         "zenlake.cli.lean",
         "zenlake.cli.pages",
     ]
+
+
+def test_what_leaves_pandas_out_is_a_command() -> None:
+    assert set(COMMANDS) > lean.COMMANDS
 
 
 def test_what_zenlake_refuses_is_told_in_one_line(
