@@ -317,6 +317,14 @@ def test_a_turn_is_over_when_its_time_is() -> None:
     assert 1 <= face.entities < 6
 
 
+def test_declarations_have_a_third_of_a_turn() -> None:
+    ticks = count()
+    turn = Turn(1000, 9.0, lambda: float(next(ticks)))
+    for declaring, handled in ((True, 3), (False, 9)):
+        turn.begin()
+        assert [turn.spend(declaring) for _ in range(handled)] == [False] * (handled - 1) + [True]
+
+
 def test_who_does_not_read_is_cut_when_too_much_waits_and_its_batches_are_let_go() -> None:
     scene = scene_with(waiting=1 << 20)
     deaf, flapping = scene.stranger(zid=b"\x66"), scene.stranger(zid=b"\x67")

@@ -99,7 +99,9 @@ class NodeLimits:
         1000, "Messages of one link that are handled before others have theirs.", honoured_by=_BY
     )
     turn_microseconds: Annotated[int, Whole("microseconds", 100)] = key(
-        300, "How long one link is handled before others have their turn.", honoured_by=_BY
+        300,
+        "How long one link is handled before others have their turn; declarations a third of it.",
+        honoured_by=_BY,
     )
 
 

@@ -409,7 +409,9 @@ class Mesh(RouterRegion):
             withdrawn.pop((kind, key), None)
             withdrawn[kind, key] = self.now()
             if len(withdrawn) > WITHDRAWN:
-                del withdrawn[next(iter(withdrawn))]
+                # Many at a time: each look for the oldest passes over all that were deleted.
+                for old in list(withdrawn)[: WITHDRAWN // 8]:
+                    del withdrawn[old]
         else:
             withdrawn.pop((kind, key), None)
         children = self._children(zid)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
+
+#: Declarations have this part of a turn's time: each costs as much as many samples, changes what
+#: all others find, and a program has few of them to make where it has samples without end.
+DECLARING: Final = 1 / 3
 
 
 @final
@@ -13,7 +17,7 @@ class Turn:
     Samples under heads that came before cost little, and are only looked at from batch to batch.
     """
 
-    __slots__ = ("_ends", "_left", "clock", "messages", "seconds")
+    __slots__ = ("_began", "_ends", "_left", "clock", "messages", "seconds")
 
     def __init__(self, messages: int, seconds: float, clock: Callable[[], float]) -> None:
         """`messages` that are not such samples; `clock` tells the time in seconds."""
@@ -21,17 +25,22 @@ class Turn:
         self.seconds: float = seconds
         self.clock: Callable[[], float] = clock
         self._left: int = messages
+        self._began: float = 0.0
         self._ends: float = 0.0
 
     def begin(self) -> None:
         """A neighbour's turn begins."""
         self._left = self.messages
-        self._ends = self.clock() + self.seconds
+        self._began = self.clock()
+        self._ends = self._began + self.seconds
 
-    def spend(self) -> bool:
-        """A message was handled; whether the turn is over."""
+    def spend(self, declaring: bool) -> bool:
+        """A message was handled, a declaration or another one; whether the turn is over."""
         self._left -= 1
-        return self._left <= 0 or self.clock() >= self._ends
+        if self._left <= 0:
+            return True
+        now = self.clock()
+        return now >= self._ends or (declaring and now - self._began >= self.seconds * DECLARING)
 
     def is_over(self) -> bool:
         """Whether the turn has used up its messages or its time."""

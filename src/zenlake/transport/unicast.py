@@ -66,6 +66,7 @@ from zenlake.wire.codec_transport import Close, read_transport
 from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.message import Message
 from zenlake.wire.numbers import (
+    DECLARE,
     FIRST_NETWORK,
     FRAGMENT,
     FRAME,
@@ -396,7 +397,7 @@ class Unicast:
             if kind == RESPONSE and listener.heard_reply(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
-            if turn is not None and turn.spend():
+            if turn is not None and turn.spend(kind == DECLARE):
                 if r.pos < r.end:
                     self.behind = True
                     self._backlog.interrupt(priority, reliable)
