@@ -136,12 +136,16 @@ def panels(meshes: list[Grown], crowds: list[Crowd]) -> list[Panel]:
             curves.setdefault(mesh.topology, []).append((mesh.routers, values[figure]))
         return [Curve(name, points) for name, points in curves.items()]
 
-    found = [
-        Panel("processor of a router far from a cut", "routers", "s", of("spent")),
-        Panel("link state of a cut, on all links", "routers", "B", of("octets")),
-        Panel("until all have new trees", "routers", "s", of("seconds")),
-        Panel("memory of a router", "routers", "B", of("memory")),
-    ]
+    found = (
+        []
+        if not meshes
+        else [
+            Panel("processor of a router far from a cut", "routers", "s", of("spent")),
+            Panel("link state of a cut, on all links", "routers", "B", of("octets")),
+            Panel("until all have new trees", "routers", "s", of("seconds")),
+            Panel("memory of a router", "routers", "B", of("memory")),
+        ]
+    )
     if crowds:
         curves = [
             Curve("its router", [(c.clients, c.opening) for c in crowds]),
