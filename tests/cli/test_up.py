@@ -119,12 +119,6 @@ def rows(lake: Path, table: str) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def arrives(lake: Path, want: set[int]) -> None:
-    """Wait until both tables have the values, each once."""
-    until(lambda: sorted(row["percent"] for row in rows(lake, "battery")) == sorted(want))
-    until(lambda: len(rows(lake, "samples")) == len(want))
-
-
 def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

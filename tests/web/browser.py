@@ -76,6 +76,7 @@ class Browser:
 
     def picture(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        self.driver.execute_async_script(PAINTED)
         self.driver.save_screenshot(str(path))
 
     def errors(self) -> list[str]:
@@ -83,6 +84,8 @@ class Browser:
         return [one["message"] for one in logged if one["level"] == "SEVERE"]
 
 
+PAINTED = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));"
+"""Waits until what was changed just now is on the screen."""
 CLICK = """
 const found = [...document.querySelectorAll('button, a, summary')]
   .find((one) => (one.querySelector('.name') ?? one).textContent.trim() === arguments[0]);

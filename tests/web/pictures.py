@@ -180,6 +180,7 @@ def main(folder: Path) -> None:
         page.until(lambda: "nothing is missing" in page.text(), "nothing is lost", 60)
         page.open(f"{url}/#/health")
         page.shows("healed", 60)
+        connected(page)
         page.picture(folder / "health.png")
         healed = page.js("return document.querySelector('[aria-label=Ledger] p').innerText")
         told(5, f"the plug was out for ten seconds: {healed}")
