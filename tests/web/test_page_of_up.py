@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 import zenoh
@@ -162,6 +163,8 @@ def asked(page: Browser, url: str) -> None:
     assert "percent of bob" in legend(page)
     page.shows("samples are missing")
     assert "q=SELECT" in page.driver.current_url
+    link = page.js("return document.querySelector('#answer a[download]').href")
+    assert httpx.get(link, trust_env=False, timeout=60).text.startswith("id,at,percent\r\n")
     page.fill("textarea", "SELECT * FROM nothing")
     page.click("Run")
     page.shows("nothing")
@@ -221,7 +224,7 @@ def decoded(page: Browser, url: str) -> None:
     page.shows("of the table arm")
     page.choose("#span", "3600")
     page.shows("by minute, of rollups")
-    assert "greatest" in legend(page)
+    page.until(lambda: "greatest" in legend(page), "lines of the least and the greatest")
     page.open(f"{url}/#/live?key=robot/ada/battery")
     page.shows("percent")
     page.js("document.querySelector('#value button.number').click()")

@@ -33,6 +33,16 @@ export function series(records) {
 
 const split = (text) => { const at = text.indexOf("?"); return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)]; };
 
+/** Where an answer of SQL is downloaded, but for its form; nothing if the question cannot stand in an address. */
+export const sqlLink = (text) => { const sql = text.trim().replace(/;$/, ""); return sql.includes(";") ? "" : bus.path("@lake/sql") + "?" + encodeURIComponent(`_as=arrow;_sql=${sql};_download=`); };
+
+/** The keys that a text may become: those that begin with it first, then those that have it inside. */
+export function suggested(keys, typed, most = 50) {
+  const starts = [], inside = [];
+  for (const key of keys) { const at = key.indexOf(typed); if (at === 0) starts.push(key); else if (at > 0 && inside.length < most) inside.push(key); if (starts.length >= most) break; }
+  return [...starts, ...inside].slice(0, most);
+}
+
 async function run(kind, text) {
   if (kind === "get") {
     const [key, parameters] = split(text.trim());
@@ -48,7 +58,7 @@ async function run(kind, text) {
   if (failed) { const found = decode(failed); throw new Error(found.value?.error ?? brief(failed)); }
   let records = [], proof = null;
   const whole = answer.rows.length === 1 ? decode(answer.rows[0]).value : null;
-  if (whole && !Array.isArray(whole) && Array.isArray(whole.rows)) return { ...answer, records: whole.rows, proof: whole.proof ?? null };
+  if (whole && !Array.isArray(whole) && Array.isArray(whole.rows)) return { ...answer, records: whole.rows, proof: whole.proof ?? null, link: sqlLink(text) };
   for (const row of answer.rows) {
     const found = decode(row);
     const value = found.kind === "json" ? found.value : null;
@@ -57,7 +67,7 @@ async function run(kind, text) {
     else if (value && Array.isArray(value.rows)) records = records.concat(value.rows);
     else if (value && typeof value === "object") records.push(value);
   }
-  return { ...answer, records, proof };
+  return { ...answer, records, proof, link: sqlLink(text) };
 }
 
 const WORDS = "SELECT FROM WHERE GROUP BY ORDER LIMIT JOIN ON AS AND OR NOT IN LIKE BETWEEN IS NULL COUNT AVG MIN MAX SUM WINDOW DISTINCT HAVING DESC INTERVAL ALL".split(" ");
@@ -101,7 +111,7 @@ function Table({ row }) {
 
 export function Ask({ keys, route, go }) {
   const kind = route.get("kind") || "get", text = route.get("q") || "";
-  const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]);
+  const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]), [typed, setTyped] = useState("");
   useEffect(() => {
     let live = true;
     setAnswer(null); setWhy("");
@@ -120,8 +130,8 @@ export function Ask({ keys, route, go }) {
   const plotted = answer ? series(answer.records) : null;
   const columns = answer?.records.length ? Object.keys(answer.records[0]) : [];
   return html`<div class="card">
-      <form onSubmit=${submit("get")}><label class="wide">Get<input name="q" list="keys" placeholder="robot/**?_time=[now(-1m)..]" defaultValue=${kind === "get" ? text : ""} spellcheck="false" /></label><button class="main">Get</button></form>
-      <datalist id="keys">${[...keys.keys.keys()].slice(0, 500).map((key) => html`<option value=${key}></option>`)}</datalist>
+      <form onSubmit=${submit("get")}><label class="wide">Get<input name="q" list="keys" placeholder="robot/**?_time=[now(-1m)..]" defaultValue=${kind === "get" ? text : ""} onInput=${(e) => setTyped(e.target.value)} spellcheck="false" /></label><button class="main">Get</button></form>
+      <datalist id="keys">${suggested(keys.keys.keys(), typed).map((key) => html`<option value=${key}></option>`)}</datalist>
       <form onSubmit=${submit("sql")}><div class="wide"><${Box} text=${kind === "sql" ? text : ""} tables=${tables} /></div><button class="main">Run</button></form>
       ${tables.length > 0 && html`<p class="dim">Tables and columns, to be clicked: ${tables.map((row) => html`<${Table} row=${row} /> `)}</p>`}
       ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<a href=${"#/ask?" + new URLSearchParams(one)}>${one.q.slice(0, 60)}</a> `)}</p>`}

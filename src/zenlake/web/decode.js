@@ -14,37 +14,50 @@ const hex = (bytes, most = 512) => {
   return lines.join("\n") + (bytes.length > most ? `\n… ${bytes.length} bytes` : "");
 };
 
+const half = (n) => { const sign = n & 0x8000 ? -1 : 1, power = (n >> 10) & 31, part = n & 1023; return sign * (power === 0 ? part * 2 ** -24 : power === 31 ? (part ? NaN : Infinity) : (1024 + part) * 2 ** (power - 25)); };
+const BREAK = Symbol("break");
+
 function cbor(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   let at = 0;
+  /** How much follows; Infinity: until a break. */
   const length = (low) => {
     if (low < 24) return low;
     if (low === 24) return view.getUint8(at++);
     if (low === 25) { at += 2; return view.getUint16(at - 2); }
     if (low === 26) { at += 4; return view.getUint32(at - 4); }
     if (low === 27) { at += 8; return Number(view.getBigUint64(at - 8)); }
-    throw new Error("indefinite length");
+    if (low === 31) return Infinity;
+    throw new Error("a length that is reserved");
   };
   const take = (many) => { const part = bytes.slice(at, at + many); if (part.length < many) throw new Error("it ends too early"); at += many; return part; };
   const read = (depth) => {
     if (depth > 60) throw new Error("it is nested too deep");
+    if (at >= bytes.length) throw new Error("it ends too early");
     const first = view.getUint8(at++), major = first >> 5, low = first & 31;
     if (major === 7) {
       if (low === 20) return false; if (low === 21) return true; if (low === 22 || low === 23) return null;
+      if (low === 25) { at += 2; return half(view.getUint16(at - 2)); }
       if (low === 26) { at += 4; return view.getFloat32(at - 4); }
       if (low === 27) { at += 8; return view.getFloat64(at - 8); }
+      if (low === 31) return BREAK;
       throw new Error("a simple value that is not known");
     }
     const n = length(low);
+    if (n === Infinity && (major < 2 || major === 6)) throw new Error("a number or tag without an end");
+    const item = () => { const found = read(depth + 1); if (found === BREAK) throw new Error("a break that ends nothing"); return found; };
+    /** `n` items, or all before the break. */
+    const items = function* (one) { for (let i = 0; i < n; i++) { if (n === Infinity) { const next = read(depth + 1); if (next === BREAK) return; yield one(next); } else yield one(item()); } };
     if (major === 0) return n;
     if (major === 1) return -1 - n;
-    if (major === 2) return "0x" + [...take(n)].map((b) => b.toString(16).padStart(2, "0")).join("");
-    if (major === 3) return new TextDecoder().decode(take(n));
-    if (major === 4) return Array.from({ length: Math.min(n, bytes.length) }, () => read(depth + 1));
-    if (major === 5) { const found = {}; for (let i = 0; i < Math.min(n, bytes.length); i++) found[read(depth + 1)] = read(depth + 1); return found; }
-    return read(depth + 1);
+    if (major === 2) return n === Infinity ? "0x" + [...items((part) => String(part).slice(2))].join("") : "0x" + [...take(n)].map((b) => b.toString(16).padStart(2, "0")).join("");
+    if (major === 3) return n === Infinity ? [...items(String)].join("") : new TextDecoder().decode(take(n));
+    if (major === 4) return [...items((one) => one)];
+    if (major === 5) { const found = {}; for (const name of items((one) => one)) found[name] = item(); return found; }
+    return item();
   };
   const value = read(0);
+  if (value === BREAK) throw new Error("a break that ends nothing");
   if (at !== bytes.length) throw new Error("bytes are left over");
   return value;
 }
