@@ -6,6 +6,7 @@ The loop of HTTP is woken once, when all have come or the bounds of an answer ar
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from threading import get_ident
 from typing import TYPE_CHECKING, final
@@ -74,7 +75,8 @@ class Gathered(ReplySink):
         """There will be no more, or no more is taken."""
         if get_ident() == self._thread:
             self._end()
-        elif not self._loop.is_closed():
+            return
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
             self._loop.call_soon_threadsafe(self._end)
 
     def abandon(self) -> None:

@@ -117,20 +117,21 @@ class Feed:
         self.missed = 0
 
     async def run(self, subscriber: Subscriber) -> None:
-        """Pass on what the subscriber hears, until it hears no more."""
+        """Pass on what the subscriber hears, until it hears no more; then its readers end too."""
         try:
-            while True:
-                sample: Sample | None = await subscriber.recv()
-                many = 0
-                while sample is not None:
-                    told = Told(row_of(sample))
-                    for reader in self.readers:
-                        reader.offer(told)
-                    many += 1
-                    sample = subscriber.try_recv() if many < BATCH else None
-                self._count(sum(subscriber.stats.dropped.values()))
-                await asyncio.sleep(0)
-        except ZError:
+            with contextlib.suppress(ZError):
+                while True:
+                    sample: Sample | None = await subscriber.recv()
+                    many = 0
+                    while sample is not None:
+                        told = Told(row_of(sample))
+                        for reader in self.readers:
+                            reader.offer(told)
+                        many += 1
+                        sample = subscriber.try_recv() if many < BATCH else None
+                    self._count(sum(subscriber.stats.dropped.values()))
+                    await asyncio.sleep(0)
+        finally:
             for reader in self.readers:
                 reader.ended = True
                 reader.wake()
