@@ -28,6 +28,8 @@ from zenlake.lake.latest import bucket_of, live, merged
 from zenlake.lake.question import Unanswerable
 from zenlake.lake.rows import sample_rows
 from zenlake.lake.run import run
+from zenlake.lake.service import Service
+from zenlake.lake.serving import judged
 from zenlake.lake.tasks import SparkTasks
 
 if TYPE_CHECKING:
@@ -287,18 +289,26 @@ def test_upkeep_runs_on_spark_and_all_readers_see_the_same(
     assert whole.num_rows == 5000
 
 
-def test_the_command_line_asks(tmp_path: Path) -> None:
+def test_the_command_line_asks(spark: SparkSession, tmp_path: Path) -> None:
+    """A lake that runs; `test_objects` has one that starts a Spark for the question."""
     write(tmp_path / "journal", [Row(f"k/{n % 3}", b"%d" % n, at=n) for n in range(30)])
-    Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here()).step()
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here())
+    pipeline.step()
     query = "SELECT key, cast(value AS string) FROM latest ORDER BY key"
-    done = subprocess.run(
-        [sys.executable, "-m", "zenlake", "sql", query, "--lake", str(tmp_path / "lake")],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(zenlake.lake.__file__).parents[2])},
-        check=False,
-    )
+    lake = zenlake.lake.open(tmp_path / "lake", spark)
+    service = Service(lake, [pipeline.journal], plan=judged(lake))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "zenlake", "sql", query, "--lake", str(tmp_path / "lake")],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(zenlake.lake.__file__).parents[2])},
+            check=False,
+        )
+    finally:
+        service.close()
     assert done.returncode == 0, done.stderr
+    assert "starting Spark" not in done.stderr
     assert [line.split(" │ ") for line in done.stdout.splitlines()[2:]] == [
         ["k/0", "27"],
         ["k/1", "28"],
