@@ -14,7 +14,7 @@ from tests.rest.conftest import url_of
 from tests.waiting import until
 from zenlake.rest import streams
 from zenlake.rest.samples import Row
-from zenlake.rest.streams import Feed, Reader, Told
+from zenlake.rest.streams import EventFeed, EventReader, Told
 
 EVENTS = {"accept": "text/event-stream"}
 
@@ -24,8 +24,8 @@ def told(number: int) -> Told:
 
 
 def test_a_slow_reader_misses_the_oldest_and_knows_how_many() -> None:
-    feed = Feed("a")
-    slow, quick = Reader(feed, 2), Reader(feed, 9)
+    feed = EventFeed("a")
+    slow, quick = EventReader(feed, 2), EventReader(feed, 9)
     samples = [told(number) for number in range(5)]
     for one in samples:
         slow.offer(one)
@@ -36,7 +36,7 @@ def test_a_slow_reader_misses_the_oldest_and_knows_how_many() -> None:
 
 
 def test_a_reader_gets_what_waits_before_the_end() -> None:
-    reader = Reader(Feed("a"), 9)
+    reader = EventReader(EventFeed("a"), 9)
     reader.offer(one := told(1))
     reader.ended = True
     assert asyncio.run(reader.take()) == [one]
@@ -45,7 +45,7 @@ def test_a_reader_gets_what_waits_before_the_end() -> None:
 
 def test_a_silent_stream_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "ALIVE", 0.01)
-    assert asyncio.run(Reader(Feed("a"), 9).take()) == []
+    assert asyncio.run(EventReader(EventFeed("a"), 9).take()) == []
 
 
 def test_an_event_is_written_once_for_all_and_once_without_its_payload() -> None:

@@ -22,7 +22,7 @@ from zenlake.rest.gathered import Gathered, gather
 from zenlake.rest.requests import RequestRefused
 from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers, row_of
 from zenlake.rest.standing import StandingByHttp, is_standing
-from zenlake.rest.streams import EventStream, Reader, Streams
+from zenlake.rest.streams import EventReader, EventStream, Streams
 from zenlake.rest.tables import KINDS, table_bytes
 from zenlake.routing.policy.messages import (
     DECLARE_SUBSCRIBER,
@@ -163,7 +163,7 @@ class Keys:
         return EventStream(told, partial(streams.leave, reader))
 
     async def _stream(
-        self, user: User, wanted: Asked, reader: Reader, after: Timestamp | None
+        self, user: User, wanted: Asked, reader: EventReader, after: Timestamp | None
     ) -> AsyncGenerator[bytes, None]:
         yield b": zenlake\n\n"
         seen: set[str] = set()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zenlake.aio.subscribe import Subscriber
     from zenlake.node.sample import Sample
 
-__all__ = ["EventStream", "Reader", "Streams", "Told"]
+__all__ = ["EventReader", "EventStream", "Streams", "Told"]
 
 ALIVE: Final = 15.0
 """Seconds after which a silent stream says that it is alive."""
@@ -54,10 +54,10 @@ class Told:
         return text
 
 
-class Reader:
+class EventReader:
     """Who reads a stream: what waits for it, and how much it has missed."""
 
-    def __init__(self, feed: Feed, most: int) -> None:
+    def __init__(self, feed: EventFeed, most: int) -> None:
         """At most `most` samples wait; of more the oldest are missed."""
         self.feed = feed
         self._most = most
@@ -103,13 +103,13 @@ class Reader:
         return [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
 
 
-class Feed:
+class EventFeed:
     """A subscriber of one key expression, and all who read what it hears."""
 
     def __init__(self, key: str) -> None:
         """Not subscribed yet."""
         self.key = key
-        self.readers: set[Reader] = set()
+        self.readers: set[EventReader] = set()
         self.subscriber: Subscriber | None = None
         self.running: asyncio.Task[None] | None = None
         self._lost = 0
@@ -151,7 +151,7 @@ class Streams:
         """`most`: samples that wait for a reader."""
         self._session = session
         self._most = most
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, EventFeed] = {}
         #: How many are open.
         self.open = 0
         self._missed = 0
@@ -162,23 +162,23 @@ class Streams:
         """Samples that slow readers did not get."""
         return self._missed + sum(feed.missed for feed in list(self._feeds.values()))
 
-    async def join(self, key: str) -> Reader:
+    async def join(self, key: str) -> EventReader:
         """One who reads a key expression from now on; must `leave`. Raises `ZError`."""
         async with self._opening:
             feed = self._feeds.get(key)
             if feed is None:
-                feed = Feed(key)
+                feed = EventFeed(key)
                 feed.subscriber = await self._session.declare_subscriber(
                     key, RingChannel(self._most)
                 )
                 feed.running = asyncio.create_task(feed.run(feed.subscriber))
                 self._feeds[key] = feed
-            reader = Reader(feed, self._most)
+            reader = EventReader(feed, self._most)
             feed.readers.add(reader)
             self.open += 1
             return reader
 
-    async def leave(self, reader: Reader) -> None:
+    async def leave(self, reader: EventReader) -> None:
         """Read no more; the last one ends the subscriber."""
         feed = reader.feed
         if reader not in feed.readers:
