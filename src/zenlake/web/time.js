@@ -37,7 +37,7 @@ const quoted = (text) => (/^[\w/.:@%+-]+$/.test(text) ? text : `'${text.replaceA
 
 /** The command that replays from an instant, for any folder of this machine: it names where the record lies and whom to tell. */
 export function replayLine(key, iso, status) {
-  const { data, lake, locators } = status?.service ?? {}, place = (locators ?? status?.node?.locators ?? [])[0];
+  const { data, lake } = status?.service ?? {}, place = status?.node?.locators?.[0];
   const from = data ? (lake ? ` --lake ${quoted(`${data}/lake`)}` : ` --journal ${quoted(`${data}/journal`)}`) : "";
   return `zenlake replay ${quoted(key)} --from ${iso} --speed 4 --prefix replay${from}${place ? ` -e ${quoted(place)}` : ""}`;
 }
