@@ -37,12 +37,20 @@ def test_an_executor_that_stands_still_or_is_lost_costs_its_tasks_and_no_row(
     lake, journal, work = tmp_path / "lake", tmp_path / "journal", tmp_path / "work"
     said = mixed(journal, COUNT)
     settings = tmp_path / "lake.json5"
-    settings.write_text(config(tmp_path, STEP))
+    settings.write_text(config(tmp_path, STEP).replace("iceberg: true, ", ""))
     with (
         cluster(tmp_path) as master,
         Program(
             *("-m", "zenlake", "lake", "run", "--once", "--json", "--lake", str(lake)),
-            *("--journal", str(journal), "--config", str(settings), "--master", master),
+            *(
+                "--iceberg",
+                "--journal",
+                str(journal),
+                "--config",
+                str(settings),
+                "--master",
+                master,
+            ),
             *("--conf", "spark.executor.memory=512m", "--conf", "spark.default.parallelism=4"),
             # As the manual says; else its steps would wait until the executor goes on.
             *("--conf", "spark.speculation=true"),

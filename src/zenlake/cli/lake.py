@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -145,6 +145,12 @@ def lake(
             show_default=False,
         ),
     ] = None,
+    iceberg: Annotated[
+        bool,
+        typer.Option(
+            "--iceberg", help="run: publish tables of Iceberg too, as iceberg: true does."
+        ),
+    ] = False,
     ros: Annotated[
         bool, typer.Option("--ros", help="tables: those of topics of ROS 2 alone.")
     ] = False,
@@ -165,6 +171,7 @@ def lake(
     journals = journals or [settings.journal or JOURNAL]
     if action is LakeAction.RUN:
         serving = None if once else Serving(tuple(endpoints or ()), spark_connect)
+        settings = replace(settings, iceberg=settings.iceberg or iceberg)
         run_lake(where, journals, settings, serving, every, as_json, master, conf)
     elif action is LakeAction.STATUS:
         _status(where, journals, as_json)

@@ -146,6 +146,9 @@ def up(
         ),
     ] = "50ms",
     lake: Annotated[bool, typer.Option("--lake/--no-lake", help="With tables, by Spark.")] = True,
+    iceberg: Annotated[
+        bool, typer.Option("--iceberg", help="Publish the tables as those of Iceberg, too.")
+    ] = False,
     master: Annotated[
         str,
         typer.Option("--master", metavar="URL", help="Which Spark; its own, if not said."),
@@ -212,7 +215,7 @@ def up(
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
             plan = _with_page(plan, rest, [*(changes or ()), _read(file)])
             if lake:
-                plan = _with_lake(plan, master, conf or [], spark_connect)
+                plan = _with_lake(plan, master, conf or [], spark_connect, iceberg)
             live = sys.stdout.isatty() and not (plain or as_json)
             manner = Manner.JSON if as_json else Manner.LIVE if live else Manner.PLAIN
             voice = Voice(manner, interval)
@@ -346,7 +349,9 @@ def _is_free(port: int) -> bool:
         return False
 
 
-def _with_lake(plan: Plan, master: str, conf: list[str], spark_connect: str | None) -> Plan:
+def _with_lake(
+    plan: Plan, master: str, conf: list[str], spark_connect: str | None, iceberg: bool
+) -> Plan:
     from dataclasses import replace
 
     folder = plan.data / "lake"
@@ -363,6 +368,8 @@ def _with_lake(plan: Plan, master: str, conf: list[str], spark_connect: str | No
         arguments += ["--conf", setting]
     if spark_connect is not None:
         arguments += ["--spark-connect", spark_connect]
+    if iceberg:
+        arguments.append("--iceberg")
     return replace(plan, lake=arguments, prepare_lake=prepare)
 
 
