@@ -17,9 +17,9 @@ from tests.ros2.test_graph import OFFER, SERVICE_HASH, SERVICE_TYPE, replied
 from tests.waiting import until
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
-from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake import Pipeline, read_config
 from zenlake.lake.iceberg import IcebergMirror
-from zenlake.lake.ros2_service import Ros2Service
+from zenlake.lake.serving import hearing
 from zenlake.ros2.definitions import described_by_text
 from zenlake.ros2.names import wire_type
 
@@ -84,7 +84,7 @@ def test_what_talkers_say_is_in_tables_and_a_type_of_their_own_is_learnt_from_th
 ) -> None:
     part = described_by_text(PART_TEXT, PART)
     journal, lake = tmp_path / "journal", tmp_path / "lake"
-    learnt: list[str] = []
+    complaints: list[str] = []
     with (
         listening(mode='"router"') as router,
         Recorder(router, Options(("0/**",), str(journal), name="j", fsync="never")) as recorder,
@@ -99,15 +99,13 @@ def test_what_talkers_say_is_in_tables_and_a_type_of_their_own_is_learnt_from_th
                 pass
             # Nobody here describes one of the types yet; then its node is asked.
             assert {row["reason"] for row in rows_of(lake, "quarantine")} == {"definition"}
-            graph = Ros2Service(router, pipeline.types, learnt.append)
-            until(lambda: learnt == [PART], "the type is not learnt")
-            graph.close()
+            with hearing(Here(), pipeline, [where(router)], complaints.append) as problems:
+                until(lambda: rows_of(lake, "quarantine") == [], "the type is not learnt")
+                assert (complaints, problems()) == ([], ())
         finally:
             talker.communicate(timeout=50)
     assert talker.returncode == 0
-    done = open(lake).rebuild("r1_part", tasks=Here())
-    assert (done.rows, done.refused) == (COUNT, 0)
-    assert rows_of(lake, "quarantine") == []
+    assert len(rows_of(lake, "r1_part")) == COUNT
 
     said = sorted(rows_of(lake, "r1_chatter"), key=lambda row: row["sequence_number"])
     assert [row["data"] for row in said] == [f"hello {n}" for n in range(COUNT)]

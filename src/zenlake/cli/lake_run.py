@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,13 +51,15 @@ def run_lake(
     from zenlake.lake.place import Place, absolute
     from zenlake.lake.probe import probe
     from zenlake.lake.run import Ran, opened, run
-    from zenlake.lake.serving import SPARK, awake
+    from zenlake.lake.serving import SPARK, awake, hearing
     from zenlake.lake.tasks import tasks_on
 
     once = serving is None
+    heard: tuple[str, ...] = ()
     if master.startswith("sc://"):
         if serving is not None:
             note("a Spark behind Spark Connect fills the lake and answers no questions of others")
+            heard = serving.endpoints
         serving = None
     if serving is not None:
         conf = [*SPARK, *connect_conf(serving.spark_connect), *(conf or ())]
@@ -93,6 +95,9 @@ def run_lake(
                 note(f"{flows.format(', '.join(journals))} into the lake {where}; Ctrl-C ends it")
             with progress_bar(as_json) as bar, ExitStack() as held:
                 service = None
+                problems: Callable[[], tuple[str, ...]] = tuple
+                if heard:
+                    problems = held.enter_context(hearing(tasks, pipeline, heard, _complain))
                 if serving is not None:
                     service = held.enter_context(
                         awake(
@@ -100,6 +105,7 @@ def run_lake(
                             connect=serving.spark_connect is not None, others=others,
                         )
                     )  # fmt: skip
+                    problems = service.problems
 
                 def tell(done: Ran, step: Step) -> None:
                     if service is not None:
@@ -113,8 +119,7 @@ def run_lake(
 
                 done = run(
                     pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
-                    complain=_complain,
-                    problems=tuple if service is None else service.problems, others=others,
+                    complain=_complain, problems=problems, others=others,
                     restarts=int if service is None else service.restarts,
                 )  # fmt: skip
         except (ZError, KeyboardInterrupt):

@@ -12,14 +12,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, final
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import ZError
 from zenlake.lake.lake import Lake
 from zenlake.lake.quarantine import waiting_for
 from zenlake.lake.questions import Bounds
 from zenlake.lake.service import Service
+from zenlake.lake.tasks import Tasks, tasks_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from zenlake.lake.pipeline import Pipeline
     from zenlake.lake.sight import Sight
 
-__all__ = ["SPARK", "SharedTables", "awake"]
+__all__ = ["SPARK", "SharedTables", "awake", "hearing"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -73,21 +74,9 @@ def awake(
 
             service.add(Answers(service, session))
             service.add(Decoding(session, pipeline.types, lambda: tuple(pipeline.specs)))
-            if pipeline.config.ros2.tables:
-                from zenlake.lake.ros2_service import Ros2Service
-
-                again = DecodedAgain(lake, complain)
-                service.add(again)
-                graph = Ros2Service(session, pipeline.types, again.learnt)
-                service.on_status(graph.problems)
-                service.add(graph)
-            if pipeline.config.network is not None:
-                from zenlake.lake.network_service import NetworkService
-
-                keep = pipeline.config.network_keep
-                seen = NetworkService(session, pipeline.place, pipeline.config.network, keep)
-                service.on_status(seen.problems)
-                service.add(seen)
+            for listener in _listeners(session, pipeline, tasks_on(spark), complain):
+                service.on_status(listener.problems)
+                service.add(listener)
         if connect:
             shared = SharedTables(lake)
             service.on_commit(shared.look)
@@ -98,6 +87,49 @@ def awake(
         service.close()
         if session is not None:
             session.close()
+
+
+@contextmanager
+def hearing(
+    tasks: Tasks, pipeline: Pipeline, endpoints: Sequence[str], complain: Callable[[str], None]
+) -> Iterator[Callable[[], tuple[str, ...]]]:
+    """Hear what the bus tells of nodes and types, and answer nothing; gives what is wrong.
+
+    For a Spark that cannot be asked: its lake learns types of ROS 2 all the same.
+    """
+    with ExitStack() as held:
+        session = held.enter_context(_session(endpoints))
+        listeners = list(_listeners(session, pipeline, tasks, complain))
+        for one in listeners:
+            held.callback(one.close)
+        yield lambda: tuple(sentence for one in listeners for sentence in one.problems())
+
+
+class Listener(Protocol):
+    """Something that hears the bus for a lake."""
+
+    def problems(self) -> Sequence[str]:
+        """What is wrong, a sentence each."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+def _listeners(
+    session: Any, pipeline: Pipeline, tasks: Tasks, complain: Callable[[str], None]
+) -> Iterator[Listener]:
+    """What a lake hears beside its journal, as its configuration says."""
+    if pipeline.config.ros2.tables:
+        from zenlake.lake.ros2_service import Ros2Service
+
+        again = DecodedAgain(Lake(pipeline.place, None, pipeline.config), tasks, complain)
+        yield again
+        yield Ros2Service(session, pipeline.types, again.learnt)
+    if pipeline.config.network is not None:
+        from zenlake.lake.network_service import NetworkService
+
+        keep = pipeline.config.network_keep
+        yield NetworkService(session, pipeline.place, pipeline.config.network, keep)
 
 
 def judged(lake: Lake) -> Callable[[str, Bounds, Sight], DataFrame]:
@@ -152,9 +184,10 @@ def _warm(service: Service, complain: Callable[[str], None]) -> None:
 class DecodedAgain:
     """Decodes tables again whose samples waited in quarantine for a definition."""
 
-    def __init__(self, lake: Lake, complain: Callable[[str], None]) -> None:
+    def __init__(self, lake: Lake, tasks: Tasks, complain: Callable[[str], None]) -> None:
         """One table after the other, on a thread."""
         self._lake = lake
+        self._tasks = tasks
         self._complain = complain
         self._pool = ThreadPoolExecutor(1, "zenlake decode")
 
@@ -165,10 +198,14 @@ class DecodedAgain:
     def _decode(self, type: str) -> None:
         try:
             for name in waiting_for(self._lake.place, type):
-                done = self._lake.rebuild(name)
+                done = self._lake.rebuild(name, tasks=self._tasks)
                 log.info("%s was decoded again: %d rows", name, done.rows)
         except Exception as error:  # told, and `zenlake lake decode` does it by hand
             self._complain(f"samples of {type} could not be decoded again: {error}")
+
+    def problems(self) -> tuple[str, ...]:
+        """None: what failed was told then."""
+        return ()
 
     def close(self) -> None:
         """Finish the table at hand."""
