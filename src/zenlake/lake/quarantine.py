@@ -48,7 +48,7 @@ class Without:
 
 
 @dataclass(frozen=True, slots=True)
-class Beyond:
+class MissingRows:
     """A file for the quarantine, and up to where it has the rows of a table by partition."""
 
     place: str
@@ -142,7 +142,7 @@ class Quarantine:
                 return
             if known:
                 place = self.table.place.uri
-                lacking = [Beyond(place, file, known).run() for file in files]
+                lacking = [MissingRows(place, file, known).run() for file in files]
                 files = [file for file in lacking if file is not None]
         self.table.append(files, moved, {"kind": "append"}, removed)
 
