@@ -18,7 +18,7 @@ from wsproto.events import (
 
 from tests.links.conftest import Run
 from tests.links.watching import PATIENCE, Visitors, Watched, connected
-from zenlake.errors import LinkError, LocatorError
+from zenlake.errors import LimitError, LinkError, LocatorError
 from zenlake.links import check
 from zenlake.links.link import MAX_BATCH
 from zenlake.links.ws import IDLE_FRAMES
@@ -228,6 +228,7 @@ def test_frames_that_carry_nothing_end_the_link(run: Run, idle: Event) -> None:
             stranger.say(idle)
         await link.until(lambda: bool(link.lost))
         assert "frames without a batch" in str(link.lost[0])
+        assert isinstance(link.lost[0], LimitError)  # so that the node names who did it
         stranger.writer.close()
         visitors.close()
 

@@ -22,7 +22,7 @@ from wsproto.events import (
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from zenlake.config.model_transport import LinkSettings
-from zenlake.errors import LinkError
+from zenlake.errors import LimitError, LinkError
 from zenlake.links import tcp, tls
 from zenlake.links.layered import LayeredLink, LayeredListener, opened_in_time
 from zenlake.links.link import MAX_BATCH, LinkListener, OnLink, UnicastLink
@@ -124,7 +124,7 @@ class WebSocketLink(LayeredLink):
                 with contextlib.suppress(LinkError, LocalProtocolError), self._lock:
                     self._write(self._ws.send(error.event_hint))
             self._lose(LinkError(f"{self.dst}: this is no WebSocket: {error}"))
-        except LinkError as error:
+        except (LinkError, LimitError) as error:
             self._lose(error)
 
     def _begin(self) -> None:
@@ -167,7 +167,7 @@ class WebSocketLink(LayeredLink):
         """Count a frame that brings no batch nearer; raises if there are only such frames."""
         self._idle += 1
         if self._idle > IDLE_FRAMES:
-            raise LinkError(
+            raise LimitError(
                 f"{self.dst}: more than {IDLE_FRAMES} frames without a batch: pings, or pieces "
                 "with nothing in them"
             )
@@ -182,7 +182,7 @@ class WebSocketLink(LayeredLink):
         else:
             self._message += event.data
             if len(self._message) > MAX_BATCH:
-                raise LinkError(f"{self.dst}: a message is longer than {MAX_BATCH} bytes")
+                raise LimitError(f"{self.dst}: a message is longer than {MAX_BATCH} bytes")
             if not event.message_finished:
                 return
             batch = bytes(self._message)
