@@ -197,6 +197,19 @@ class SharedOutbox(Outbox):
         finally:
             self.lock.release()
 
+    def pass_on(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+        """Add a reply of another neighbour; never waits: the node's lock is held."""
+        self.lock.acquire()
+        try:
+            taken = super().reply(head, payload, priority, hold)
+            if taken and self.is_loop():
+                self._ask()
+            elif taken:
+                self._moved(False)
+            return taken
+        finally:
+            self.lock.release()
+
     def relay(
         self, parts: list[bytes], size: int, count: int, priority: int, reliable: bool, hold: bool
     ) -> bool:

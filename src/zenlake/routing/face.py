@@ -84,10 +84,33 @@ class PendingQuery(Timed):
         self.branches: set[QueryBranch] = set()
 
 
+class PassedReplies:
+    """What is the same in all replies of a responder that are passed on to who asked."""
+
+    __slots__ = ("before", "behind", "hold", "outbox", "priority", "responder")
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        responder: Responder | None,
+        before: bytes,
+        behind: bytes,
+        priority: int,
+        hold: bool,
+    ) -> None:
+        """`before`, `behind`: all of a Response around its key, without the body."""
+        self.outbox: Outbox = outbox
+        self.responder: Responder | None = responder
+        self.before: bytes = before
+        self.behind: bytes = behind
+        self.priority: int = priority
+        self.hold: bool = hold
+
+
 class QueryBranch:
     """A pending query towards one face that it was sent to."""
 
-    __slots__ = ("face", "id", "query", "stack")
+    __slots__ = ("face", "id", "passed", "query", "stack")
 
     def __init__(self, query: PendingQuery, face: Face, id: int) -> None:
         """`id`: the query's number towards that face."""
@@ -96,6 +119,8 @@ class QueryBranch:
         self.id: int = id
         #: The times that were taken on the route to our own programs.
         self.stack: TimestampStack | None = None
+        #: How its replies are passed on, since the first ordinary one.
+        self.passed: PassedReplies | None = None
 
 
 class InterestIn:

@@ -257,6 +257,10 @@ class Outbox:
             return True
         return self._reply_beyond(head, payload, priority, hold)
 
+    def pass_on(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
+        """Add a reply of another neighbour; never waits."""
+        return self.reply(head, payload, priority, hold)
+
     def _reply_beyond(self, head: bytes, payload: bytes, priority: int, hold: bool) -> bool:
         data = b"".join((head, vle(len(payload)), payload))
         taken = not self.closed and self.send_encoded(data, priority, True, hold)

@@ -56,17 +56,19 @@ def test_a_put_is_made_again_from_its_head_and_a_value(put: Message, value: byte
 class Line:
     """A peer, and a client of it that the test plays."""
 
-    def __init__(self) -> None:
-        self.network = Network()
-        self.peer: Host = self.network.node("peer", zid=b"\x0f")
+    def __init__(self, beside: Line | None = None) -> None:
+        self.network: Network = Network() if beside is None else beside.network
+        self.peer: Host = self.network.node("peer", zid=b"\x0f") if beside is None else beside.peer
         self.sn = 0
+        zid = b"\x01" if beside is None else b"\x02"
         self.client: Stranger = self.network.stranger(self.peer)
-        self.client.say(write(InitSyn(version=9, whatami=2, zid=b"\x01", qos=True, patch=1)))
+        self.client.say(write(InitSyn(version=9, whatami=2, zid=zid, qos=True, patch=1)))
         self.network.run(0.01)
         [ack] = read_batch(self.client.heard()[0])
         assert isinstance(ack, InitAck)
         self.client.say(write(OpenSyn(lease=10_000, initial_sn=0, cookie=ack.cookie)))
-        self.say(Declare(body=DeclareQueryable(id=1, scope=0, suffix="**")))
+        if beside is None:
+            self.say(Declare(body=DeclareQueryable(id=1, scope=0, suffix="**")))
         self.client.heard()
 
     def say(self, *said: Message) -> None:
@@ -159,6 +161,55 @@ def test_what_is_answered_is_heard(said: list[Message], key: str) -> None:
         assert answers.all[-2:] == [expected, expected]
     line.say(ResponseFinal(id=request.id))
     assert answers.finals == 1
+
+
+# --------------------------------------------------------------------------------- passed on
+
+
+@given(
+    st.lists(messages(spec("Response")).filter(is_plain), min_size=1, max_size=4),
+    st.sampled_from(["k", "a/é"]),
+    st.sampled_from([5, 13, 29]),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_answered_is_passed_on_alike(said: list[Message], key: str, qos: int) -> None:
+    line = Line()
+    asker = Line(line)
+    asker.say(Request(id=700, scope=0, suffix="**", qos=qos, body=Query()))
+    [request] = line.heard()
+    assert isinstance(request, Request)
+    for response in said:
+        assert isinstance(response, Response)
+        response.id, response.scope, response.suffix = request.id, 0, key
+        line.say(response, response)
+        expected = Response(
+            id=700, scope=0, suffix=key, qos=qos, responder=response.responder, body=response.body
+        )
+        assert [write(one) for one in asker.heard()] == [write(expected)] * 2
+    line.say(ResponseFinal(id=request.id))
+    assert asker.heard() == [ResponseFinal(id=700, qos=qos)]
+
+
+def test_ordinary_answers_are_passed_on_without_a_message() -> None:
+    line = Line()
+    asker = Line(line)
+    asker.say(Request(id=700, scope=0, suffix="**", body=Query()))
+    [request] = line.heard()
+    assert isinstance(request, Request)
+    [branch] = [
+        branch for face in line.peer.node.tables.faces.values() for branch in face.requests.values()
+    ]
+    stamp = Timestamp(seconds=1 << 30, fraction=5, id=b"\x09")
+    for put in (Put(payload=b"v"), Put(payload=b"v" * 300, timestamp=stamp, encoding=5)):
+        line.say(response_to(request, "k", put))
+        assert branch.passed is not None
+        [passed] = asker.heard()
+        assert isinstance(passed, Response)
+        assert passed.body == Reply(body=put)
+    # Who asked has gone, or has lost interest: nothing is passed on, and nothing breaks.
+    branch.query.branches.clear()
+    line.say(response_to(request, "k", Put(payload=b"late")))
+    assert asker.heard() == []
 
 
 def response_to(request: Message, key: str, body: Put) -> Response:

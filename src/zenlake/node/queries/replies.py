@@ -1,4 +1,4 @@
-"""Replies on the fast path: written and read without a message object.
+"""Replies on the fast path: written, read and passed on without a message object.
 
 Most replies are a value on a key, with a timestamp or without. To one query they differ only in
 these, so everything around them is written once (`ReplyHead`); and the node that asked has heard
@@ -13,7 +13,7 @@ from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.entities import IncomingQuery, ReplyHead
 from zenlake.node.queries.gets import Get, ReplyKey
 from zenlake.node.sample import LAST_ENCODING, stamp_and_encoding
-from zenlake.routing.face import Face
+from zenlake.routing.face import Face, PassedReplies, PendingQuery
 from zenlake.transport.framing import vle
 from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 from zenlake.wire.codec_network import Responder, read_responder, response_head
@@ -52,17 +52,11 @@ def reply_head(incoming: IncomingQuery) -> ReplyHead:
         or incoming.replying.namespace is not None
     ):
         return NO_SHORTCUT
-    head = response_head(
-        id=query.id,
-        scope=0,
-        suffix="k",
-        qos=query.qos,
-        responder=Responder(zid=incoming.replying.zid, eid=incoming.eid),
-    )
-    border = 2 + len(vle(query.id))  # header, id, scope; then the key, behind its length
-    behind = head[border + 2 :] + bytes((REPLY,))
+    responder = Responder(zid=incoming.replying.zid, eid=incoming.eid)
+    before, behind = _around_key(query.id, query.qos, responder)
     priority = query.qos & QOS_PRIORITY
-    return ReplyHead(outbox, head[:border], behind, priority, bool(query.qos & QOS_BLOCK))
+    hold = bool(query.qos & QOS_BLOCK)
+    return ReplyHead(outbox, before, behind + bytes((REPLY,)), priority, hold)
 
 
 def reply_value(
@@ -119,10 +113,27 @@ def head_of(incoming: IncomingQuery) -> ReplyHead:
     return head
 
 
+def passed_replies(query: PendingQuery, responder: Responder | None) -> PassedReplies | None:
+    """How replies to a query are passed on to who asked; None if they cannot be now."""
+    priority = query.qos & QOS_PRIORITY
+    outbox = query.source.outbox_for(priority, True)
+    if outbox is None:
+        return None
+    before, behind = _around_key(query.id, query.qos, responder)
+    return PassedReplies(outbox, responder, before, behind, priority, bool(query.qos & QOS_BLOCK))
+
+
+def _around_key(id: int, qos: int, responder: Responder | None) -> tuple[bytes, bytes]:
+    """What stands before the length of a reply's key, and what between the key and the body."""
+    head = response_head(id=id, scope=0, suffix="k", qos=qos, responder=responder)
+    border = 2 + len(vle(id))  # header, id, scope
+    return head[:border], head[border + 2 :]
+
+
 class ReplyReader:
     """Reads the replies of one neighbour."""
 
-    __slots__ = ("_raw", "_reply_keys", "_responder")
+    __slots__ = ("_raw", "_reply_keys", "_responder", "_told")
 
     def __init__(self) -> None:
         """Nothing was told yet."""
@@ -130,6 +141,8 @@ class ReplyReader:
         #: Who answered last, and the bytes that said so.
         self._raw: bytes = b""
         self._responder: Responder | None = None
+        #: Who sent the reply that is being read, if it says so.
+        self._told: Responder | None = None
 
     def read(self, face: Face, r: Reader) -> bool:
         """Take an ordinary reply to one of our own programs; False: not such, nothing was read."""
@@ -148,23 +161,7 @@ class ReplyReader:
         if not isinstance(get, Get) or get.namespace is not None:
             return False
         name = r.take(r.vle(0xFFFF))
-        responder: Responder | None = None
-        if header & MORE:
-            while True:
-                tag = r.u8()
-                kind = tag & EXTENSION
-                if kind == RESPONSE_EXT_QOS:
-                    r.skip_vle()
-                elif kind == RESPONSE_EXT_RESPONDER:
-                    raw = r.take(r.vle(0xFFFF_FFFF))
-                    if raw != self._raw and not self._meet(raw):
-                        return False
-                    responder = self._responder
-                else:
-                    return False
-                if tag < MORE:
-                    break
-        if r.u8() != REPLY:
+        if not self._extensions(r, header) or r.u8() != REPLY:
             return False
         put = r.u8()
         if put & (MORE | ID) != PUT:
@@ -176,8 +173,74 @@ class ReplyReader:
         reply_key = self._reply_keys.get(name)
         if reply_key is None:
             reply_key = self._learn(name)
-        get.value(reply_key, value, encoding >> 1, seconds, fraction, stamp_id, responder)
+        get.value(reply_key, value, encoding >> 1, seconds, fraction, stamp_id, self._told)
         return True
+
+    def pass_on(self, face: Face, r: Reader) -> bool:
+        """Pass an ordinary reply on to the node that asked; False: not such, nothing was read."""
+        start = r.pos
+        if self._pass_on(face, r):
+            return True
+        r.pos = start
+        return False
+
+    def _pass_on(self, face: Face, r: Reader) -> bool:
+        header = r.u8()
+        branch = face.requests.get(r.vle(0xFFFF_FFFF))
+        if branch is None or not header & RESPONSE_FLAG_SUFFIX or r.u8() != 0:
+            return False
+        query = branch.query
+        if query.receiver is not None or query.source.egress is not None:
+            return False
+        key = r.pos
+        name = r.take(r.vle(0xFFFF))
+        behind = r.pos
+        if not name or not self._extensions(r, header):
+            return False
+        body = r.pos
+        if r.u8() != REPLY:
+            return False
+        put = r.u8()
+        if put & (MORE | ID) != PUT:
+            return False
+        _, _, _, encoding = stamp_and_encoding(r, put)
+        if encoding > LAST_ENCODING or encoding & 1:
+            return False
+        end = r.pos
+        value = r.take(r.vle(0xFFFF_FFFF))
+        passed = branch.passed
+        if passed is None or passed.responder is not self._told or passed.outbox.closed:
+            passed = passed_replies(query, self._told)
+            if passed is None:
+                return False
+            branch.passed = passed
+        if name not in self._reply_keys:
+            self._learn(name)
+        if branch in query.branches:
+            data = r.data
+            start = b"".join((passed.before, data[key:behind], passed.behind, data[body:end]))
+            passed.outbox.pass_on(start, value, passed.priority, passed.hold)
+        return True
+
+    def _extensions(self, r: Reader, header: int) -> bool:
+        """Read who answered (`_told`), and pass over the QoS; False: there is more than that."""
+        self._told = None
+        if not header & MORE:
+            return True
+        while True:
+            tag = r.u8()
+            kind = tag & EXTENSION
+            if kind == RESPONSE_EXT_QOS:
+                r.skip_vle()
+            elif kind == RESPONSE_EXT_RESPONDER:
+                raw = r.take(r.vle(0xFFFF_FFFF))
+                if raw != self._raw and not self._meet(raw):
+                    return False
+                self._told = self._responder
+            else:
+                return False
+            if tag < MORE:
+                return True
 
     def _meet(self, raw: bytes) -> bool:
         """Read who answered."""

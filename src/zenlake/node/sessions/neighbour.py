@@ -230,11 +230,14 @@ class Neighbour(Listener):
             self.owner.maintained(self, message)
 
     def heard_reply(self, r: Reader) -> bool:
-        """The fast lane of ordinary replies to our own programs."""
+        """The fast lane of ordinary replies, to our own programs and to others."""
         face = self.face
         if face is None or self.ingress is not None:
             return False
-        return self._reply_reader.read(face, r)
+        if self._reply_reader.read(face, r):
+            return True
+        self.settle()  # what came before it goes before it
+        return self._reply_reader.pass_on(face, r)
 
     def heard_push(self, r: Reader, reliable: bool) -> int:
         """The fast lane of ordinary samples."""
