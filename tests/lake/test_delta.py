@@ -71,11 +71,11 @@ def test_a_log_that_did_not_change_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = made(tmp_path), made(tmp_path)
-    looks: list[int] = []
+    looks: list[DeltaTable] = []
     look = DeltaTable.update_incremental
 
     def counted(table: DeltaTable) -> None:
-        looks.append(1)
+        looks.append(table)
         look(table)
 
     monkeypatch.setattr(DeltaTable, "update_incremental", counted)

@@ -276,9 +276,13 @@ def _between(
 
 def _chosen(batch: pa.RecordBatch, sought: Sought) -> pa.RecordBatch:
     """The rows of a journal's batch that are sought."""
-    names = batch.column("key").dictionary.to_pylist()
-    fits = np.array([intersects(sought.expr, name) for name in names], np.bool_)
-    places = batch.column("key").indices.to_numpy(zero_copy_only=False)
+    keys = batch.column("key")
+    places = keys.indices.to_numpy(zero_copy_only=False)
+    # The dictionary has all keys of the journal, and a batch may be of a few.
+    used = np.flatnonzero(np.bincount(places))
+    names = keys.dictionary.take(pa.array(used)).to_pylist()
+    fits = np.zeros(len(keys.dictionary), np.bool_)
+    fits[used] = [intersects(sought.expr, name) for name in names]
     hlc = batch.column("hlc").to_numpy()
     mask = fits[places] & (hlc >= sought.low) & (hlc <= sought.high)
     return batch if mask.all() else batch.filter(pa.array(mask))
