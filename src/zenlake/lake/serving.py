@@ -105,7 +105,7 @@ def hearing(
         yield lambda: tuple(sentence for one in listeners for sentence in one.problems())
 
 
-class Listener(Protocol):
+class BusListener(Protocol):
     """Something that hears the bus for a lake."""
 
     def problems(self) -> Sequence[str]:
@@ -117,7 +117,7 @@ class Listener(Protocol):
 
 def _listeners(
     session: Any, pipeline: Pipeline, tasks: Tasks, complain: Callable[[str], None]
-) -> Iterator[Listener]:
+) -> Iterator[BusListener]:
     """What a lake hears beside its journal, as its configuration says."""
     if pipeline.config.ros2.tables:
         from zenlake.lake.ros2_service import Ros2Service
