@@ -33,8 +33,6 @@ from tools.strangers.websockets import WebSockets
 HTTP_EVERY = 1.0
 #: What the process may grow by after so many seconds, in MiB.
 WARM = 60.0
-#: And after so many messages to each: libraries are loaded late, and words are gathered.
-WARM_MESSAGES = 200_000
 GROWTH = 128
 
 
@@ -77,7 +75,7 @@ def speak(made: Sequence[Scene], slow: Scene | None, seconds: float, messages: i
             traceback.print_exc()
             return f"{scene.name}, after {scene.messages} messages"
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        if not grown and now > began + WARM and min(heard.values()) >= WARM_MESSAGES:
+        if not grown and now > began + WARM:
             grown = most
         if grown and most > grown + GROWTH:
             return f"memory: {grown} MiB became {most} MiB"

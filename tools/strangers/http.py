@@ -11,6 +11,9 @@ import random
 import re
 import socket
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 import zenlake
 from tools import fuzz
 from zenlake.rest.service import RestService
@@ -43,6 +46,8 @@ class HttpRequests:
         """Listens on a free port of loopback."""
         self.chance = chance
         self.messages = 0
+        # The first table of a download loads a hundred MiB of libraries: before memory is judged.
+        pq.write_table(pa.table({"key": ["demo/a"]}), pa.BufferOutputStream())
         config = zenlake.Config()
         latest = {"key_expr": "demo/**", "volume": "memory"}
         plugins = {
