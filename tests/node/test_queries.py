@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from zenlake.node.entities import ANY, REMOTE, SESSION_LOCAL
+from zenlake.routing.face import PendingQuery
 from zenlake.testing.network import Host, Network, Replier, Statuses
 
 BEST, ALL, ALL_COMPLETE = 0, 1, 2
@@ -127,6 +130,25 @@ def test_a_question_times_out_at_the_asker() -> None:
     replier.finish(replier.queries[0])
     network.settle()
     assert (len(answers.all), answers.finals) == (2, 1)
+
+
+def test_a_node_forgets_a_query_that_its_program_let_go_of_and_never_answered() -> None:
+    network = Network()
+    hosts = star(network, "asker", "one")
+    replier = hosts["one"].queryable("q")
+    network.settle()
+    before = _pending()
+    hosts["asker"].get("q", timeout=1.0)
+    network.settle()
+    assert _pending() > before
+    network.run(60.0)  # the asker waits no more
+    replier.queries.clear()
+    assert _pending() == before
+
+
+def _pending() -> int:
+    gc.collect()
+    return sum(isinstance(one, PendingQuery) for one in gc.get_objects())
 
 
 def test_a_broker_answers_for_those_who_do_not_in_time() -> None:

@@ -110,7 +110,7 @@ class PassedReplies:
 class QueryBranch:
     """A pending query towards one face that it was sent to."""
 
-    __slots__ = ("face", "id", "passed", "query", "stack")
+    __slots__ = ("face", "id", "passed", "query", "stack", "working")
 
     def __init__(self, query: PendingQuery, face: Face, id: int) -> None:
         """`id`: the query's number towards that face."""
@@ -119,6 +119,8 @@ class QueryBranch:
         self.id: int = id
         #: The times that were taken on the route to our own programs.
         self.stack: TimestampStack | None = None
+        #: How many of our own queryables are still to reply to it.
+        self.working: int = 0
         #: How its replies are passed on, since the first ordinary one.
         self.passed: PassedReplies | None = None
 

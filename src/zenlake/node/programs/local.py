@@ -59,8 +59,6 @@ class Local(ProgramEntities):
         self._candidates_version: int = -1
         #: Keys that programs have declared: neighbours are told a number for each.
         self.keys: set[str] = set()
-        #: Our queryables that still work on a branch.
-        self._working: dict[QueryBranch, int] = {}
         self.interests: ProgramInterests = ProgramInterests(node, self)
         self.matching: Matching = Matching(node, self)
         self.liveliness: ProgramLiveliness = ProgramLiveliness(node, self, self.interests)
@@ -218,7 +216,7 @@ class Local(ProgramEntities):
         if not queryables:
             self.node.queries.close(branch)
             return
-        self._working[branch] = len(queryables)
+        branch.working = len(queryables)
         stack = branch.stack
         if stack is not None:
             stack = self.node.stamped(stack, RECEIVE)
@@ -255,11 +253,8 @@ class Local(ProgramEntities):
             return
         incoming.done = True
         branch = incoming.branch
-        left = self._working.get(branch, 1) - 1
-        if left > 0:
-            self._working[branch] = left
-        else:
-            self._working.pop(branch, None)
+        branch.working -= 1
+        if branch.working <= 0:
             self.node.queries.close(branch)
 
     # --------------------------------------------------------------------------------- asking
