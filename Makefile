@@ -10,17 +10,21 @@ NEEDS   := $(VENV)/needs-to-develop.txt
 RUNS    := $(VENV)/ready-to-run
 RUN_NEEDS := $(VENV)/needs-to-run.txt
 
+# Nothing is installed yet: pip brings what compiling takes, and all the rest comes meanwhile.
+ISOLATED := $(if $(wildcard $(READY) $(RUNS)),,--isolated)
+
 INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
 COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
-# Two workers keep both cores of a small machine busy; ARGS="-n 0 -k name" is for a close look.
+# Two workers keep both cores of a small machine busy, and a third where many tests wait for other
+# programs; ARGS="-n 0 -k name" is for a close look.
 PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
 FUZZ_SECONDS ?= 300
-# To nodes of each role, to the broker of 2018 and through WebSockets: half an hour in all.
+# To nodes of each role, to the broker of 2018 and through WebSockets half an hour in all; to HTTP,
+# which is slower, three quarters of an hour more.
 FUZZ_MESSAGES ?= 10000000
 
 # uv fetches and unpacks side by side. It does not read pip's settings: where it fails, pip may not.
 define install
-@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 @{ $(BIN)/pip install --quiet --disable-pip-version-check uv && \
 	$(BIN)/uv pip install --python $(BIN)/python $(1) -r $(2); } || \
 	$(BIN)/pip install --disable-pip-version-check --prefer-binary $(1) -r $(2)
@@ -38,8 +42,8 @@ up: build/zenlake ## router, journal and lake on this machine, until you stop th
 
 # The command on the compiled tree, for those who have not installed anything.
 .PHONY: build/zenlake
-build/zenlake: $(RUNS)
-	@$(BIN)/python tools/compiled_tree.py
+build/zenlake:
+	@$(MAKE) --no-print-directory --jobs=2 $(RUNS) build/compiled
 	@printf '%s\n' '#!/bin/sh' 'here=$$(cd "$$(dirname "$$0")/.." && pwd)' \
 		'PYTHONPATH="$$here/build/compiled" exec "$$here/$(BIN)/python" -m zenlake "$$@"' > $@
 	@chmod +x $@
@@ -62,8 +66,8 @@ layers: $(READY) ## who may import whom
 fresh: $(READY) ## no generated file is stale
 	$(BIN)/python tools/generated.py --check
 
-# The C compiler takes a minute; the checks run beside it.
-test: $(READY) ## everything, on both builds
+# The C compiler takes two minutes; installing and the checks run beside it.
+test: ## everything, on both builds
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
 		build/compiled style types layers fresh
 	@$(MAKE) --no-print-directory interpreted
@@ -74,7 +78,7 @@ interpreted: $(READY) build/compiled ## the suite of what is compiled, on its so
 	$(INTERPRETED) $(PYTEST) -m "not interop and not slow and not spark and not once" $(ARGS)
 
 compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
-	$(COMPILED) $(PYTEST) $(ARGS)
+	$(COMPILED) $(PYTEST) -n 3 $(ARGS)
 
 newest: ## what a new Python breaks first, on the newest one of this machine
 	$(PYTHON) tools/matrix.py --newest tests/aio tests/api tests/docs/test_prose.py
@@ -130,8 +134,11 @@ clean: ## forget everything but the sources
 
 # The script compares fingerprints, and does nothing when the tree is good.
 .PHONY: build/compiled
-build/compiled: $(READY)
-	@$(BIN)/python tools/compiled_tree.py
+build/compiled: $(if $(ISOLATED),$(BIN)/python,$(firstword $(wildcard $(READY)) $(RUNS)))
+	@$(BIN)/python tools/compiled_tree.py $(ISOLATED)
+
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV)
 
 # Edits to pyproject.toml that leave the requirements alone install nothing.
 $(NEEDS): pyproject.toml tools/needs.py
@@ -145,11 +152,11 @@ $(RUN_NEEDS): pyproject.toml tools/needs.py
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # Not quiet: most of what it brings is Spark and its Java, which take minutes to arrive.
-$(RUNS): $(RUN_NEEDS)
+$(RUNS): $(RUN_NEEDS) | $(BIN)/python
 	@echo "zenlake: installing what running takes into $(VENV); Spark and its Java are most of it"
 	$(call install,,$(RUN_NEEDS))
 	@touch $@
 
-$(READY): $(NEEDS)
+$(READY): $(NEEDS) | $(BIN)/python
 	$(call install,--quiet,$(NEEDS))
 	@touch $@

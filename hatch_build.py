@@ -7,12 +7,14 @@
 Both wheels carry the same version and the same `.py` files. A compiled wheel only adds
 extension modules beside them, which Python prefers; take them away and everything still works.
 
-`ZENLAKE_BUILD_DIR` keeps the C files and objects, so that a second build compiles only what
-changed; without it they live in a temporary folder.
+`ZENLAKE_BUILD_DIR` keeps what was made and a digest of what it was made from, so that a second
+build does nothing where no compiled module has changed, nor one that they import, and else
+compiles only what did; without it all of that lives in a temporary folder.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fnmatch
 import hashlib
@@ -43,6 +45,9 @@ MYPY = (
 )
 """How mypy reads the modules for a build."""
 
+MARK = "made-from.txt"
+"""Beside what was made: a digest of what it was made from, the mypy that made it, the files."""
+
 
 class NotCompiled(Exception):
     """The modules did not compile; the text is the reason in one line."""
@@ -66,6 +71,7 @@ def compiled_modules(root: Path) -> list[str]:
 
 def extension_files(root: Path, work: Path) -> dict[str, str]:
     """Compile the hot modules under `work`; gives file on disk → place in the wheel."""
+    import mypy
     from mypyc.build import mypycify
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
@@ -73,6 +79,11 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
     modules = compiled_modules(root)
     paths = [f"{SOURCE}/{module.replace('.', '/')}.py" for module in modules]
     library = work / "lib"
+    mark, wanted = work / MARK, digest(root, modules)
+    if mark.is_file() and mark.read_text().splitlines()[0] == wanted:
+        places = mark.read_text().splitlines()[2:]
+        return {str(library / place): place for place in places}
+    mark.unlink(missing_ok=True)
     with _inside(root):
         _progress(f"reading the types of {len(modules)} modules")
         # One group: the modules share one library, and call each other in C.
@@ -92,7 +103,40 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
         command.run()
         _progress("")
         built = [command.get_ext_fullpath(extension.name) for extension in extensions]
-    return {path: Path(path).relative_to(library).as_posix() for path in built}
+    files = {path: Path(path).relative_to(library).as_posix() for path in built}
+    mark.write_text("\n".join([wanted, mypy.__path__[0], *files.values()]))
+    return files
+
+
+def digest(root: Path, modules: list[str]) -> str:
+    """What the extensions of `modules` are made from: compilers, settings, and all texts read."""
+    source = root / SOURCE
+    found = hashlib.sha256("\0".join([made_by(), *MYPY, *modules]).encode())
+    for path in sorted(read_with(source, modules)):
+        found.update(f"\0{path.relative_to(source)}\0".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def read_with(source: Path, modules: list[str]) -> set[Path]:
+    """The files of ours that a type checker reads for `modules`: they and all that they import."""
+    found: set[Path] = set()
+    names = list(modules)
+    while names:
+        name = names.pop()
+        path = source.joinpath(*name.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if path in found or not path.is_file():
+            continue
+        found.add(path)
+        parent = name.rpartition(".")[0]
+        names += [parent] if parent else []
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                # What is imported from a package may be a module of it.
+                names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 def compiled_or_why_not(root: Path, work: Path) -> dict[str, str]:

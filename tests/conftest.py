@@ -26,9 +26,9 @@ ROOT = TESTS.parent
 COLLECTED = pytest.StashKey[set[Path]]()
 #: What both builds run from the same sources, far from the compiled rooms: one of them is enough.
 ONCE = (
-    "build", "cli", "config", "demo", "deploy", "docs/test_docstrings.py", "docs/test_prose.py",
-    "examples", "lake", "remote", "replay", "replication", "rest", "ros2", "spark", "supervise",
-    "volumes", "web",
+    "agents", "build", "cli", "config", "demo", "deploy", "docs/test_docstrings.py",
+    "docs/test_prose.py", "examples", "lake", "remote", "replay", "replication", "rest", "ros2",
+    "spark", "supervise", "volumes", "web",
 )  # fmt: skip
 # Every Spark of the suite lives for seconds: what the better compiler of Java makes of its code
 # comes too late to be of use, and takes half of all its CPU.
@@ -39,8 +39,14 @@ CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 # are derived from the test itself, so that a red run means a change and never bad luck; `dev`
 # and `night` go looking for new ones.
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=100)
+# What is interpreted is the source of what is compiled, and twenty times as slow.
 hypothesis.settings.register_profile(
-    "ci", deadline=None, max_examples=100, derandomize=True, database=None, print_blob=True
+    "ci",
+    deadline=None,
+    max_examples=100 if zenlake.compiled else 40,
+    derandomize=True,
+    database=None,
+    print_blob=True,
 )
 hypothesis.settings.register_profile(
     "night",
@@ -87,6 +93,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if any(item.path.is_relative_to(place) for place in once) and not of_compiled(item.path):
             item.add_marker(pytest.mark.once)
+    long = {item.path for item in items if is_long(item)}
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        items[:] = [items[n] for n in long_ones_first([item.path for item in items], long, workers)]
+
+
+def is_long(item: pytest.Item) -> bool:
+    """Whether a test starts a Spark, or says that it takes its time."""
+    return any(item.get_closest_marker(name) for name in ("slow", "spark"))
+
+
+def long_ones_first(paths: list[Path], long: set[Path], workers: int) -> list[int]:
+    """The order in which each of some workers begins with its share of the long tests.
+
+    Each worker has as many tests in a row, and takes from the end of another's row when its own is
+    done: what takes minutes must not stand there. Tests of one file stay together.
+    """
+    numbers: dict[Path, list[int]] = {}
+    for number, path in enumerate(paths):
+        numbers.setdefault(path, []).append(number)
+    files = [path for path in numbers if path in long]
+    rows = [[n for path in files[one::workers] for n in numbers[path]] for one in range(workers)]
+    short = [number for number, path in enumerate(paths) if path not in long]
+    share = -(-len(paths) // workers)
+    for row in rows:
+        room = max(0, share - len(row))
+        row += short[:room]
+        del short[:room]
+    return [number for row in rows for number in row]
 
 
 @pytest.fixture

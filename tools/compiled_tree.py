@@ -1,6 +1,7 @@
 """Builds the compiled wheel and unpacks it into `build/compiled`, unless it is there already.
 
     python tools/compiled_tree.py && PYTHONPATH=build/compiled python -m zenlake info
+    python tools/compiled_tree.py --isolated   # by pip, as users do; needs nothing but pip
 
 Everything that must run on both builds runs twice in one environment: once with `src` on the
 path and once with this tree. A fingerprint of what goes into the wheel says whether the tree
@@ -10,6 +11,7 @@ costs a second.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shutil
@@ -27,7 +29,7 @@ WHEELS = BUILD / "wheels"
 MARK = BUILD / "compiled.fingerprint"
 
 
-def compiled_tree() -> Path:
+def compiled_tree(isolated: bool = False) -> Path:
     """The folder to put on PYTHONPATH for the compiled build, made fresh if it is stale."""
     wanted = fingerprint()
     if is_fresh(wanted):
@@ -37,7 +39,7 @@ def compiled_tree() -> Path:
     MARK.unlink(missing_ok=True)
     shutil.rmtree(TREE, ignore_errors=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
-    with zipfile.ZipFile(build_wheel(WHEELS)) as wheel:
+    with zipfile.ZipFile(build_wheel(WHEELS, isolated)) as wheel:
         wheel.extractall(TREE)
     MARK.write_text(wanted)
     _say(f"compiled in {time.monotonic() - began:.0f} s")
@@ -69,10 +71,13 @@ def _is_cache(path: Path) -> bool:
     return any(part == "__pycache__" or part.endswith("_cache") for part in path.parts)
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build the compiled wheel into an empty folder."""
+def build_wheel(folder: Path, isolated: bool = False) -> Path:
+    """Build the compiled wheel into an empty folder, with what is here or what pip brings."""
     settings = {"ZENLAKE_BUILD": "compiled", "ZENLAKE_BUILD_DIR": str(BUILD / "mypyc")}
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    if isolated:
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel"]
+        command += ["--no-deps", "--wheel-dir", str(folder), str(ROOT)]
     built = subprocess.run(
         command,
         cwd=ROOT,
@@ -88,4 +93,6 @@ def build_wheel(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    compiled_tree()
+    parser = argparse.ArgumentParser(description="Make the compiled tree, if it is stale.")
+    parser.add_argument("--isolated", action="store_true", help="let pip bring what a build takes")
+    compiled_tree(parser.parse_args().isolated)

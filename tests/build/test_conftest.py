@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import zenlake
+from tests.conftest import long_ones_first
 from tools.compiled_tree import ROOT
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider")
@@ -61,3 +62,15 @@ def test_a_run_on_the_other_build_is_refused(tmp_path: Path) -> None:
     other = "interpreted" if zenlake.compiled else "compiled"
     done = run(tmp_path, "def test_nothing(): ...", ZENLAKE_EXPECT=other)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
+
+
+def test_each_worker_begins_with_its_share_of_the_long_tests() -> None:
+    files = ["a", "a", "long", "long", "b", "c", "longer", "d", "longest", "e"]
+    paths = [Path(name) for name in files]
+    long = {path for path in paths if path.name.startswith("long")}
+    order = long_ones_first(paths, long, 2)
+    assert [files[n] for n in order[:5]] == ["long", "long", "longest", "a", "a"]
+    assert [files[n] for n in order[5:]] == ["longer", "b", "c", "d", "e"]
+    assert long_ones_first(paths, set(), 3) == list(range(len(paths)))
+    everything = set(paths)
+    assert sorted(long_ones_first(paths, everything, 3)) == list(range(len(paths)))

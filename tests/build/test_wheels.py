@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import zenlake
-from hatch_build import CompiledModules, compiled_modules
+from hatch_build import CompiledModules, compiled_modules, digest, extension_files, read_with
 from tests.build.made import build
 from tools.compiled_tree import ROOT
 
@@ -114,6 +114,43 @@ def test_where_compiling_fails_a_build_that_must_compile_fails(
     monkeypatch.setenv("ZENLAKE_BUILD", "compiled")
     with pytest.raises(RuntimeError, match="ZENLAKE_BUILD=compiled, but compiling failed"):
         hook_in(tmp_path, []).initialize("standard", {"force_include": {}})
+
+
+def project_in(folder: Path) -> Path:
+    """The sources of a project whose module `hot` is compiled, and imports `cold` by a package."""
+    (folder / "pyproject.toml").write_text("[tool.zenlake]\ncompiled = ['hot']\n")
+    source = folder / "src"
+    (source / "rooms").mkdir(parents=True)
+    (source / "rooms" / "__init__.py").touch()
+    (source / "rooms" / "cold.py").write_text("import sys\nNUMBER = 7\n")
+    (source / "rooms" / "other.py").write_text("NUMBER = 8\n")
+    (source / "hot.py").write_text(
+        "def f() -> int:\n    from rooms import cold\n    return cold.NUMBER\n"
+    )
+    return source
+
+
+def test_what_is_compiled_is_made_from_all_that_it_imports(tmp_path: Path) -> None:
+    source = project_in(tmp_path)
+    names = {"hot.py", "rooms/__init__.py", "rooms/cold.py"}
+    assert {path.relative_to(source).as_posix() for path in read_with(source, ["hot"])} == names
+    first = digest(tmp_path, ["hot"])
+    (source / "rooms" / "other.py").write_text("NUMBER = 9\n")
+    assert digest(tmp_path, ["hot"]) == first
+    (source / "rooms" / "cold.py").write_text("NUMBER = 9\n")
+    assert digest(tmp_path, ["hot"]) != first
+
+
+def test_what_has_not_changed_is_not_compiled_again(tmp_path: Path) -> None:
+    source, work = project_in(tmp_path), tmp_path / "work"
+    files = extension_files(tmp_path, work)
+    made = {path: Path(path).stat().st_mtime_ns for path in files}
+    (source / "rooms" / "other.py").write_text("NUMBER = 9\n")
+    assert extension_files(tmp_path, work) == files
+    assert {path: Path(path).stat().st_mtime_ns for path in files} == made
+    (source / "rooms" / "cold.py").write_text("NUMBER = 9.5\n")
+    with pytest.raises(SystemExit):  # the types are read again, and no longer fit
+        extension_files(tmp_path, work)
 
 
 def test_an_unknown_kind_of_build_is_refused(tmp_path: Path) -> None:
