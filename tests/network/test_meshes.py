@@ -412,6 +412,38 @@ def test_routers_stay_apart_from_each_others_past_lives() -> None:
     assert samples.values() == [("k", b"1")]
 
 
+def test_a_router_behind_a_newcomer_hears_what_is_declared_no_more() -> None:
+    """All at once a key is undeclared, the way to a router breaks, and a new router leads there.
+
+    The newcomer had nothing to miss; the one behind it had.
+    """
+    continent = Continent(Random(243))
+    continent.found_router([])
+    for others in [[87, 20, 54], [32, 41], [50], [89, 35, 40], [32, 40], [41]]:
+        continent.found_router(others)
+    for n in range(4):
+        continent.found_client(n)
+    continent.leave(3, 0)
+    continent.connect(97, 21)
+    continent.subscribe(44, "a/1")
+    continent.connect(94, 69)
+    continent.check()
+    continent.unsubscribe(44)
+    continent.leave(23, 0)
+    continent.found_router([11, 66, 58])
+    continent.cut(13)
+    continent.cut(20)
+    continent.found_router([43])
+    continent.subscribe(41, "**")
+    continent.unsubscribe(56)
+    continent.cut(19)
+    continent.connect(48, 6)
+    continent.partition(243)
+    continent.heal()
+    continent.found_router([0])
+    continent.check()
+
+
 # ----------------------------------------------------------------------------------- anything
 
 

@@ -10,9 +10,9 @@ have no ids between routers: an undeclaration names its key.
 
 When trees change, a router sends to each neighbour that is now below it in some tree all that
 the root of that tree declares, since it may have missed a word while the trees were changing.
-For the same reason it says again, for a while, what is declared no more; but not to a router
-that has come since then, which cannot have missed it. (Others pass such a word on as it is, and
-their clients would be told that a token has died which they have not heard of.)
+For the same reason it says again, for a while, what is declared no more; but not to those that
+cannot have missed it (see `withdrawn`): other implementations pass such a word on as it is, and
+their clients would be told that a token has died which they have not heard of.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from zenlake.routing.regions import NORTH, ROUTER
 from zenlake.routing.resources import KINDS, QUERYABLE, SUBSCRIBER, TOKEN, Resource, merged
 from zenlake.routing.tables import Tables
 from zenlake.routing.trees import Recomputation, Trees
+from zenlake.routing.withdrawn import REMEMBERED, Withdrawn
 from zenlake.wire.codec_declare import (
     DeclareQueryable,
     DeclareSubscriber,
@@ -44,13 +45,10 @@ from zenlake.wire.codec_network import Declare, Oam
 
 #: Instead of information: what was declared is declared no more.
 NO_MORE: Final = -1
-#: For how long it is said again that something is declared no more, in seconds: much longer than
-#: it takes to notice that a neighbour is dead, to whom it may have been said in vain.
-REMEMBERED: Final = 60.0
-#: How many such things are remembered of one router.
-WITHDRAWN: Final = 1 << 14
 #: How many declarations wait for the next trees, to be believed or not.
 DOUBTED: Final = 1 << 17
+#: Those of one neighbour that may be in doubt before it is named for them.
+MANY_DOUBTED: Final = 4096
 
 
 class RemoteRouter(Face):
@@ -115,14 +113,12 @@ class Mesh(RouterRegion):
         self._below: dict[bytes, set[int]] = {}
         #: By link and root: what is still to be said over a link that is new below a root.
         self._telling: dict[tuple[int, bytes], RowsBelow] = {}
-        #: For each router, what it declares no more, and since when.
-        self._withdrawn: dict[bytes, dict[tuple[int, str], float]] = {}
-        #: Since when each router has been known, and when it was last on the map.
-        self._since: dict[bytes, float] = {}
-        self._last: dict[bytes, float] = {}
+        self._withdrawn: Withdrawn = Withdrawn()
         #: Declarations that are believed if they prove to come from the right side:
         #: (router, kind, key, link) → (link, information, since when).
         self._doubted: dict[tuple[bytes, int, str, int], tuple[Face, int, float]] = {}
+        #: How many of them came over each link.
+        self._doubts: dict[int, int] = {}
 
     # ------------------------------------------------------------------- neighbours and the news
 
@@ -140,6 +136,7 @@ class Mesh(RouterRegion):
             below.discard(face.id)
         for place in [each for each in self._telling if each[0] == face.id]:
             del self._telling[place]
+        self._withdrawn.unlinked(face.id)
         for doubted in [each for each in self._doubted if each[3] == face.id]:
             self._forget_doubt(doubted)
         return self._changed(self.state.removed(face.id))
@@ -171,12 +168,7 @@ class Mesh(RouterRegion):
         nodes = self.state.nodes
         for zid in [zid for zid in self.routers if zid not in nodes]:
             self._purge(self.routers.pop(zid))
-        # One that is back from behind a cut may have kept what it knew: it has not come anew.
-        for zid in nodes:
-            self._since.setdefault(zid, now)
-            self._last[zid] = now
-        for zid in [zid for zid, last in self._last.items() if last < now - REMEMBERED]:
-            del self._last[zid], self._since[zid]
+        self._withdrawn.known(nodes, now)
         if self.region != NORTH:
             gateways = frozenset([zid for zid in nodes if nodes[zid].gateway])
             if gateways != self.gateways:
@@ -197,10 +189,9 @@ class Mesh(RouterRegion):
         graph = self.state.graph()
         self.trees = Trees(self.me, graph)
         self.tables.version += 1
-        for zid in [zid for zid in self._withdrawn if zid not in graph]:
-            del self._withdrawn[zid]
+        self._withdrawn.keep(graph)
         below: dict[bytes, set[int]] = {}
-        for root in dict.fromkeys((self.me, *self.routers, *self._withdrawn)):
+        for root in dict.fromkeys((self.me, *self.routers, *self._withdrawn.rows)):
             before = self._below.get(root, set())
             below[root] = set()
             for face in self._children(root):
@@ -211,12 +202,22 @@ class Mesh(RouterRegion):
         for id, root in list(self._telling):
             if id not in below.get(root, set()):
                 del self._telling[id, root]  # another tells it
+        self._reconsider()
         if self._telling:
             self._tell_more()
         self._decide(now)
         if self._regrouped:
             self._regrouped = False
             self.tables.respread()
+
+    def _reconsider(self) -> None:
+        """Tell newcomers what is declared no more, if older routers are behind them now."""
+        for id, root in self._withdrawn.spared():
+            for face in self._children(root):
+                if face.id == id and (id, root) not in self._telling:
+                    telling = RowsBelow(face, root)
+                    telling.rows = self._missed(root, face)
+                    self._telling[id, root] = telling
 
     def _decide(self, now: float) -> None:
         """Believe what was doubted, where it came from the right side."""
@@ -238,6 +239,11 @@ class Mesh(RouterRegion):
         doubt = self._doubted.pop(doubted, None)
         if doubt is not None:
             doubt[0].refund(doubted[2])
+            left = self._doubts.get(doubted[3], 0) - 1
+            if left > 0:
+                self._doubts[doubted[3]] = left
+            else:
+                self._doubts.pop(doubted[3], None)
 
     # ------------------------------------------------------------------------------- routes
 
@@ -366,14 +372,23 @@ class Mesh(RouterRegion):
             self.routers[zid] = router
         held = router.held[kind].get(key, NO_MORE)
         self._forget_doubt((zid, kind, key, face.id))
-        if held == info and (info != NO_MORE or self._withdrawn_lately(zid, kind, key)):
+        if held == info and (info != NO_MORE or self._withdrawn.lately(zid, kind, key, self.now())):
             return  # said before: those below have heard it
         # If it is not the neighbour that should say so, it is either old news on a long way, or
         # the first word from a new side, or a lie: the next trees will tell.
         parent = self.trees.parent(zid)
         if parent and parent != face.zid:
-            if len(self._doubted) < DOUBTED and face.charge(key):
-                self._doubted[zid, kind, key, face.id] = (face, info, self.now())
+            if len(self._doubted) >= DOUBTED or not face.charge(key):
+                face.refused("more declarations for routers that are behind others than may wait")
+                return
+            self._doubted[zid, kind, key, face.id] = (face, info, self.now())
+            doubts = self._doubts.get(face.id, 0) + 1
+            self._doubts[face.id] = doubts
+            if doubts > MANY_DOUBTED:
+                face.held_back(
+                    f"more than {MANY_DOUBTED} declarations for routers that are behind others: "
+                    "they are believed if the map of routers comes to agree"
+                )
             return
         self._hold(face, router, kind, key, info)
         self._pass_on(zid, face, kind, key, info)
@@ -396,24 +411,14 @@ class Mesh(RouterRegion):
         router.held[kind][key] = info
         self.tables.declare(router, kind, numbers[key], key, info)
 
-    def _withdrawn_lately(self, zid: bytes, kind: int, key: str) -> bool:
-        when = self._withdrawn.get(zid, {}).get((kind, key))
-        return when is not None and when >= self.now() - REMEMBERED
-
     # -------------------------------------------------------------------------- passing it on
 
     def _pass_on(self, zid: bytes, source: Face | None, kind: int, key: str, info: int) -> None:
         """Tell those below in a router's tree what it declares."""
-        withdrawn = self._withdrawn.setdefault(zid, {})
         if info == NO_MORE:
-            withdrawn.pop((kind, key), None)
-            withdrawn[kind, key] = self.now()
-            if len(withdrawn) > WITHDRAWN:
-                # Many at a time: each look for the oldest passes over all that were deleted.
-                for old in list(withdrawn)[: WITHDRAWN // 8]:
-                    del withdrawn[old]
+            self._withdrawn.withdraw(zid, kind, key, self.now())
         else:
-            withdrawn.pop((kind, key), None)
+            self._withdrawn.declare(zid, kind, key)
         children = self._children(zid)
         if zid not in self._below:  # its first word
             self._below[zid] = {face.id for face in children}
@@ -450,14 +455,10 @@ class Mesh(RouterRegion):
                 rows.extend([(kind, key) for key in self.own[kind]])
             elif router is not None:
                 rows.extend([(kind, key) for key in router.held[kind]])
-        now = self.now()
-        withdrawn = self._withdrawn.get(root, {})
-        for (kind, key), when in list(withdrawn.items()):
-            if when < now - REMEMBERED:
-                del withdrawn[kind, key]
-            elif when >= self._since.get(face.zid, now):
-                rows.append((kind, key))
-        return rows
+        return rows + self._missed(root, face)
+
+    def _missed(self, root: bytes, face: Face) -> list[tuple[int, str]]:
+        return self._withdrawn.missed(root, face.id, face.zid, self.trees, self.now())
 
     def _tell(self, face: Face, root: bytes, kind: int, key: str) -> None:
         """Tell a neighbour whether a router declares a key now."""
@@ -468,7 +469,7 @@ class Mesh(RouterRegion):
             router = self.routers.get(root)
             if router is not None:
                 info = router.held[kind].get(key, NO_MORE)
-        if info != NO_MORE or (kind, key) in self._withdrawn.get(root, {}):
+        if info != NO_MORE or self._withdrawn.holds(root, kind, key):
             self._say(face, root, kind, key, info)
 
     def _say(self, face: Face, zid: bytes, kind: int, key: str, info: int) -> None:
