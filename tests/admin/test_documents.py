@@ -14,6 +14,7 @@ from zenlake.config import Config
 from zenlake.keys.matching import intersects
 from zenlake.node.inspection import view
 from zenlake.testing.network import Host, Network
+from zenlake.wire.codec_network import push_head
 
 
 def router() -> Host:
@@ -40,6 +41,42 @@ def test_what_runs_beside_a_node_is_shown_with_it() -> None:
     assert json.loads(found.payload)["plugins"] == rest
     (alone,) = documents(router().node, "@/aa/router", "", Facts("v1", Config()))
     assert json.loads(alone.payload)["plugins"] is None
+
+
+def test_drops_are_told_by_reason_and_key_and_by_whose_they_are() -> None:
+    host = router()
+    assert asked(host, "@/**/drops")["@/aa/router/drops"].payload.endswith(
+        b'"keys":[],"estimate":false,"sessions":[],"subscribers":[]}'
+    )
+    neighbour = host.node.by_zid[b"\xcc"]
+    assert neighbour.unicast is not None
+    for key in ("demo/a", "demo/b", "demo/a"):
+        neighbour.unicast.outbox.lose(5, [push_head(scope=0, suffix=key)], 1)
+    host.node.drops.note("access-control", "secret/x", 5)
+    page = json.loads(asked(host, "@/*/router/drops")["@/aa/router/drops"].payload)
+    congested = [
+        {"reason": "congestion", "key": "demo/a", "dropped": 2},
+        {"reason": "congestion", "key": "demo/b", "dropped": 1},
+    ]
+    assert page["keys"] == [
+        {"reason": "access-control", "key": "secret/x", "dropped": 5},
+        *congested,
+    ]
+    assert page["sessions"] == [
+        {"peer": "cc", "whatami": "client", "dropped": 3, "estimate": False, "keys": congested}
+    ]
+    text = gzip.decompress(asked(host, "@/aa/router/metrics")["@/aa/router/metrics"].payload)
+    dropped = {
+        (sample.labels["reason"], sample.labels["prefix"]): sample.value
+        for family in text_string_to_metric_families(text.decode())  # type: ignore[no-untyped-call]
+        for sample in family.samples
+        if sample.name.endswith("key_dropped_total")
+    }
+    assert dropped == {
+        ("access-control", "secret/x"): 5,
+        ("congestion", "demo/a"): 2,
+        ("congestion", "demo/b"): 1,
+    }
 
 
 def test_everything_is_what_it_is_elsewhere() -> None:

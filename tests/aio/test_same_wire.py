@@ -192,6 +192,8 @@ async def put_and_delete(session: Surface, other: zenlake.Session) -> None:
         session.try_put("demo/a", b"value", **options)
     for options in variants(session.delete):
         await settled(session.delete("demo/a", **options))
+    # Not left to its finaliser, which another thread runs, perhaps after the session is closed.
+    await settled(publisher.undeclare())
 
 
 async def publishers(session: Surface, other: zenlake.Session) -> None:

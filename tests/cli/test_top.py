@@ -55,9 +55,28 @@ def test_a_session_near_a_limit_comes_first_and_says_which() -> None:
         assert sessions[1].endswith("420 B")
 
 
+def test_what_is_dropped_is_shown_by_key_and_reason_and_only_then() -> None:
+    before, after = looks()
+    plain = drawn(before, after, SortOrder.RATE, width=90, rows=3)
+    assert not any("DROPPED" in line for line in plain)
+    before.dropped[HOME, "congestion", "robot/7/camera"] = 10
+    after.dropped[HOME, "congestion", "robot/7/camera"] = 130
+    after.dropped[HOME, "access-control", "secret/**"] = 7
+    lines = drawn(before, after, SortOrder.RATE, width=90, rows=3)
+    assert lines[: len(plain)] == plain
+    assert [line.split() for line in lines[len(plain) + 1 :]] == [
+        ["DROPPED", "AT", "WHY", "DROPS/S", "DROPS"],
+        ["robot/7/camera", "attic", "congestion", "60.0", "130"],
+        ["secret/**", "attic", "access-control", "3.5", "7"],
+    ]
+
+
 @given(st.integers(60, 200), st.integers(8, 60))
 def test_what_is_drawn_fits_the_screen(width: int, height: int) -> None:
-    lines = drawn(*looks(), SortOrder.RATE, width=max(width, 78), rows=None, height=height)
+    before, after = looks()
+    for number in range(8):
+        after.dropped[HOME, "access-control", f"robot/{number}/a/long/key/of/a/camera"] = 10**6
+    lines = drawn(before, after, SortOrder.RATE, width=max(width, 78), rows=None, height=height)
     assert len(lines) <= height
     assert max(len(line) for line in lines) <= max(width, 78)
     assert lines[-1].endswith("q quits")

@@ -12,6 +12,7 @@ from zenlake.node.inspection import view
 from zenlake.node.inspection.why import why
 from zenlake.routing.policy import Policy
 from zenlake.testing.network import Host, Network
+from zenlake.wire.codec_network import push_head
 
 
 def diagnosed(network: Network, key: str, *silent: str) -> RouteVerdict:
@@ -151,10 +152,17 @@ def test_a_neighbour_that_takes_nothing_is_found() -> None:
     router = network.hosts["a"].node
     neighbour = router.by_zid[network.hosts["listener"].node.zid]
     assert neighbour.unicast is not None
-    neighbour.unicast.outbox.drops[5] += 7
+    outbox = neighbour.unicast.outbox
+    outbox.lose(5, [push_head(scope=0, suffix="other/b")], 1)
+    told = diagnosed(network, "demo/a", *CLIENTS)
+    assert told.stopped == ""
+    assert any("none of them on this key" in text for _, _, text in told.lines)
+    for _ in range(6):
+        outbox.lose(5, [push_head(scope=0, suffix="demo/a")], 1)
     told = diagnosed(network, "demo/a", *CLIENTS)
     assert told.stopped == "congestion"
     assert "no room for 7 messages" in told.because
+    assert "6 of them on this key" in told.because
 
 
 def test_without_pages_nothing_can_be_said() -> None:

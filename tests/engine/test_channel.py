@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from zenlake.engine.channel import END, Channel, live
 from zenlake.engine.delivery import MOST_OF_BATCH
 from zenlake.engine.item_queue import BYTES
+from zenlake.transport.drops import FULL, OLDEST, DropLog
 
 SECONDS = 10.0
 
@@ -220,6 +221,27 @@ def test_beyond_all_bounds_items_are_dropped_and_counted() -> None:
         channel.push(n, 0)
     assert channel.queue.dropped_full == 5
     assert len(channel.queue.items) == channel.queue.limit
+
+
+class Keyed:
+    def __init__(self, key_expr: str) -> None:
+        self.key_expr = key_expr
+
+
+def test_what_a_channel_drops_is_counted_by_key_here_and_for_the_node() -> None:
+    total = DropLog()
+    ring, queue = Channel(2, True), Channel(1)
+    ring.queue.total = queue.queue.total = total
+    for n in range(6):
+        ring.push(Keyed(f"robot/{n % 2}"), 5000 * (n % 2))
+    for _ in range(queue.queue.limit + 3):
+        queue.push(Keyed("slow"), 0)
+    assert ring.queue.lost is not None
+    assert ring.queue.lost.tallies[OLDEST].rows == {"robot/0": 2, "robot/1": 2}
+    assert {reason: tally.rows for reason, tally in total.tallies.items()} == {
+        OLDEST: {"robot/0": 2, "robot/1": 2},
+        FULL: {"slow": 3},
+    }
 
 
 def test_the_end_of_a_full_channel_lets_its_link_be_read() -> None:

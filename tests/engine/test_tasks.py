@@ -26,6 +26,7 @@ from zenlake.engine.tasks import (
     wait_for_item,
     wait_for_room,
 )
+from zenlake.transport.drops import DropLog
 
 SECONDS = 10.0
 FOREVER = 1e6
@@ -264,7 +265,7 @@ def full(patience: float = FOREVER) -> tuple[SharedOutbox, Wire]:
 def test_a_lane_with_room_is_not_waited_for() -> None:
     async def work() -> None:
         box = SharedOutbox(True, 2, lambda _: None, lambda: False, 0.0, 0.0)
-        assert await wait_for_room(box, DATA, True, BLOCK)
+        assert await wait_for_room(box, DATA, True, BLOCK, "robot/7")
 
     run(work())
 
@@ -272,7 +273,7 @@ def test_a_lane_with_room_is_not_waited_for() -> None:
 def test_a_task_goes_on_when_a_batch_has_left() -> None:
     async def work() -> None:
         box, wire = full()
-        waiting = asyncio.create_task(wait_for_room(box, DATA, True, BLOCK))
+        waiting = asyncio.create_task(wait_for_room(box, DATA, True, BLOCK, "robot/7"))
         await rounds()
         assert len(box.room.wakers) == 1
         assert box.congestion.blocking[DATA]
@@ -288,11 +289,15 @@ def test_a_task_goes_on_when_a_batch_has_left() -> None:
 def test_a_message_that_may_be_dropped_waits_once_and_the_next_ones_not_at_all() -> None:
     async def work() -> None:
         box, wire = full(patience=0.0)
-        assert not await wait_for_room(box, DATA, True, DROP)
+        box.lost = DropLog()
+        assert not await wait_for_room(box, DATA, True, DROP, "robot/7")
         assert box.congestion.congested[DATA]
         box.congestion.wait_before_drop = FOREVER
-        assert not await wait_for_room(box, DATA, False, BLOCK), "best effort may be dropped"
+        assert not await wait_for_room(box, DATA, False, BLOCK, "robot/7"), (
+            "best effort may be dropped"
+        )
         assert box.drops[DATA] == 2
+        assert box.lost.tallies["congestion"].rows == {"robot/7": 2}
         wire.room = 1 << 30
         box.flush()
         assert not box.congestion.congested[DATA]
@@ -305,7 +310,7 @@ def test_a_message_that_may_not_be_dropped_gives_the_neighbour_up() -> None:
         box, _ = full(patience=0.0)
         given_up: list[bool] = []
         box.congestion.unresponsive = lambda: given_up.append(True)
-        assert not await wait_for_room(box, DATA, True, BLOCK)
+        assert not await wait_for_room(box, DATA, True, BLOCK, "robot/7")
         assert given_up == [True]
         assert not box.congestion.congested[DATA]
 
@@ -316,9 +321,9 @@ def test_of_several_that_block_first_one_blocks_and_the_others_are_dropped() -> 
     async def work() -> None:
         box, wire = full()
         box.congestion.wait_before_drop = 0.0
-        first = asyncio.create_task(wait_for_room(box, DATA, True, BLOCK_FIRST))
+        first = asyncio.create_task(wait_for_room(box, DATA, True, BLOCK_FIRST, "robot/7"))
         await rounds()
-        assert not await wait_for_room(box, DATA, True, BLOCK_FIRST)
+        assert not await wait_for_room(box, DATA, True, BLOCK_FIRST, "robot/7")
         wire.room = 1 << 30
         box.flush()
         assert await first
@@ -330,7 +335,9 @@ def test_an_outbox_that_is_shut_lets_all_go() -> None:
     async def work() -> None:
         box, _ = full()
         box.congestion.unresponsive = lambda: pytest.fail("it is closed already")
-        waiting = [asyncio.create_task(wait_for_room(box, DATA, True, BLOCK)) for _ in range(3)]
+        waiting = [
+            asyncio.create_task(wait_for_room(box, DATA, True, BLOCK, "robot/7")) for _ in range(3)
+        ]
         await rounds()
         box.shut()
         assert await asyncio.gather(*waiting) == [False] * 3
@@ -341,7 +348,7 @@ def test_an_outbox_that_is_shut_lets_all_go() -> None:
 def test_a_task_cancelled_while_it_waits_for_room_blocks_no_longer() -> None:
     async def work() -> None:
         box, _ = full()
-        waiting = asyncio.create_task(wait_for_room(box, DATA, True, BLOCK))
+        waiting = asyncio.create_task(wait_for_room(box, DATA, True, BLOCK, "robot/7"))
         await rounds()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -35,6 +35,9 @@ def start(profile: Path) -> webdriver.Chrome:
     return found
 
 
+STATE = "return document.querySelector('#state')?.textContent"
+
+
 class Browser:
     """A page, and what a person does with it."""
 
@@ -62,6 +65,10 @@ class Browser:
 
     def shows(self, text: str, seconds: float = 20.0) -> float:
         return self.until(lambda: text in self.text(), f"'{text}' was not shown", seconds)
+
+    def connects(self) -> None:
+        """Wait until the page hears the bus; it says `not connected` before."""
+        self.until(lambda: self.js(STATE) == "connected", "connected")
 
     def click(self, text: str) -> None:
         """Click the button or link with this very text."""

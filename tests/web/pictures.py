@@ -87,11 +87,6 @@ def missing(url: str) -> int:
     return sum(int(one["value"]["totals"]["missing"]) for one in ledgers)
 
 
-def connected(page: Browser) -> None:
-    shown = "return document.querySelector('#state').textContent"
-    page.until(lambda: page.js(shown) == "connected", "connected")
-
-
 def told(step: int, words: str) -> None:
     print(f"{step}. {words}", flush=True)
 
@@ -118,7 +113,7 @@ def main(folder: Path) -> None:
         stack.callback(driver.quit)
         page = Browser(driver)
         page.open(f"{url}/#/live")
-        page.shows("connected")
+        page.connects()
         told(1, f"up: the router is there, the page at {url}")
 
         plug = Plug(where)
@@ -180,7 +175,7 @@ def main(folder: Path) -> None:
         page.until(lambda: "nothing is missing" in page.text(), "nothing is lost", 60)
         page.open(f"{url}/#/health")
         page.shows("healed", 60)
-        connected(page)
+        page.connects()
         page.picture(folder / "health.png")
         healed = page.js("return document.querySelector('[aria-label=Ledger] p').innerText")
         told(5, f"the plug was out for ten seconds: {healed}")
@@ -188,7 +183,7 @@ def main(folder: Path) -> None:
         past = quote("robot/*/battery", safe="")
         page.open(f"{url}/#/time?key={past}&span=600&at={int((time.time() - 30) * 1000)}")
         page.shows("keys as they were, by the lake", 60)
-        connected(page)
+        page.connects()
         page.picture(folder / "time.png")
         replay = ("replay", "SELECT * FROM samples WHERE key LIKE 'robot/%/pose'", "--speed", "4")
         lake = ("--lake", str(data / "lake"), "-e", where)
@@ -211,14 +206,14 @@ def main(folder: Path) -> None:
         phone(page, True, "dark")
         page.open(f"{url}/#/live?key=robot/1/pose")
         page.shows("x:")
-        connected(page)
+        page.connects()
         page.js("document.querySelector('#value button.number').click()")
         page.until(lambda: points(page) > 5, "a chart on a phone", 60)
         page.picture(folder / "phone.png")
         phone(page, False, "dark")
         page.open(f"{url}/#/ask?kind=sql&q={quote(SQL)}")
         page.until(lambda: points(page) > 2, "a chart in the dark", 60)
-        connected(page)
+        page.connects()
         page.picture(folder / "dark.png")
         assert [e for e in page.errors() if "Failed to load" not in e] == []
         fleet.interrupt()

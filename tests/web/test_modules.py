@@ -120,13 +120,10 @@ def test_the_map_shows_every_node_and_its_name(page: Path) -> None:
     assert call(page, "map.js", "frame", places[:1]) == "240 90 320 320"
 
 
-def test_a_session_that_loses_samples_is_shown_with_what_it_wants(page: Path) -> None:
-    rows = [
-        {"key": "@/1/router/subscriber/robot/**", "value": {"clients": ["a"], "peers": []}},
-        {"key": "@/1/router/subscriber/other", "value": {"clients": [], "peers": ["b"]}},
-    ]
-    assert call(page, "health.js", "asked", rows, "a") == ["robot/**"]
-    assert call(page, "health.js", "asked", rows, "b") == ["other"]
+def test_drops_of_one_reason_in_both_directions_are_added_up(page: Path) -> None:
+    stats = {"dropped": {"rx": {"downsampling": 2, "ignored": 1}, "tx": {"downsampling": 40}}}
+    assert call(page, "health.js", "reasons", stats) == {"downsampling": 42, "ignored": 1}
+    assert call(page, "health.js", "reasons", {}) == {}
 
 
 def test_an_answer_of_sql_has_an_address_unless_its_question_has_none(page: Path) -> None:

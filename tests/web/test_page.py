@@ -147,7 +147,7 @@ def test_a_live_value_is_shown_within_a_second(
     driver: Browser, bus: zenlake.Session, eclipse: Eclipse, pictures: Path, axe: str
 ) -> None:
     driver.open(f"{url_of(bus)}/#/live")
-    driver.shows("connected")
+    driver.connects()
     assert driver.js("return window.zenlake.way()") == "WebSocket"
     driver.shows("robot")
     driver.click("robot")
@@ -216,7 +216,7 @@ def test_what_comes_over_the_socket_is_what_http_says(
     for number, (payload, encoding) in enumerate(VALUES):
         bus.put(f"both/{number}", payload, encoding=encoding)
     driver.open(f"{url_of(bus)}/#/live")
-    driver.shows("connected")
+    driver.connects()
 
     def refuse(query: zenlake.Query) -> None:
         query.reply_err(b"no", encoding="text/plain")
@@ -235,7 +235,7 @@ def test_what_comes_over_the_socket_is_what_http_says(
 
 def test_tokens_come_and_go(driver: Browser, bus: zenlake.Session) -> None:
     driver.open(f"{url_of(bus)}/#/live")
-    driver.shows("connected")
+    driver.connects()
     token = bus.liveliness().declare_token("alive")
     driver.until(lambda: driver.js(DECLARED, "alive") == "token", "the token", 5)
     token.undeclare()
@@ -251,7 +251,7 @@ def test_where_no_websocket_opens_http_is_enough(driver: Browser, bus: zenlake.S
     made: Any = driver.driver.execute_cdp_cmd(page, {"source": NO_SOCKETS})
     try:
         driver.open(f"{url_of(bus)}/#/live?key=without/socket")
-        driver.shows("connected")
+        driver.connects()
         assert driver.js("return window.zenlake.way()") == "HTTP"
         driver.fill("input[name=value]", '{"by": "HTTP"}')
         driver.click("Put")
@@ -365,9 +365,17 @@ def test_map_and_health_show_the_node_and_say_what_to_start(
     driver.shows("nobody has declared one, and nothing was heard")
     driver.picture(pictures / "map.png")
     check(driver, axe)
+    with bus.declare_subscriber("slow/**", zenlake.handlers.RingChannel(1)) as slow:
+        for number in range(8):
+            bus.put(f"slow/{number % 2}", str(number))
+        assert slow.stats.dropped["oldest"] == 7
     driver.open(f"{url_of(bus)}/#/health")
     driver.shows("zenlake v")
     driver.shows("No journal is recorded here")
+    driver.until(
+        lambda: {"slow/0\toldest\t4", "slow/1\toldest\t3"} <= set(driver.text().splitlines()),
+        "what was dropped, by key",
+    )
     driver.picture(pictures / "health.png")
     check(driver, axe)
     assert driver.errors() == []
@@ -392,7 +400,7 @@ def known(driver: Browser, many: int) -> bool:
 def test_ten_thousand_keys_scroll_without_jank(driver: Browser) -> None:
     with router() as bus:
         driver.open(f"{url_of(bus)}/#/live")
-        driver.shows("connected")
+        driver.connects()
         publisher = [f"many/{n // 100}/{n}" for n in range(10_000)]
         for number in range(0, 10_000, 500):
             for key in publisher[number : number + 500]:

@@ -1,8 +1,8 @@
 """Which records of a node match a query about its admin space, and what is in them.
 
 Records that Eclipse's nodes have too match any expression that intersects their keys. Those of our
-own (`config`, `traffic`, `events`, `limits`, `why`) are given only to a query that names them, so
-that `@/**` gives what it gives everywhere.
+own (`config`, `traffic`, `drops`, `events`, `limits`, `why`) are given only to a query that names
+them, so that `@/**` gives what it gives everywhere.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from zenlake.keys import Parameters
 from zenlake.keys.matching import intersects
 from zenlake.node.incidents import KINDS
 from zenlake.node.inspection import view
+from zenlake.node.inspection.drops import drops
 from zenlake.node.inspection.metrics import MetricSelection, Row, openmetrics
 from zenlake.node.inspection.shares import shares
 from zenlake.node.inspection.why import why
@@ -90,6 +91,8 @@ def documents(node: Node, asked: str, parameters: str, facts: Facts) -> Iterator
         yield _traffic(node, f"{above}/traffic", wanted)
     if "events" in names:
         yield from _events(node, above, asked)
+    if "drops" in names and intersects(asked, f"{above}/drops"):
+        yield json_document(f"{above}/drops", drops(node))
     if "limits" in names and intersects(asked, f"{above}/limits"):
         yield json_document(f"{above}/limits", shares(node))
     if "why" in names:

@@ -91,12 +91,14 @@ class Query:
     async def _room(self) -> bool:
         """Wait while the queue towards the querier is full; False if the reply is dropped."""
         await self._sending.yield_to_loop()
-        query = self._inner._incoming.branch.query
-        outbox = query.source.outbox_for(query.qos & QOS_PRIORITY, True)
-        if outbox is None or self._inner._incoming.done:
+        incoming = self._inner._incoming
+        query = incoming.branch.query
+        priority = query.qos & QOS_PRIORITY
+        outbox = query.source.outbox_for(priority, True)
+        if outbox is None or incoming.done:
             return True
         blocking = 1 if query.qos & QOS_BLOCK else 0
-        return await wait_for_room(outbox, query.qos & QOS_PRIORITY, True, blocking)
+        return await wait_for_room(outbox, priority, True, blocking, incoming.key)
 
     async def reply(
         self,

@@ -146,7 +146,7 @@ def receiver_of(session: Session, handler: object, of: str, key: KeyExpr | str =
     name = f"zenlake {of.lower()} {key}"
     receiver = Receiver(handler, of, name)
     runtime = session._runtime
-    receiver.attach(runtime.mark, runtime.on_loop, runtime.poll_for)
+    receiver.attach(runtime.mark, runtime.on_loop, runtime.poll_for, runtime.node.drops)
     return receiver
 
 

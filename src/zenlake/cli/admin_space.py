@@ -74,6 +74,15 @@ def nearest_limits(session: Session) -> dict[tuple[str, str], tuple[str, float]]
     }
 
 
+def dropped(session: Session) -> dict[tuple[str, str, str], int]:
+    """By node, reason and key: what was dropped so far."""
+    return {
+        (key.split("/")[1], row["reason"], row["key"]): row["dropped"]
+        for key, page in asked(session, "@/*/*/drops")
+        for row in page["keys"]
+    }
+
+
 def shown_nodes(session: Session, connection: Connection) -> dict[str, Shown]:
     """The nodes that show themselves; if there are none, say what to do and end with 3."""
     from zenlake.cli.patience import neighboured

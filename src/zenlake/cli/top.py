@@ -63,7 +63,7 @@ def top(
         ),
     ] = None,
 ) -> None:
-    """Show live traffic by key and session, and sessions near a limit.
+    """Show live traffic, sessions near a limit, and what is dropped.
 
     Asks the admin spaces of the nodes that can be reached. Where none of them counts traffic, it
     subscribes and counts what comes. On a terminal r, b, t and k change the order (rate, bytes,
@@ -112,6 +112,9 @@ class Look:
     #: By node and neighbour: the limit that it is nearest to, and how much of it is used.
     nearest: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
 
+    #: By node, reason and key: what was dropped.
+    dropped: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
     def part(self, session: tuple[str, str]) -> float:
         """How near a session is to a limit: 1 at the limit."""
         return self.nearest.get(session, ("", 0.0))[1]
@@ -146,7 +149,7 @@ def look(
     session: Session, key: str, counted: Callable[[], dict[tuple[str, str], TopRow]] | None
 ) -> Look:
     """See what there is now."""
-    from zenlake.cli.admin_space import nearest_limits, nodes, traffic
+    from zenlake.cli.admin_space import dropped, nearest_limits, nodes, traffic
 
     shown = nodes(session, stats=True)
     seen = Look(time.monotonic())
@@ -169,6 +172,7 @@ def look(
                 )
     if any(node.ours for node in shown.values()):
         seen.nearest = nearest_limits(session)
+        seen.dropped = dropped(session)
     return seen
 
 
@@ -214,6 +218,16 @@ def rates(
     }
     measure = measures[order]
     return sorted(flows, key=lambda one: (measure(one[2]), natural(one[0]), one[1]))
+
+
+def drops(before: Look, after: Look) -> list[tuple[tuple[str, str, str], float, int]]:
+    """What was dropped, by node, reason and key: a second and in all, the most first."""
+    seconds = max(after.when - before.when, 1e-9)
+    lost = [
+        (where, max(0, total - before.dropped.get(where, 0)) / seconds, total)
+        for where, total in after.dropped.items()
+    ]
+    return sorted(lost, key=lambda one: (-one[1], -one[2], one[0]))
 
 
 # ------------------------------------------------------------------------------------ showing
@@ -277,10 +291,14 @@ def drawn(
         key=lambda one: (-max(NEAR, after.part(one[0])), -_moved(one[1]), one[0]),
     )
     room = len(shown_sessions)
+    lost = drops(before, after)
+    told = ROWS if height is None else DROPS
     if height is not None:
-        # Two headings, a blank line and the last line; sessions get a third of the rest.
-        room = min(room, max(1, (height - 4) // 3))
-        fit = max(1, height - 4 - room - (room < len(shown_sessions)))
+        # Two headings, a blank line and the last line, two more for drops if there are any;
+        # sessions get a third of the rest.
+        above = 4 + (2 + min(len(lost), told) + (len(lost) > told) if lost else 0)
+        room = min(room, max(1, (height - above) // 3))
+        fit = max(1, height - above - room - (room < len(shown_sessions)))
         rows = fit if rows is None else min(rows, fit)
     rows = ROWS if rows is None else rows
     called = names(after)
@@ -313,6 +331,19 @@ def drawn(
         )
     if len(shown_sessions) > room:
         lines.append(f"and {len(shown_sessions) - room} more sessions")
+    if lost:
+        wide -= WHY - NUMBERS[0]
+        lines += [
+            "",
+            f"{'DROPPED':<{wide}}  {'AT':<{NAME}}  {'WHY':<{WHY}}  {'DROPS/S':>9}  {'DROPS':>9}",
+        ]
+        for (node, reason, key), a_second, total in lost[:told]:
+            lines.append(
+                f"{elided(escaped(key), wide):<{wide}}  {called.get(node, node[:NAME]):<{NAME}}  "
+                f"{reason:<{WHY}}  {a_second:>9.1f}  {total:>9}"
+            )
+        if len(lost) > told:
+            lines.append(f"and {len(lost) - told} more keys that lost something")
     if height is not None:
         foot = f"sorted by {order}; r b t k: by rate, bytes, total, key; q quits"
         lines = [*lines[: height - 1], foot[:width]]
@@ -322,6 +353,10 @@ def drawn(
 #: How wide names of nodes and the three numbers of a key are.
 NAME = 10
 NUMBERS = (9, 9, 9)
+#: Rows of what was dropped on a screen.
+DROPS = 5
+#: How wide the reason of a drop is.
+WHY = 14
 #: How wide the line of a session is, up to the limit that it is near to.
 SESSION = 2 * (NAME + 2) + 6 + 2 + 4 * 9 + 3 * 2 + 2
 #: Keys that are printed where there is no screen to fill.
@@ -384,4 +419,14 @@ def _print_json(before: Look, after: Look, rows: int, order: SortOrder) -> None:
             limit, part = after.nearest[node, peer]
             document["nearest_limit"] = {"limit": limit, "part": part}
         sessions.append(document)
-    print_json({"seconds": seconds, "keys": keys, "sessions": sessions})
+    dropped = [
+        {
+            "node": node,
+            "reason": reason,
+            "key": key,
+            "dropped_per_s": a_second,
+            "dropped": total,
+        }
+        for (node, reason, key), a_second, total in drops(before, after)[:rows]
+    ]
+    print_json({"seconds": seconds, "keys": keys, "sessions": sessions, "dropped": dropped})

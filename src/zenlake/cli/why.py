@@ -331,5 +331,13 @@ class Diagnosis:
         for flow, neighbour, _ in self._gates(leg):
             many = neighbour["dropped"]["tx"].get("congestion", 0)
             if flow == "egress" and many:
-                return f"!{leg.node} had no room for {many} messages to {neighbour['zid']}"
+                here = sum(
+                    row["dropped"]
+                    for row in neighbour.get("dropped_here", ())
+                    if row["reason"] == "congestion"
+                )
+                told = f"{leg.node} had no room for {many} messages to {neighbour['zid']}"
+                if here:
+                    return f"!{told}, {here} of them on this key or with it in one row"
+                return f"{told}, none of them on this key"
         return ""

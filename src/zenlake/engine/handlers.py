@@ -20,6 +20,7 @@ from zenlake.engine.item_queue import BYTES, ITEMS
 from zenlake.errors import ZError
 from zenlake.node.entities import IncomingQuery, QuerySink, ReplySink, SampleSink, StatusSink
 from zenlake.node.sample import Sample
+from zenlake.transport.drops import DropLog
 from zenlake.wire.codec_network import Responder, TimestampStack
 from zenlake.wire.codec_zenoh import Del, Err, Put
 
@@ -202,7 +203,7 @@ class Handler(Generic[T]):
 class HandlerStats:
     """What became of everything that came for one entity, up to the moment it was asked."""
 
-    __slots__ = ("delivered", "dropped", "queued", "received")
+    __slots__ = ("delivered", "dropped", "dropped_keys", "queued", "received")
 
     def __init__(self, channel: Channel) -> None:
         """As it is now."""
@@ -215,6 +216,12 @@ class HandlerStats:
             "full": queue.dropped_full,
             "cancelled": queue.dropped_cancelled,
         }
+        #: Of the first two by reason and key, those that lost most first; `a/**`: other keys there.
+        self.dropped_keys: dict[str, dict[str, int]] = {}
+        lost = queue.lost
+        if lost is not None:
+            for reason, tally in list(lost.tallies.items()):
+                self.dropped_keys[reason] = dict(tally.most())
 
     def __repr__(self) -> str:
         """The numbers."""
@@ -273,8 +280,10 @@ class Receiver:
         mark: Callable[[Channel], None],
         on_loop: Callable[[], bool],
         poll: Callable[[Channel], bool] | None = None,
+        drops: DropLog | None = None,
     ) -> None:
-        """Connect the channel with the engine that feeds it."""
+        """Connect the channel with the engine that feeds it; `drops` has all of the node."""
+        self.channel.queue.total = drops
         self.channel.takers.poll = poll
         self.channel.mark = mark
         self.channel.on_loop = on_loop
@@ -305,6 +314,10 @@ class SampleQueue(SampleSink):
             else:
                 weight = len(chunk) if queue.of_chunk == FEW + 1 else 0
         channel.push(sample, weight)
+
+    def drop_log(self) -> DropLog | None:
+        """What its channel has dropped."""
+        return self.channel.queue.lost
 
     def commit(self) -> None:
         """Wake a waiter; a program that publishes faster than it takes itself waits a while."""

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final, final
 
+from zenlake.transport.drops import FULL, OLDEST, OTHERS, DropLog
+
 #: How many items a channel holds if its handler does not say.
 ITEMS: Final = 65536
 #: How many bytes a channel holds.
@@ -55,7 +57,7 @@ class ItemQueue:
 
     __slots__ = (
         "add", "capacity", "chunk", "dropped_cancelled", "dropped_full", "dropped_oldest", "first",
-        "guard", "held", "items", "limit", "of_chunk", "ring",
+        "guard", "held", "items", "limit", "lost", "of_chunk", "ring", "total",
     )  # fmt: skip
 
     def __init__(self, capacity: int, ring: bool, guard: Lock) -> None:
@@ -77,6 +79,9 @@ class ItemQueue:
         self.dropped_oldest: int = 0
         self.dropped_full: int = 0
         self.dropped_cancelled: int = 0
+        #: The first two by key, since there was one; and where all of the node are counted.
+        self.lost: DropLog | None = None
+        self.total: DropLog | None = None
 
     def push(self, item: object, weight: int) -> bool:
         """Append an item of `weight` bytes; False if it was dropped."""
@@ -86,6 +91,7 @@ class ItemQueue:
                 pass
         elif len(items) >= self.limit or self.held > SLACK * BYTES:
             self.dropped_full += 1
+            self._lose(FULL, item)
             self.chunk = b""
             return False
         if weight > LIGHT:
@@ -109,7 +115,24 @@ class ItemQueue:
             return False  # another thread took it meanwhile
         if self._left(item):
             self.dropped_oldest += 1
+            self._lose(OLDEST, item)
         return True
+
+    def _lose(self, reason: str, item: object) -> None:
+        """Count an item that is dropped under its key."""
+        total = self.total
+        if total is None:
+            return
+        lost = self.lost
+        if lost is None:
+            lost = DropLog(total)
+            self.lost = lost
+        many = lost.due(reason, 1)
+        if many:
+            if isinstance(item, Heavy):
+                item = item.item
+            with self.guard:
+                lost.note(reason, str(getattr(item, "key_expr", OTHERS)), many)
 
     def _left(self, item: object) -> bool:
         """Let go of what was taken out without being handed over; False if it was a mark."""

@@ -124,7 +124,10 @@ class SharedOutbox(Outbox):
         self.lock.acquire()
         try:
             while not self.push(head, payload, priority, reliable):
-                if self.closed or not self._wait(priority, reliable, congestion):
+                if self.closed:
+                    return False
+                if not self._wait(priority, reliable, congestion):
+                    self.lose(priority, [head], 1)
                     return False
             self._moved(express)
             return True
@@ -141,7 +144,10 @@ class SharedOutbox(Outbox):
         self.lock.acquire()
         try:
             while not self.send_encoded(data, priority, reliable, False):
-                if self.closed or not self._wait(priority, reliable, congestion):
+                if self.closed:
+                    return False
+                if not self._wait(priority, reliable, congestion):
+                    self.lose(priority, [data], 1)
                     return False
             self._moved(express)
             return True
@@ -171,7 +177,7 @@ class SharedOutbox(Outbox):
                 else:
                     self._moved(awaited)
             else:
-                self.drops[priority] += 1
+                self.lose(priority, [data], 1)
             return taken
         finally:
             self.lock.release()
@@ -189,7 +195,10 @@ class SharedOutbox(Outbox):
                     if not self._reply_beyond(head, payload, priority, hold):
                         return False
                     break
-                if self.closed or not self._wait(priority, True, BLOCK if hold else DROP):
+                if self.closed:
+                    return False
+                if not self._wait(priority, True, BLOCK if hold else DROP):
+                    self.lose(priority, [head], 1)
                     return False
             if self.held or not self.request.ask_later(self):
                 self._moved(False)
@@ -269,10 +278,12 @@ class SharedOutbox(Outbox):
             self.request.request_flush(self)
 
     def _wait(self, priority: int, reliable: bool, control: int) -> bool:
-        """Wait for room, as long as the message may; False if it is dropped. The lock is held."""
+        """Wait for room, as long as the message may; False if it is to be dropped.
+
+        The lock is held.
+        """
         if self.refused:
-            self.refused = False
-            if self.oversized == 1:
+            if not self.oversized:
                 log.warning(
                     "a message was dropped: a low-latency session takes at most %d bytes at once; "
                     "further ones are only counted",
@@ -291,7 +302,6 @@ class SharedOutbox(Outbox):
             self._ask()  # other threads write it themselves while they wait
         if droppable:
             if congestion.congested[priority] or on_loop:
-                self.drops[priority] += 1
                 return False
             if self._room_within(priority, congestion.wait_before_drop):
                 return True
@@ -312,8 +322,7 @@ class SharedOutbox(Outbox):
         return False
 
     def give_up(self, priority: int, droppable: bool) -> None:
-        """A message found no room in time: it is dropped, and perhaps the neighbour is given up."""
-        self.drops[priority] += 1
+        """A message found no room in time: perhaps the neighbour is given up."""
         congestion = self.congestion
         if droppable:
             congestion.congested[priority] = True

@@ -18,6 +18,7 @@ from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.shared import SharedOutbox
 from zenlake.values.qos import QOS_EXPRESS, QOS_PRIORITY
+from zenlake.wire.codec_network import push_head
 
 if TYPE_CHECKING:
     from zenlake.node.entities import Publication
@@ -174,7 +175,7 @@ async def publish(publication: Publication, push: Push) -> bool:
         outbox, priority, reliable = remote.outbox, push.qos & QOS_PRIORITY, publication.reliable
         patience = publication.patience(push)
         if not await wait_for_room(
-            outbox, priority, reliable, patience
+            outbox, priority, reliable, patience, remote.key
         ) or not outbox.offer_message(
             push, priority, reliable, patience, push.qos & QOS_EXPRESS != 0
         ):
@@ -183,14 +184,20 @@ async def publish(publication: Publication, push: Push) -> bool:
     return taken
 
 
-async def wait_for_room(outbox: Outbox, priority: int, reliable: bool, congestion: int) -> bool:
-    """Wait until a lane has room, as long as the message may; False if it is not to be sent."""
+async def wait_for_room(
+    outbox: Outbox, priority: int, reliable: bool, congestion: int, key: str
+) -> bool:
+    """Wait until a lane has room, as long as the message may; False if it is not to be sent.
+
+    Then it is counted as dropped, under its `key`.
+    """
     if not isinstance(outbox, SharedOutbox) or not outbox.full(priority):
         return True
     rules = outbox.congestion
     droppable = rules.may_drop(priority, reliable, congestion)
+    dropped = [push_head(scope=0, suffix=key)]
     if droppable and rules.congested[priority]:
-        outbox.drops[priority] += 1
+        outbox.lose(priority, dropped, 1)
         return False
     first = not droppable and not rules.blocking[priority]
     if first:
@@ -201,6 +208,7 @@ async def wait_for_room(outbox: Outbox, priority: int, reliable: bool, congestio
         if first:
             rules.blocking[priority] = False
     if not has_room:
+        outbox.lose(priority, dropped, 1)
         outbox.give_up(priority, droppable)
     return has_room
 

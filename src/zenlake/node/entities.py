@@ -14,6 +14,7 @@ from zenlake.routing.face import Face, QueryBranch, ReplyBody
 from zenlake.routing.policy.messages import DELETE, PUT
 from zenlake.routing.policy.namespace import Namespace
 from zenlake.routing.queries import RECEIVE, ROUTE
+from zenlake.transport.drops import DropLog
 from zenlake.transport.outbox import Outbox
 from zenlake.values.qos import QOS_BLOCK, QOS_BLOCK_FIRST, QOS_EXPRESS, QOS_PRIORITY
 from zenlake.wire.codec_network import Push, Responder, TimestampStack
@@ -52,6 +53,10 @@ class SampleSink:
 
     def end(self) -> None:
         """There will be no more."""
+
+    def drop_log(self) -> DropLog | None:
+        """What it could not take, by reason and key; None: nothing, or it does not say."""
+        return None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

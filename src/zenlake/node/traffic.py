@@ -11,9 +11,13 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.keys.matching import includes
+from zenlake.transport.drops import DropLog
 
 #: How many keys of its own programs a node counts one by one.
 KEYS: Final = 4096
+
+#: How many prefixes of dropped keys are counted one by one, for each reason.
+DROPPED: Final = 32
 
 #: The prefix of all prefixes that there was no room for; no key begins like this.
 OTHER: Final = "*"
@@ -117,3 +121,23 @@ class Traffic:
             self.said.add(key, tally.samples, tally.size)
         self.own.clear()
         self.folded = True
+
+
+class DropTotals(DropLog):
+    """What all of a node has dropped, its sessions and programs that are gone included."""
+
+    def __init__(self, depth: int) -> None:
+        """Counted by key, and for metrics by prefixes of `depth` chunks, which never shrink."""
+        super().__init__()
+        self._depth: int = depth
+        #: By reason.
+        self.prefixes: dict[str, Prefixes] = {}
+
+    def note(self, reason: str, key: str, many: int) -> None:
+        """Count `many` under a key."""
+        super().note(reason, key, many)
+        prefixes = self.prefixes.get(reason)
+        if prefixes is None:
+            prefixes = Prefixes(self._depth, DROPPED)
+            self.prefixes[reason] = prefixes
+        prefixes.add(key, many, 0)

@@ -43,6 +43,7 @@ from zenlake.routing.policy.messages import (
     LIVELINESS_TOKEN,
     PUT,
 )
+from zenlake.transport.drops import DropLog
 from zenlake.values import SampleKind
 
 if TYPE_CHECKING:
@@ -62,6 +63,20 @@ BATCH_BYTES: Final = 1 << 16
 """Samples and bytes of their payloads in one message of a subscriber that takes many."""
 
 
+UNDECLARES: Final = {
+    "UndeclarePublisher": "publisher",
+    "UndeclareSubscriber": "subscriber",
+    "UndeclareQuerier": "querier",
+    "UndeclareQueryable": "queryable",
+    "UndeclareLivelinessToken": "token",
+    "UndeclareLivelinessSubscriber": "subscriber",
+    "UndeclareMatchingListener": "listener",
+    "UndeclareTransportEventsListener": "listener",
+    "UndeclareLinkEventsListener": "listener",
+}
+"""Messages that end a declaration, and the kind of it."""
+
+
 class RemoteClient:
     """One client."""
 
@@ -79,7 +94,9 @@ class RemoteClient:
         self._user = user
         self.uuid = uuid
         self.address = address
-        self._state = ClientState(queue_bytes, max_declarations)
+        self._state = ClientState(
+            queue_bytes, max_declarations, DropLog(session._runtime.node.drops)
+        )
         self.outgoing = self._state.outgoing
         self._others = (
             QueryRequests(session, user, self._state),
@@ -99,6 +116,10 @@ class RemoteClient:
         try:
             message = decode(data, FROM_CLIENT)
             sequence = message.sequence
+            ended = UNDECLARES.get(message.kind.name)
+            if ended is not None:
+                await self._state.undeclare(ended, message)
+                return
             handler: Callable[[RemoteMessage], Coroutine[Any, Any, None]]
             name = f"_{message.kind.name}"
             where = next(one for one in (self, *self._others) if hasattr(one, name))
@@ -133,9 +154,6 @@ class RemoteClient:
         self._state.add("publisher", body["id"], publisher, body["key"])
         self._state.ok(message)
 
-    async def _UndeclarePublisher(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("publisher", message)
-
     async def _DeclareSubscriber(self, message: RemoteMessage) -> None:
         subscriber = await self._subscribe(message)
         self._state.start(self._samples(message.body["id"], subscriber))
@@ -157,14 +175,12 @@ class RemoteClient:
         self._state.ok(message)
         return subscriber
 
-    async def _UndeclareSubscriber(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("subscriber", message)
-
     async def _samples(self, id: int, subscriber: Any) -> None:
         missed = 0
         async for sample in subscriber:
             if self._hears(sample):
-                self.outgoing.offer("sample", encode("Sample", id=id, sample=sample_of(sample)))
+                message = encode("Sample", id=id, sample=sample_of(sample))
+                self.outgoing.offer("sample", message, str(sample.key_expr))
             dropped = sum(subscriber.stats.dropped.values())
             if dropped != missed:
                 self.outgoing.dropped["sample"] += dropped - missed
@@ -204,9 +220,6 @@ class RemoteClient:
         self._state.add("token", body["id"], token, body["key"])
         self._state.ok(message)
 
-    async def _UndeclareLivelinessToken(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("token", message)
-
     async def _DeclareLivelinessSubscriber(self, message: RemoteMessage) -> None:
         body = message.body
         id = body["id"]
@@ -219,9 +232,6 @@ class RemoteClient:
         self._state.add("subscriber", id, subscriber, body["key"])
         self._state.ok(message)
         self._state.start(self._samples(id, subscriber))
-
-    async def _UndeclareLivelinessSubscriber(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("subscriber", message)
 
     # ----------------------------------------------------------------------------- publishing
 

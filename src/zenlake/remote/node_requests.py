@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from zenlake.aio.publish import Publisher
     from zenlake.aio.querier import Querier
     from zenlake.aio.session import Session
-    from zenlake.api.info import LinkEvent, TransportEvent
 
 __all__ = ["NodeRequests"]
+
+Shown = Callable[[Any], Any]
+"""How a transport or a link is told."""
 
 
 class NodeRequests:
@@ -61,9 +63,6 @@ class NodeRequests:
             message, self._state.entity("querier", message.body["querier"])
         )
 
-    async def _UndeclareMatchingListener(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("listener", message)
-
     async def _PublisherGetMatchingStatus(self, message: RemoteMessage) -> None:
         status = self._state.entity("publisher", message.body["id"]).matching_status
         self._state.reply("MatchingStatus", message, matching=status.matching)
@@ -99,40 +98,27 @@ class NodeRequests:
         links = [link_of(one) for one in self._session.info.links()]
         self._state.reply("ResponseLinks", message, links=links)
 
-    async def _DeclareTransportEventsListener(self, message: RemoteMessage) -> None:
+    async def _listen_to_events(
+        self, message: RemoteMessage, what: str, declare: Callable[..., Any], shown: Shown
+    ) -> None:
+        """`what`: a transport or a link; `shown` is how one is told."""
+        update = f"{what.capitalize()}EventUpdate"
         await self._listen(
             message,
-            "transports",
-            lambda: self._session.info.declare_transport_events_listener(
-                history=message.body["history"]
-            ),
+            f"{what}s",
+            lambda: declare(history=message.body["history"]),
             lambda id, event: encode(
-                "TransportEventUpdate",
+                update,
                 id=id,
-                kind=_removed(event),
-                transport=transport_of(event.transport),
+                kind=1 if event.kind is SampleKind.DELETE else 0,
+                **{what: shown(getattr(event, what))},
             ),
         )
 
-    async def _UndeclareTransportEventsListener(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("listener", message)
+    async def _DeclareTransportEventsListener(self, message: RemoteMessage) -> None:
+        declare = self._session.info.declare_transport_events_listener
+        await self._listen_to_events(message, "transport", declare, transport_of)
 
     async def _DeclareLinkEventsListener(self, message: RemoteMessage) -> None:
-        await self._listen(
-            message,
-            "links",
-            lambda: self._session.info.declare_link_events_listener(
-                history=message.body["history"]
-            ),
-            lambda id, event: encode(
-                "LinkEventUpdate", id=id, kind=_removed(event), link=link_of(event.link)
-            ),
-        )
-
-    async def _UndeclareLinkEventsListener(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("listener", message)
-
-
-def _removed(event: TransportEvent | LinkEvent) -> int:
-    """1 for an event of something that has gone."""
-    return 1 if event.kind is SampleKind.DELETE else 0
+        declare = self._session.info.declare_link_events_listener
+        await self._listen_to_events(message, "link", declare, link_of)

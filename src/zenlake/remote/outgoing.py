@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 
+from zenlake.transport.drops import WEBSOCKET, DropLog
+
 __all__ = ["Outgoing"]
 
 
@@ -15,8 +17,8 @@ class Outgoing:
     client is not read meanwhile, so that what it asks for is bounded too.
     """
 
-    def __init__(self, most: int) -> None:
-        """At most `most` bytes, and one message more."""
+    def __init__(self, most: int, lost: DropLog) -> None:
+        """At most `most` bytes, and one message more; `lost` counts by key."""
         self._most = most
         self._waiting: deque[bytes] = deque()
         self._some = asyncio.Event()
@@ -27,11 +29,13 @@ class Outgoing:
         self.sent = 0
         #: Messages that found no room, by kind.
         self.dropped: Counter[str] = Counter()
+        self._lost = lost
 
-    def offer(self, kind: str, message: bytes) -> bool:
-        """Add a message that may be lost; False if it was."""
+    def offer(self, kind: str, message: bytes, key: str) -> bool:
+        """Add a message about a key that may be lost; False if it was."""
         if self.closed or (self.size + len(message) > self._most and self._waiting):
             self.dropped[kind] += 1
+            self._lost.one(WEBSOCKET, key)
             return False
         self.add(message)
         return True

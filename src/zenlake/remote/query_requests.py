@@ -76,9 +76,6 @@ class QueryRequests:
         self._state.add("querier", body["id"], querier, body["key"])
         self._state.ok(message)
 
-    async def _UndeclareQuerier(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("querier", message)
-
     async def _Get(self, message: RemoteMessage) -> None:
         await self._ask(message, self._get)
 
@@ -167,9 +164,6 @@ class QueryRequests:
         self._state.ok(message)  # before the first query, which the client would not know otherwise
         self._state.start(self._asked(id, queryable))
 
-    async def _UndeclareQueryable(self, message: RemoteMessage) -> None:
-        await self._state.undeclare("queryable", message)
-
     async def _asked(self, id: int, queryable: Any) -> None:
         async for query in queryable:
             if not self._user.may(EGRESS, QUERY, str(query.key_expr)):
@@ -189,7 +183,7 @@ class QueryRequests:
                 attachment=None if attachment is None else attachment.to_bytes(),
                 accept=1 if query.accepts_replies() is ReplyKeyExpr.MATCHING_QUERY else 0,
             )
-            if not self._outgoing.offer("query", message):
+            if not self._outgoing.offer("query", message, str(query.key_expr)):
                 await query.drop()
                 continue
             self._state.queries[number] = query

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zenlake.errors import LocalError, ZError
 from zenlake.remote.messages import RemoteMessage, encode
 from zenlake.remote.outgoing import Outgoing
+from zenlake.transport.drops import DropLog
 
 if TYPE_CHECKING:
     from zenlake.aio.querier import Replies
@@ -22,9 +23,12 @@ __all__ = ["ClientState"]
 class ClientState:
     """All that lives as long as a client's socket."""
 
-    def __init__(self, queue_bytes: int, max_declarations: int) -> None:
-        """`queue_bytes` may wait for the client; it may have `max_declarations`, gets included."""
-        self.outgoing = Outgoing(queue_bytes)
+    def __init__(self, queue_bytes: int, max_declarations: int, lost: DropLog) -> None:
+        """`queue_bytes` may wait for the client; it may have `max_declarations`, gets included.
+
+        `lost` counts what finds no room.
+        """
+        self.outgoing = Outgoing(queue_bytes, lost)
         self._most = max_declarations
         #: Declarations by kind and id: what ends each, and its key.
         self._entities: dict[str, dict[int, tuple[Any, str]]] = {

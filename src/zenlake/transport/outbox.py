@@ -19,8 +19,8 @@ Invariants:
   are bounded by `forced` bytes for all lanes together.
 * a sequence number is used when a frame is opened, or for all fragments when a large message is
   queued; so numbers leave in order within a lane.
-* False from `push`, `send_encoded` or `relay` has changed nothing but counters; `refused` then
-  tells that waiting cannot help.
+* False from `push` or `send_encoded` has changed nothing; `refused` then tells that waiting cannot
+  help, until `lose` has counted the message.
 
 There is no lock and no clock here: `engine.shared.SharedOutbox` adds both.
 """
@@ -31,6 +31,7 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.transport.budget import MemoryPool
+from zenlake.transport.drops import CONGESTION, OVERSIZED, DropLog
 from zenlake.transport.framing import FRAGMENT_HEAD, Framing, HeadCache, vle
 from zenlake.transport.lane import FragmentedMessage, QueuedBatch, TransmitLane
 from zenlake.transport.piece import Piece
@@ -55,7 +56,7 @@ class Outbox:
 
     __slots__ = (
         "batches_sent", "bytes_sent", "closed", "depth", "drops", "forced", "framing", "heads",
-        "held", "lanes", "last", "messages_sent", "on_overflow", "overflowed", "oversized",
+        "held", "lanes", "last", "lost", "messages_sent", "on_overflow", "overflowed", "oversized",
         "pending", "pool", "qos", "refused", "urgent",
     )  # fmt: skip
 
@@ -90,6 +91,8 @@ class Outbox:
         self.batches_sent: int = 0
         #: Messages dropped for lack of room, by priority.
         self.drops: list[int] = [0] * 8
+        #: The same and those that are too large, by key; None: nobody wants to know.
+        self.lost: DropLog | None = None
         self.closed: bool = False
         #: Messages dropped because they are too large for a low-latency session.
         self.oversized: int = 0
@@ -185,7 +188,7 @@ class Outbox:
         """
         taken = self.push(head, payload, priority, reliable)
         if not taken:
-            self.drops[priority] += 1
+            self.lose(priority, [head], 1)
         return taken
 
     def offer_message(
@@ -223,7 +226,7 @@ class Outbox:
         message.write(w)
         taken = self.send_encoded(b"".join(w.parts), priority, reliable, force)
         if not taken:
-            self.drops[priority] += 1
+            self.lose(priority, w.parts, 1)
         return taken
 
     def send_encoded(self, data: bytes, priority: int, reliable: bool, force: bool) -> bool:
@@ -265,7 +268,7 @@ class Outbox:
         data = b"".join((head, vle(len(payload)), payload))
         taken = not self.closed and self.send_encoded(data, priority, True, hold)
         if not taken:
-            self.drops[priority] += 1
+            self.lose(priority, [head], 1)
         return taken
 
     def relay(
@@ -291,11 +294,23 @@ class Outbox:
                 lane.writer.size += size
             more = count
         if not taken:
-            self.drops[priority] += count
+            self.lose(priority, parts, count)
             return False
         lane.filled += more
         self.pending += more
         return True
+
+    def lose(self, priority: int, parts: list[bytes], count: int) -> None:
+        """Count `count` messages that are dropped; the last of them may end behind its key."""
+        reason = OVERSIZED if self.refused else CONGESTION
+        if self.refused:
+            self.refused = False
+            self.oversized += count
+        else:
+            self.drops[priority] += count
+        lost = self.lost
+        if lost is not None:
+            lost.messages(reason, parts, count)
 
     def _bare(self, lane: TransmitLane, data: bytes, force: bool) -> bool:
         """Add a message that goes alone (low latency); one that is too large cannot go."""
@@ -303,7 +318,6 @@ class Outbox:
             return False
         size = len(data)
         if size > self.framing.limit:
-            self.oversized += 1
             self.refused = True
             return False
         w = lane.writer

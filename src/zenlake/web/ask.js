@@ -111,7 +111,7 @@ function Table({ row }) {
 
 export function Ask({ keys, route, go }) {
   const kind = route.get("kind") || "get", text = route.get("q") || "";
-  const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]), [typed, setTyped] = useState("");
+  const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]), [looked, setLooked] = useState(false), [typed, setTyped] = useState("");
   useEffect(() => {
     let live = true;
     setAnswer(null); setWhy("");
@@ -121,10 +121,20 @@ export function Ask({ keys, route, go }) {
   const every = Number(route.get("every") || 0);
   useEffect(() => {
     if (!every || !text) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && run(kind, text).then((found) => { setAnswer(found); setWhy(""); }).catch((error) => setWhy(error.message)), every * 1000);
-    return () => clearInterval(timer);
+    // The next one is asked when this one was answered: on a busy machine they would pile up.
+    let timer = null, live = true;
+    const later = () => { timer = live && setTimeout(again, every * 1000); };
+    const again = () => (document.visibilityState === "visible" ? run(kind, text).then((found) => { if (live) { setAnswer(found); setWhy(""); } }).catch((error) => live && setWhy(error.message)).finally(later) : later());
+    later();
+    return () => { live = false; clearTimeout(timer); };
   }, [kind, text, every]);
-  useEffect(() => { bus.get("@lake/tables/**").then(({ rows }) => setTables(rows.filter((r) => r.key !== "ERROR"))).catch(() => {}); }, []);
+  useEffect(() => {
+    // A lake that starts takes its time: it is looked for until it is there.
+    let timer = null, live = true;
+    const look = () => bus.get("@lake/tables/**").then(({ rows }) => rows.filter((r) => r.key !== "ERROR")).catch(() => []).then((found) => { if (!live) return; setTables(found); setLooked(true); if (!found.length) timer = setTimeout(look, 3000); });
+    look();
+    return () => { live = false; clearTimeout(timer); };
+  }, []);
   const submit = (kind) => (event) => { event.preventDefault(); go("ask", { kind, q: new FormData(event.target).get("q"), n: String(Date.now()) }); };
   const save = () => { const next = [{ kind, q: text }, ...saved.filter((one) => one.q !== text)].slice(0, 20); localStorage.setItem(SAVED, JSON.stringify(next)); setSaved(next); };
   const plotted = answer ? series(answer.records) : null;
@@ -132,8 +142,9 @@ export function Ask({ keys, route, go }) {
   return html`<div class="card">
       <form onSubmit=${submit("get")}><label class="wide">Get<input name="q" list="keys" placeholder="robot/**?_time=[now(-1m)..]" defaultValue=${kind === "get" ? text : ""} onInput=${(e) => setTyped(e.target.value)} spellcheck="false" /></label><button class="main">Get</button></form>
       <datalist id="keys">${suggested(keys.keys.keys(), typed).map((key) => html`<option value=${key}></option>`)}</datalist>
-      <form onSubmit=${submit("sql")}><div class="wide"><${Box} text=${kind === "sql" ? text : ""} tables=${tables} /></div><button class="main">Run</button></form>
-      ${tables.length > 0 && html`<p class="dim">Tables and columns, to be clicked: ${tables.map((row) => html`<${Table} row=${row} /> `)}</p>`}
+      <form onSubmit=${submit("sql")}><${Box} text=${kind === "sql" ? text : ""} tables=${tables} /><button class="main">Run</button></form>
+      ${looked && !tables.length && html`<p class="dim">No lake answers here. <code>zenlake up</code> starts one; Spark takes half a minute.</p>`}
+      ${tables.length > 0 && html`<p class="dim">Tables; a click writes the name and shows the columns: ${tables.map((row) => html`<${Table} row=${row} /> `)}</p>`}
       ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<a href=${"#/ask?" + new URLSearchParams(one)}>${one.q.slice(0, 60)}</a> `)}</p>`}
     </div>
     <div class="card" style="margin-top:.8rem" aria-live="polite">

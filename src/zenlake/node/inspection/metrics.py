@@ -14,7 +14,7 @@ from zenlake.node.inspection.view import DECLARED, sessions, zid_text
 from zenlake.node.node import Node
 from zenlake.node.sessions.counts import PRIORITIES, SessionCounts, counts_of
 from zenlake.node.sessions.neighbour import Neighbour
-from zenlake.node.traffic import OTHER, Prefixes
+from zenlake.node.traffic import OTHER, Prefixes, Tally
 from zenlake.routing.regions import LOCAL, ROLE_NAMES
 
 Kind = Literal["counter", "gauge", "info"]
@@ -134,6 +134,16 @@ TX_KEY_BYTES = Metric(
     ("prefix",),
     "bytes",
 )
+KEY_DROPPED = Metric(
+    "key_dropped",
+    "counter",
+    "What was dropped, by prefix of key and reason: access-control, downsampling, low-pass, "
+    "congestion, oversized as for sessions; full (a program of this node does not take it), oldest "
+    "(a ring of this node made room for a newer one), websocket, events (too slow a client or "
+    "reader over HTTP). Where much is dropped, what falls to a "
+    "prefix is an estimate.",
+    ("reason", "prefix"),
+)
 RX_FILTER = Metric(
     "rx_key_filter_samples",
     "counter",
@@ -218,6 +228,14 @@ REMOTE_DROPPED = Metric(
     "What slow clients of the remote API missed: sample, query, unanswered.",
     ("at", "kind"),
 )
+JOURNAL_ROWS = Metric("journal_rows", "counter", "Rows that a journal recorded.", ("journal",))
+JOURNAL_DROPPED = Metric(
+    "journal_dropped", "counter", "Samples that a journal could not keep.", ("journal",)
+)
+JOURNAL_STUCK = Metric(
+    "journal_stuck", "gauge", "1 while nothing can be written to a journal, else 0.", ("journal",)
+)
+JOURNAL_METRICS = (JOURNAL_ROWS, JOURNAL_DROPPED, JOURNAL_STUCK)
 WEB_METRICS = (
     HTTP_REQUESTS, HTTP_REFUSED, HTTP_STREAMS, HTTP_SKIPPED, REMOTE_CLIENTS, REMOTE_REFUSED,
     REMOTE_DROPPED,
@@ -228,7 +246,7 @@ METRICS = (
     LINKS, RESOURCES, QUERIES, REFUSED, RX_BYTES, TX_BYTES, RX_BATCHES, TX_BATCHES, RX_MESSAGES,
     TX_MESSAGES, RX_LANE_BYTES,
     TX_LANE_BYTES, RX_DROPPED, TX_DROPPED, TX_FILTERED, RX_KEY, RX_KEY_BYTES, TX_KEY, TX_KEY_BYTES,
-    RX_FILTER, RX_FILTER_BYTES, *STORAGE_METRICS, *WEB_METRICS,
+    KEY_DROPPED, RX_FILTER, RX_FILTER_BYTES, *STORAGE_METRICS, *WEB_METRICS, *JOURNAL_METRICS,
 )  # fmt: skip
 """All metrics, in the order in which they are told."""
 
@@ -405,13 +423,20 @@ def _keys(node: Node) -> Iterator[Row]:
         said.add(key, tally.samples, tally.size)
     yield from _prefixes(heard, RX_KEY, RX_KEY_BYTES)
     yield from _prefixes(said, TX_KEY, TX_KEY_BYTES)
+    for reason, dropped in sorted(node.drops.prefixes.items()):
+        for name, tally in _named(dropped):
+            yield KEY_DROPPED, {"reason": reason, **name}, tally.samples
     for text, tally in heard.filters.items():
         yield RX_FILTER, {"key": text}, tally.samples
         yield RX_FILTER_BYTES, {"key": text}, tally.size
 
 
 def _prefixes(prefixes: Prefixes, samples: Metric, size: Metric) -> Iterator[Row]:
-    for prefix, tally in sorted(prefixes.totals.items()):
-        name = {"prefix": prefix if prefix != OTHER else "other prefixes"}
+    for name, tally in _named(prefixes):
         yield samples, name, tally.samples
         yield size, name, tally.size
+
+
+def _named(prefixes: Prefixes) -> Iterator[tuple[dict[str, str], Tally]]:
+    for prefix, tally in sorted(prefixes.totals.items()):
+        yield {"prefix": prefix if prefix != OTHER else "other prefixes"}, tally

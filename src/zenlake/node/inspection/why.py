@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from zenlake.keys.matching import intersects
+from zenlake.node.inspection.drops import rows_of, session_log
 from zenlake.node.inspection.view import (
     ENTITIES,
     Entity,
@@ -65,6 +66,7 @@ def _by_kind(entity: Entity) -> tuple[tuple[str, list[str]], ...]:
 def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
     face = neighbour.face
     assert face is not None
+    log = session_log(neighbour)
     neighbour_page: Plain = {
         "zid": zid_text(face.zid),
         "whatami": ROLE_NAMES[face.role],
@@ -78,6 +80,8 @@ def _neighbour(node: Node, neighbour: Neighbour, key: str) -> Plain:
             destinations(node.tables, node.borders, face, key, node.borders.root_of(face, 0))
         ),
         "dropped": counts_of(neighbour).dropped(),
+        # Of what it could not be sent: what was on this key.
+        "dropped_here": [] if log is None else rows_of(log, lambda other: intersects(other, key)),
     }
     for flow, gate in (("ingress", neighbour.ingress), ("egress", face.egress)):
         neighbour_page[flow] = (

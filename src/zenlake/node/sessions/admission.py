@@ -10,7 +10,7 @@ from zenlake.keys.readable import ReadableKeys, asks_of_many
 from zenlake.node.core import Core
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.policy.gate import PolicyGate
-from zenlake.routing.policy.messages import KINDS, PolicyVerdict
+from zenlake.routing.policy.messages import KINDS, REPLY, PolicyVerdict
 from zenlake.routing.policy.subject import Subject
 from zenlake.transport.handshake import Terms
 from zenlake.wire.codec_declare import (
@@ -28,6 +28,12 @@ from zenlake.wire.message import Message
 
 #: What rules call the protocols of links that have several names.
 PROTOCOLS: Final[dict[str, str]] = {"wss": "ws"}
+#: What a gate gives as its reason, and as what that is counted.
+STOPS: Final[dict[str, str]] = {
+    "denied": "access-control",
+    "too large": "low-pass",
+    "downsampled": "downsampling",
+}
 
 
 class LinkIdentity:
@@ -58,9 +64,11 @@ def subject_of(src: str, identity: LinkIdentity, terms: Terms) -> Subject:
 
 
 def reporter(node: Core, face: Face | None, flow: str) -> Callable[[str, int, str], None]:
-    """Takes what a gate stops of a neighbour, and tells the node's edge."""
+    """Takes what a gate stops of a neighbour: it is counted, and the node's edge is told."""
 
     def stopped(reason: str, kind: int, key: str) -> None:
+        if kind <= REPLY:
+            node.drops.note(STOPS[reason], key, 1)
         tell = node.on_stopped
         if tell is not None:
             tell(face, flow, reason, KINDS[kind], key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from zenlake.clock import ZenohId
 from zenlake.node.core import Core
 from zenlake.node.routes.routes import Routes
-from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
+from zenlake.node.sessions.neighbour import Neighbour, SessionOwner, drop_log
 from zenlake.routing.face import Face
 from zenlake.routing.policy.subject import Subject
 from zenlake.routing.regions import CLIENT, PEER
@@ -118,6 +118,7 @@ class MulticastSession:
         self.group: MulticastTransport = MulticastTransport(terms, outbox, self._meet)
         #: Through which the whole group is told.
         self.face: Face = Face(node.fresh_face(), node.zid, PEER, outbox)
+        outbox.lost = drop_log(node, self.face)
         self.obey()
 
     def obey(self) -> None:
