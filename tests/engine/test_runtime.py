@@ -15,9 +15,14 @@ import numpy as np
 import pytest
 
 import zenlake
+from bench.storm.hostile import Hostile
 from tests.api.sessions import SECONDS, config, connected, joined, listening, until_matched, where
+from tests.waiting import until
 from zenlake import CongestionControl, SampleKind
 from zenlake.engine.loop import shared_loop
+from zenlake.engine.pump import Pump
+from zenlake.node.sessions.neighbour import Neighbour
+from zenlake.wire import Interest
 
 Pair = tuple[zenlake.Session, zenlake.Session]
 
@@ -244,6 +249,36 @@ def test_closed_sessions_are_forgotten() -> None:
     assert sessions() == before
 
 
+def test_what_a_neighbour_was_is_freed_by_reference_counts() -> None:
+    # A router's collections of garbage spare what lives long (`engine/survivors`).
+    with listening(mode='"router"') as router:
+        runtime = router._runtime
+
+        def left() -> int:
+            return sum(
+                (isinstance(one, Neighbour) and one.node is runtime.node)
+                or (isinstance(one, Pump) and one.runtime is runtime)
+                for one in gc.get_objects()
+            )
+
+        gc.disable()
+        try:
+            for number in range(3):
+                with connected(router, mode='"client"') as client:
+                    client.declare_subscriber("a/*", lambda sample: None)
+                    client.liveliness().declare_token(f"alive/{number}")
+                    client.put("a/b", "x")
+                # This one says nothing at its end, and does not read.
+                stranger = Hostile.connect(int(where(router).rpartition(":")[2]))
+                stranger.say([Interest(mode=3, id=1, tokens=True, subscribers=True)])
+                until(lambda: len(runtime.pumps) == 1)
+                stranger.sock.close()
+                until(lambda: not runtime.pumps)
+            until(lambda: not left(), "they are still there")
+        finally:
+            gc.enable()
+
+
 # ----------------------------------------------------------------------------------------- buffers
 
 
@@ -319,4 +354,5 @@ def test_statistics_account_for_everything_that_came(pair: Pair) -> None:
     stats = ring.stats
     assert (stats.received, stats.delivered, stats.queued) == (10, 0, 4)
     assert stats.dropped == {"oldest": 6, "full": 0, "cancelled": 0}
+    assert stats.dropped_keys == {"oldest": {"st": 6}}
     assert [ring.recv().payload.to_string() for _ in range(4)] == ["6", "7", "8", "9"]

@@ -92,6 +92,7 @@ def router(
     import zenlake
     from zenlake.config import ConfigWarning, InvalidConfig
     from zenlake.config.plugins import required_plugins
+    from zenlake.engine.survivors import set_survivors_aside
     from zenlake.links.descriptors import raise_limit
 
     raise_limit()
@@ -129,6 +130,7 @@ def router(
         _services(session, config, supervised) as recording,
         until_interrupted(),
     ):
+        set_survivors_aside()
         places = list(session._runtime.node.settings.locators)
         if connection.as_json:
             url = getattr(session._runtime.services.get("zenlake.rest"), "url", "")

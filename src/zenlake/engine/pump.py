@@ -158,6 +158,8 @@ class Pump:
         if self.closed:
             return
         runtime = self.runtime
+        # What others sent since the last turn shall not wait for this one to end.
+        runtime.flushing.flush_now()
         with runtime.lock:
             runtime.node.go_on(self.neighbour, monotonic())
             marked = runtime.take_marked()
@@ -307,6 +309,7 @@ class Pump:
         self.closed = True
         self.outbox.shut()
         self.outbox.detach()
+        self.outbox.congestion.unresponsive = None  # which is ours, and so refers to it
         self.runtime.forget(self)
         self.link.close()
         # The node may want to connect again, sooner than it wanted anything before.

@@ -55,7 +55,7 @@ from zenlake.transport.handshake import (
     Offer,
     Terms,
 )
-from zenlake.transport.listener import Listener
+from zenlake.transport.listener import NOBODY, Listener
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.receive_lanes import DATA, LANES, ReceiveLanes
 from zenlake.transport.stream import BatchDeframer
@@ -80,6 +80,8 @@ from zenlake.wire.numbers import (
 
 #: The largest message that is taken in on a low-latency link.
 LARGEST_BARE: Final = 1 << 24
+#: Samples under heads that came before cost so little that the clock is looked at after so many.
+LOOK: Final = 64
 
 OPENING: Final = 0
 OPEN: Final = 1
@@ -269,6 +271,15 @@ class Unicast:
         self.deframer = BatchDeframer(2)
         self.lanes.free()
 
+    def part(self) -> None:
+        """The link is over: tell the listener nothing any more.
+
+        It refers to this, and this to it: without the one, reference counts free both.
+        """
+        self.listener = NOBODY
+        self.opening.part()
+        self.outbox.on_overflow = None
+
     def _open_with(self, data: bytes, now: float) -> bytes:
         """Take the messages of the opening one by one; returns what came behind the last."""
         data = self._early + data
@@ -379,29 +390,30 @@ class Unicast:
         data = r.data
         turn = self.turn
         listener = self.listener
-        while r.pos < r.end:
+        looked = before
+        over = False
+        while r.pos < r.end and not over:
             kind = data[r.pos] & ID
             if kind < FIRST_NETWORK:
                 break
-            if kind == PUSH and listener.rows:
-                taken = listener.heard_rows(r, reliable)
-                if taken:
-                    self.received += taken
-                    continue
             if kind == PUSH:
-                taken = listener.heard_push(r, reliable)
+                taken = listener.heard_rows(r, reliable) if listener.rows else 0
+                if not taken:
+                    taken = listener.heard_push(r, reliable)
                 if taken:
                     self.received += taken
+                    if turn is not None and self.received - looked >= LOOK:
+                        looked = self.received
+                        over = turn.is_over()
                     continue
             self.received += 1
             if kind == RESPONSE and listener.heard_reply(r):
                 continue
             listener.heard(read_network(r), priority, reliable)
-            if turn is not None and turn.spend(kind == DECLARE):
-                if r.pos < r.end:
-                    self.behind = True
-                    self._backlog.interrupt(priority, reliable)
-                break
+            over = turn is not None and turn.spend(kind == DECLARE)
+        if over and r.pos < r.end:
+            self.behind = True
+            self._backlog.interrupt(priority, reliable)
         lanes.messages[lane] += self.received - before
         lanes.bytes[lane] += r.pos - start
 

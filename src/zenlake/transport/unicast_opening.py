@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zenlake.errors import HandshakeError
 from zenlake.transport.handshake import INVALID, REASONS, Acceptor, Initiator, Offer, Terms
-from zenlake.transport.listener import Listener
+from zenlake.transport.listener import NOBODY, Listener
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.cursor import Writer
 from zenlake.wire.message import Message
@@ -23,6 +23,10 @@ class UnicastOpening:
         self._outbox: Outbox = outbox
         self.initiator: Initiator | None = None
         self.acceptor: Acceptor | None = None
+
+    def part(self) -> None:
+        """Tell the listener nothing any more."""
+        self._listener = NOBODY
 
     def connect(self, expected: bytes) -> None:
         """Begin as the side that connects; `expected`: the id that the other side must have."""
