@@ -5,7 +5,8 @@
 
 Each attack runs in a process of its own against a fresh router, while two honest clients exchange
 a sample every 5 ms. Told are their median delay before and during the attack, the longest time
-without a sample, the samples they lost, and the most memory that the router held. Machines are
+without a sample, the samples they lost, the most memory that the router held, and whether its log
+names the address of the attacker, in how many lines. Machines are
 noisy: compare figures of one run. A router that takes more than 5 GB or a minute is ended.
 """
 
@@ -173,9 +174,10 @@ def shown(attack: str, package: str, found: dict[str, Any]) -> str:
         return f"{attack:14} {package:8} {found['said']}"
     during = found["during"]
     delay = f"{during * 1e3:8.2f}" if during is not None else "    dead"
+    named = f"yes, {found['lines']}" if found["lines"] else "no"
     return (
         f"{attack:14} {package:8} {found['before'] * 1e3:7.2f} {delay} {found['frozen']:7.2f} "
-        f"{found['lost']!s:>6} {found['memory'] >> 20:6} {found['lines']:5}  {found['said']}"
+        f"{found['lost']!s:>6} {found['memory'] >> 20:6} {named:>7}  {found['said']}"
     )
 
 
@@ -190,7 +192,7 @@ def main() -> None:
     figures: dict[str, dict[str, Any]] = {}
     print(
         f"{'attack':14} {'router':8} {'p50 ms':>7} {'during':>8} {'frozen':>7} {'lost':>6} "
-        f"{'MiB':>6} {'told':>5}  what became of the attacker"
+        f"{'MiB':>6} {'named':>7}  what became of the attacker"
     )
     with tempfile.TemporaryDirectory() as folder:
         for attack in asked.attacks or ATTACKS:

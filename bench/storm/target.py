@@ -32,6 +32,10 @@ def main() -> None:
     for key, value in settings.items():
         config.insert_json5(key, json.dumps(value))
     session = z.open(config)
+    if package == "zenlake":
+        from zenlake.engine.survivors import set_survivors_aside
+
+        set_survivors_aside()  # as `zenlake router` does
     zid = str(session.info.zid())
     print(json.dumps({"zid": zid}), flush=True)
     sys.stdin.read()

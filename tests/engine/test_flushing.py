@@ -175,3 +175,16 @@ def test_a_request_is_made_once_until_it_is_done() -> None:
     request.flushed(True)
     assert not request.comes_again
     assert not request.ask_later(box), "no loop checks by itself"
+
+
+def test_what_waits_for_the_next_round_is_written_before_something_long(pair: Pair) -> None:
+    runtime, loop, one, other = pair
+    with loop.as_loop():
+        offered(one)
+        assert not one.link.sent
+        runtime.flushing.flush_now()
+        assert one.link.sent
+        offered(other)  # after it, and before the round that was asked for
+    loop.settle()
+    assert other.link.sent
+    assert runtime.flushing.is_idle()

@@ -10,15 +10,18 @@ import pytest
 
 from tests.hostile.test_peers import Scene
 from zenlake.linkstate import write_entries
-from zenlake.node.incidents import LIMIT, SLOW
+from zenlake.node.incidents import BUSY, LIMIT, SLOW
 from zenlake.node.inspection.shares import node_shares, shares, shares_of
 from zenlake.node.node import Node
+from zenlake.routing.announce import MANY_ALIKE
 from zenlake.routing.face import Face
 from zenlake.routing.interests import MANY_WAIT, SLICE
 from zenlake.routing.limits import ResourceLimits
+from zenlake.routing.mesh import MANY_DOUBTED
 from zenlake.routing.resources import TOKEN
 from zenlake.testing.network import Network, Stranger
 from zenlake.transport.turn import Turn
+from zenlake.transport.unicast import LOOK
 from zenlake.wire import (
     Declare,
     DeclareFinal,
@@ -32,6 +35,8 @@ from zenlake.wire import (
     LinkState,
     Message,
     OpenSyn,
+    Push,
+    Put,
     Query,
     Request,
     UndeclareSubscriber,
@@ -283,7 +288,7 @@ def test_an_aggregate_interest_is_counted_once_and_not_with_each_declaration() -
     [known] = tables.aggregating[0].intersecting("k/x")
     [aggregate] = known.value.values()
     assert (aggregate.count, aggregate.announced, len(aggregate.interests)) == (1, 1, 199)
-    assert all(one.announced[0] for one in aggregate.interests)
+    assert all(one.announced[0] for one in aggregate.interests.values())
     assert heard.values() == []
 
 
@@ -317,12 +322,90 @@ def test_a_turn_is_over_when_its_time_is() -> None:
     assert 1 <= face.entities < 6
 
 
+def test_a_turn_ends_between_samples_of_one_frame_and_the_rest_comes_in_order() -> None:
+    scene = scene_with()
+    stranger = scene.stranger()
+    node = scene.node.node
+    heard = scene.node.subscribe("k/**")
+    samples = [Push(scope=0, suffix=f"k/{n}", body=Put(payload=b"%d" % n)) for n in range(300)]
+    scene.say(stranger, *samples)  # their heads are known from now on
+    assert len(heard.values()) == 300
+    ticks = count()
+    node.turn = Turn(1000, 2.0, lambda: float(next(ticks)))
+    scene.say(stranger, *samples)
+    neighbour = node.by_zid[b"\x66"]
+    unicast = neighbour.unicast
+    assert unicast is not None
+    turns = [300, len(heard.values())]
+    while unicast.behind:
+        node.go_on(neighbour, scene.network.now)
+        turns.append(len(heard.values()))
+    assert turns[-1] == 600
+    assert all(0 < more - less <= 2 * LOOK for less, more in pairwise(turns))
+    assert heard.values()[300:] == heard.values()[:300]
+
+
 def test_declarations_have_a_third_of_a_turn() -> None:
     ticks = count()
     turn = Turn(1000, 9.0, lambda: float(next(ticks)))
     for declaring, handled in ((True, 3), (False, 9)):
         turn.begin()
         assert [turn.spend(declaring) for _ in range(handled)] == [False] * (handled - 1) + [True]
+        assert (turn.spent, turn.declarations) == (handled, handled if declaring else 0)
+
+
+def test_who_uses_up_its_turns_while_others_are_served_is_named() -> None:
+    scene = scene_with()
+    stranger = scene.stranger()
+    node = scene.node.node
+    seconds = 0.0
+
+    def clock() -> float:
+        nonlocal seconds
+        seconds += 0.03
+        return seconds
+
+    node.turn = Turn(1000, 0.1, clock)
+    neighbour = node.by_zid[b"\x66"]
+    for turn in range(30):
+        scene.say(stranger, *(subscriber(n, f"k/{turn}/{n}") for n in range(1, 4)))
+        while neighbour.unicast is not None and neighbour.unicast.behind:
+            node.go_on(neighbour, scene.network.now)
+        for one in scene.honest:
+            one.put("others/are/heard", b"")
+        scene.check_honest()
+    (event,) = (one for one in node.incidents.newest() if one.kind == BUSY)
+    assert event.peer == neighbour.host
+    assert "declarations" in event.reason
+    assert not stranger.closed
+
+
+def test_who_begins_messages_that_take_a_quarter_of_its_memory_is_named_before_it_is_refused() -> (
+    None
+):
+    scene = scene_with(fragments=1 << 20)
+    stranger = scene.stranger()
+    for piece in range(9):
+        assert bool(named(scene.node.node)) == (piece > 8), piece
+        fragment = Fragment(
+            reliable=True, more=True, sn=scene.sn + piece, first=not piece, payload=bytes(1 << 15)
+        )
+        stranger.say(write(fragment))
+        scene.network.run(0.01)
+    (reason,) = named(scene.node.node)
+    assert "limits/session/fragments" in reason
+    assert not stranger.closed
+    scene.check_honest()
+
+
+def test_who_shows_the_same_interest_hundreds_of_times_is_named() -> None:
+    scene = scene_with()
+    stranger = scene.stranger()
+    say_all(scene, stranger, (interest(n, "k/**") for n in range(1, MANY_ALIKE + 1)))
+    assert named(scene.node.node) == []
+    scene.say(stranger, interest(MANY_ALIKE + 1, "k/**"))
+    assert "interests in one key" in named(scene.node.node)[0]
+    scene.check_honest()
 
 
 def test_who_does_not_read_is_cut_when_too_much_waits_and_its_batches_are_let_go() -> None:
@@ -497,6 +580,27 @@ def test_a_router_pays_for_what_it_says_in_the_name_of_another() -> None:
     assert heard.values() == [("honest/there", b"still")]
 
 
+def test_who_says_much_in_the_name_of_a_router_behind_another_is_named() -> None:
+    scene = scene_with()
+    honest = scene.network.node("other", "router", connect=["node"])
+    scene.network.settle()
+    stranger = scene.stranger(role=ROUTER)
+    entries = [
+        LinkState(psid=0, sn=2, zid=b"\x66", whatami=1, links=(1,)),
+        LinkState(psid=1, sn=1, zid=honest.node.zid, whatami=1, links=()),
+    ]
+    scene.say(stranger, write_entries(entries))
+    words = [
+        Declare(node_id=1, body=DeclareSubscriber(id=0, scope=0, suffix=f"storm/{n}"))
+        for n in range(MANY_DOUBTED + 1)
+    ]
+    for start in range(0, len(words), 512):
+        scene.say(stranger, *words[start : start + 512])
+        assert bool(named(scene.node.node)) == (start + 512 > MANY_DOUBTED)
+    assert "behind others" in named(scene.node.node)[0]
+    scene.check_honest()
+
+
 def test_a_crowd_that_says_nothing_gives_way_to_newcomers() -> None:
     scene = scene_with(openings=10)
     silent = [scene.network.stranger(scene.node) for _ in range(10)]
@@ -510,6 +614,18 @@ def test_a_crowd_that_says_nothing_gives_way_to_newcomers() -> None:
     assert sessions.admission.may_accept("tcp/192.0.2.7:1")
     assert len(sessions.opening) == 9
     assert scene.node.node.rejections.counts["pending"] == 1
+
+
+def test_a_second_link_of_one_node_is_no_event_and_one_from_elsewhere_under_its_id_is() -> None:
+    scene = scene_with()
+    node = scene.node.node
+    from_address(scene, 0x66, "192.0.2.66")
+    assert from_address(scene, 0x66, "192.0.2.66").closed
+    assert node.incidents.newest() == []
+    assert from_address(scene, 0x66, "192.0.2.7").closed
+    (event,) = node.incidents.newest()
+    assert "this id is connected already" in event.reason
+    assert b"\x66" in node.by_zid
 
 
 def from_address(scene: Scene, zid: int, address: str) -> Stranger:

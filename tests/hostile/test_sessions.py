@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from tools.strangers.devices import Devices
+from tools.strangers.http import HttpRequests
 from tools.strangers.nodes import ROLES, Nodes
 from tools.strangers.websockets import WebSockets
 
@@ -37,5 +38,12 @@ def test_a_stranger_behind_a_web_socket_leaves_nothing_behind() -> None:
     with closing(WebSockets(random.Random(7))) as scene:
         scene.life = FEW
         for _ in range(3):
+            scene.round()
+        assert scene.messages > FEW
+
+
+def test_strangers_over_http_leave_nothing_behind_and_others_are_answered() -> None:
+    with closing(HttpRequests(random.Random(7))) as scene:
+        for _ in range(4):
             scene.round()
         assert scene.messages > FEW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -228,3 +229,41 @@ def test_a_frozen_neighbour_that_blocks_a_publisher_too_long_is_given_up(ours: P
         ours.publish("last", "x")
         assert healthy.node().take("s")[0]["payload"] == "x"
         process.thaw()
+
+
+def test_what_a_slow_subscriber_loses_is_counted_on_the_right_keys() -> None:
+    """Frozen, then thawed: what it got and what was dropped are all that was sent, key by key."""
+    router, speaker = Peer(OURS), Peer(OURS)
+    place = listen(router, "router", adminspace__enabled=True, **PATIENT)
+    sent = {"fleet/7/camera": 0, "fleet/7/pose": 0}
+    with Process(THEIRS) as process:
+        zid = connect(process.node(), place, "client", **PATIENT)
+        for number, key in enumerate(sent):
+            process.node().subscribe(f"s{number}", key)
+            router.subscribe(f"w{number}", key)
+        connect(speaker, place, "client", **PATIENT)
+        for number, key in enumerate(sent):
+            speaker.publisher(f"p{number}", key)
+            speaker.until(f"p{number}")
+        router.until_neighbour(zid)
+        process.freeze()
+        while True:
+            for number, size in ((0, 60_000), (1, 10), (0, 60_000)):
+                speaker.publish(f"p{number}", "x" * size)
+                router.take(f"w{number}")  # it has passed the router
+                sent[list(sent)[number]] += 1
+            ((_, text),) = router.read("@/*/router/drops").values()
+            told = json.loads(text)
+            if told["sessions"] and told["sessions"][0]["dropped"] > 20:
+                break
+        process.thaw()
+        (session,) = told["sessions"]
+        assert (session["peer"], session["estimate"]) == (zid, False)
+        lost = {row["key"]: row["dropped"] for row in session["keys"]}
+        assert lost.keys() <= sent.keys()
+        for number, key in enumerate(sent):
+            process.node().take(f"s{number}", sent[key] - lost.get(key, 0))
+            assert process.node().quiet(f"s{number}", 0.3)
+        assert lost["fleet/7/camera"] > lost.get("fleet/7/pose", 0)
+    speaker.close()
+    router.close()

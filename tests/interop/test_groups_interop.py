@@ -7,8 +7,9 @@ import socket
 
 import pytest
 
-from tests.interop.peer import Peer, large
+from tests.interop.peer import SECONDS, Peer, large
 from tests.interop.processes import free_port
+from tests.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("multicast")]
 
@@ -69,7 +70,8 @@ def test_a_real_member_that_leaves_is_forgotten(ours: Peer, theirs: Peer) -> Non
     theirs.close()
     [went] = ours.take("n")
     assert (came["kind"], went["kind"]) == ("PUT", "DELETE")
-    assert ours.neighbours() == []
+    # A last Join may come behind its Close: then it is believed in for a lease.
+    until(lambda: ours.neighbours() == [], "it is still known", SECONDS)
 
 
 def test_access_control_guards_groups_too(ours: Peer, theirs: Peer) -> None:

@@ -119,8 +119,16 @@ class Flushing:
             else:
                 self._loop.soon(self._flush)
 
+    def flush_now(self) -> None:
+        """Flush what waits for the loop's next round before something long; on the loop thread."""
+        if self._soon:
+            self._write()
+
     def _flush(self) -> None:
         self._requested = False
+        self._write()
+
+    def _write(self) -> None:
         while self._soon:
             pump = self.pump_of(self._soon.pop())
             if pump is not None:

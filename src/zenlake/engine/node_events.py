@@ -116,4 +116,6 @@ def log_incident(incident: Incident) -> None:
     """Log an incident; what was rejected is told by `node/rejections` already."""
     if incident.kind not in (REJECTED, LOGIN, LIMIT):
         who = f"{incident.peer} {incident.user}".strip() or "an unknown neighbour"
-        log.warning("%s: %s %s %s", incident.kind, who, incident.key, incident.reason)
+        words = " ".join(filter(None, (incident.key, incident.reason)))
+        detail = f" ({incident.detail})" if incident.detail else ""
+        log.warning("%s: %s %s%s", incident.kind, who, words, detail)

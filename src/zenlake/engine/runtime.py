@@ -288,6 +288,7 @@ class Runtime:
         """Have the node do what is due, and begin the connections that it wants."""
         if self.closed:
             return
+        self.flushing.flush_now()
         with self.lock:
             self.node.tick(now)
             attempts = self.node.attempts(now)

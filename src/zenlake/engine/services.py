@@ -39,6 +39,9 @@ class RunningService(Protocol):
     def serves(self) -> bool:
         """Whether it does what it is for; not, if it is switched off or could not start."""
 
+    def troubles(self) -> list[str]:
+        """Why it does not do what it is for, in sentences; empty: it does."""
+
     def close(self) -> None:
         """End it; the node is open still."""
 
@@ -103,7 +106,7 @@ def running_plugins(runtime: Runtime) -> dict[str, object] | None:
     return {
         name: {"name": name, "path": room}
         for room, service in list(runtime.services.items())
-        if service.serves
+        if service.serves and room in SESSION_SERVICES
         for name in (SESSION_SERVICES[room][0].rpartition("/")[2],)
     } or None
 
@@ -111,6 +114,13 @@ def running_plugins(runtime: Runtime) -> dict[str, object] | None:
 def service_metrics(runtime: Runtime) -> list[Row]:
     """What the services of a node count; the node's lock is not held."""
     return [row for service in list(runtime.services.values()) for row in service.metrics()]
+
+
+def service_troubles(runtime: Runtime) -> list[str]:
+    """Why services of a node do not do what they are for; empty: all do."""
+    return [
+        trouble for service in list(runtime.services.values()) for trouble in service.troubles()
+    ]
 
 
 def change_services(runtime: Runtime, path: str, config: Config) -> bool:

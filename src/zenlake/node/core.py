@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.node.brake import LoginBrake
+from zenlake.node.busy import BusyWatch
 from zenlake.node.events import EventQueue, NodeEvent
 from zenlake.node.incidents import Incidents
 from zenlake.node.rejections import Rejections
 from zenlake.node.settings import NodeSettings
 from zenlake.node.stamps import Timestamper
-from zenlake.node.traffic import Traffic
+from zenlake.node.traffic import DropTotals, Traffic
 from zenlake.routing.borders import Borders
 from zenlake.routing.face import Face
 from zenlake.routing.filters import SampleFilters
@@ -88,6 +89,8 @@ class Core(Home):
         self.traffic: Traffic = Traffic(
             settings.prefix_depth, settings.prefix_limit, settings.counted_keys
         )
+        #: What was dropped, by reason and key.
+        self.drops: DropTotals = DropTotals(settings.prefix_depth)
         #: What neighbours and strangers sent that was not taken.
         self.rejections: Rejections = Rejections()
         #: What has happened that the edge has not been told of.
@@ -99,6 +102,9 @@ class Core(Home):
         #: What an operator should know of.
         self.incidents: Incidents = Incidents()
         self.rejections.incidents = self.incidents
+        #: Who uses up one turn after the other; and how many reads ended within theirs.
+        self.busy: BusyWatch = BusyWatch(self.incidents)
+        self.brief: int = 0
         #: When `tick` wants to be called.
         self.deadline: float = FOREVER
         self.closing: bool = False

@@ -30,7 +30,9 @@ LIMIT: Final = "limit"
 """A limit was reached."""
 SLOW: Final = "slow"
 """A neighbour does not take what is sent to it."""
-KINDS: Final = (DENIED, REJECTED, LOGIN, LIMIT, SLOW)
+BUSY: Final = "busy"
+"""A neighbour takes most of the node's time while others wait."""
+KINDS: Final = (DENIED, REJECTED, LOGIN, LIMIT, SLOW, BUSY)
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class Incident:
     first: float
     last: float
     count: int = 1
+    #: More about the last of them, which tells it from no other: how much, how long.
+    detail: str = ""
 
     def plain(self, now: float) -> dict[str, Any]:
         """As JSON has it; times are seconds ago."""
@@ -55,6 +59,7 @@ class Incident:
             "user": self.user,
             "key": self.key,
             "reason": self.reason,
+            "detail": self.detail,
             "count": self.count,
             "first_seconds_ago": round(max(0.0, now - self.first), 3),
             "last_seconds_ago": round(max(0.0, now - self.last), 3),
@@ -75,7 +80,15 @@ class Incidents:
         self._since: float = -PERIOD
 
     def add(
-        self, kind: str, now: float, *, peer: str = "", user: str = "", key: str = "", reason: str
+        self,
+        kind: str,
+        now: float,
+        *,
+        peer: str = "",
+        user: str = "",
+        key: str = "",
+        reason: str,
+        detail: str = "",
     ) -> None:
         """Something happened."""
         self.counts[kind] = self.counts.get(kind, 0) + 1
@@ -85,11 +98,12 @@ class Incidents:
         if incident is not None and now - incident.last < PERIOD:
             incident.count += 1
             incident.last = now
+            incident.detail = detail
             return
         self._known.pop(at, None)
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
-        incident = Incident(kind, peer, user, key, reason, now, now)
+        incident = Incident(kind, peer, user, key, reason, now, now, 1, detail)
         self._known[at] = incident
         tell = self.tell
         if tell is None:

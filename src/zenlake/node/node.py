@@ -31,6 +31,7 @@ from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.policy import Policy
 from zenlake.transport.multicast import MulticastTerms
 from zenlake.transport.outbox import Outbox
+from zenlake.transport.turn import Turn
 from zenlake.wire.codec_zenoh import Query
 
 
@@ -174,7 +175,9 @@ class Node(Core):
         unicast = neighbour.unicast
         if unicast is None:
             return
-        unicast.turn = self.turn if len(self._links) > 1 else None
+        turn = self.turn if len(self._links) > 1 else None
+        unicast.turn = turn
+        before = unicast.received
         try:
             unicast.receive(data, now)
         except RemoteError as error:
@@ -182,6 +185,8 @@ class Node(Core):
             unicast.fail(error, now)
             return
         neighbour.settle()
+        if turn is not None:
+            self._had(neighbour, turn, unicast.received - before)
 
     def go_on(self, neighbour: Neighbour, now: float) -> None:
         """Another turn of a neighbour that sent more than one took (`unicast.behind`)."""
@@ -189,6 +194,8 @@ class Node(Core):
         unicast = neighbour.unicast
         if unicast is None:
             return
+        turn = unicast.turn
+        before = unicast.received
         try:
             unicast.go_on(now)
         except RemoteError as error:
@@ -196,6 +203,32 @@ class Node(Core):
             unicast.fail(error, now)
             return
         neighbour.settle()
+        if turn is not None:
+            self._had(neighbour, turn, unicast.received - before)
+
+    def _had(self, neighbour: Neighbour, turn: Turn, received: int) -> None:
+        """A neighbour had a turn: who uses up one after the other is watched."""
+        unicast = neighbour.unicast
+        took = turn.took()
+        if unicast is None or (not unicast.behind and took < turn.seconds):
+            self.brief += 1
+            neighbour.brief += 1
+            return
+        own = neighbour.brief
+        neighbour.brief = 0
+        declarations = turn.declarations
+        others = turn.spent - declarations
+        self.busy.used_up(
+            neighbour.host,
+            neighbour.user(),
+            took,
+            declarations,
+            max(0, received - turn.spent),
+            others,
+            self.brief,
+            own,
+            self.now + took,
+        )
 
     def lost(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
         """A neighbour's link is gone."""

@@ -7,6 +7,8 @@ one a key, however many hold it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from zenlake.keys.matching import includes
 from zenlake.keys.tree import KeyTree
 from zenlake.routing.face import CONTROL_QOS, Aggregate, Face, InterestIn
@@ -24,6 +26,9 @@ from zenlake.wire.codec_declare import (
     UndeclareToken,
 )
 from zenlake.wire.codec_network import Declare
+
+MANY_ALIKE: Final = 256
+"""The interests of a neighbour in one key that it may have before it is named for them."""
 
 
 class RouterRegion:
@@ -244,7 +249,9 @@ class Announcements:
             row[face.id] = known
             self._count(kind, known)
             known.announced = known.state()
-        known.interests.append(interest)
+        known.interests[interest.id] = interest
+        if len(known.interests) > MANY_ALIKE:
+            face.held_back(f"more than {MANY_ALIKE} interests in one key: each is told by itself")
         if known.count and interest_id is None:
             known.behind = True
         elif known.count:
@@ -258,9 +265,8 @@ class Announcements:
         rows = self.aggregating[kind]
         row = rows.get(interest.key)
         known = None if row is None else row.get(face.id)
-        if row is None or known is None or interest not in known.interests:
+        if row is None or known is None or known.interests.pop(interest.id, None) is None:
             return
-        known.interests.remove(interest)
         if not known.interests:
             del row[face.id]
             if not row:
@@ -297,7 +303,7 @@ class Announcements:
         aggregate.behind = False
         face = aggregate.face
         complete = state >> 1
-        for interest in aggregate.interests:
+        for interest in aggregate.interests.values():
             id = interest.announced[kind]
             if state and not id:
                 id = face.fresh_id()

@@ -169,7 +169,7 @@ class Aggregate:
         """Nothing was counted yet."""
         self.face: Face = face
         self.key: str = key
-        self.interests: list[InterestIn] = []
+        self.interests: dict[int, InterestIn] = {}
         #: The keys that meet it and that the neighbour should know of; and the keys with complete
         #: queryables that include it.
         self.count: int = 0
@@ -272,7 +272,7 @@ class Face:
         self.interests_in: dict[int, InterestIn] = {}
         #: By kind: its future interests in keys, aggregate ones left out, in a tree that is made
         #: with the first of them; and how many it has in everything.
-        self.wants: list[KeyTree[list[InterestIn]] | None] = [None, None, None]
+        self.wants: list[KeyTree[dict[int, InterestIn]] | None] = [None, None, None]
         self.wants_all: list[int] = [0, 0, 0]
         #: Whether it allows ids for keys in what we tell it.
         self.wants_keys: bool = False
@@ -296,6 +296,11 @@ class Face:
         self.on_illegal_key: Callable[[str], None] | None = None
         #: Where it is reported that something was refused because it has too much already.
         self.on_limit: Callable[[str], None] | None = None
+
+    def part(self) -> None:
+        """Its session is over: report nothing any more, to whom refers to this."""
+        self.on_illegal_key = None
+        self.on_limit = None
 
     def illegal_key(self, flaw: str) -> None:
         """Ignore something that it said of a key; `flaw` says what is wrong with the key."""
@@ -413,9 +418,9 @@ class Face:
             self.wants[kind] = tree
         row = tree.get(interest.key)
         if row is None:
-            tree.insert(interest.key, [interest])
+            tree.insert(interest.key, {interest.id: interest})
         else:
-            row.append(interest)
+            row[interest.id] = interest
 
     def want_no_more(self, kind: int, interest: InterestIn) -> None:
         """It has withdrawn a future interest of its own (not an aggregate)."""
@@ -424,10 +429,10 @@ class Face:
             return
         tree = self.wants[kind]
         row = None if tree is None else tree.get(interest.key)
-        if tree is not None and row is not None and interest in row:
-            row.remove(interest)
-            if not row:
-                tree.remove(interest.key)
+        if tree is None or row is None or row.pop(interest.id, None) is None:
+            return
+        if not row:
+            tree.remove(interest.key)
 
     def has_interest(self, kind: int, key: str) -> bool:
         """Whether a future interest of its own (not an aggregate) covers this key."""

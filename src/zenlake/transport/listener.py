@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import mypyc_attr
 
 from zenlake.transport.handshake import Terms
@@ -41,5 +43,12 @@ class Listener:
     def refused(self, limit: str) -> None:
         """Something of it was refused because of a limit, which is named."""
 
+    def held_back(self, what: str) -> None:
+        """It is named for something that it has much of."""
+
     def closed(self, error: Exception | None, now: float) -> None:
         """The session is over; `error` is why, or None if this side closed it."""
+
+
+NOBODY: Final = Listener()
+"""Hears what comes when nobody listens any more."""

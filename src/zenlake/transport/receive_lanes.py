@@ -29,6 +29,8 @@ from zenlake.wire.numbers import (
 )
 
 LANES: Final = 16
+#: Who has this part of what it may have in messages that it has not finished is named.
+LARGE_PART: Final = 4
 #: The priority of frames that name none.
 DATA: Final = 5
 
@@ -39,7 +41,7 @@ class ReceiveLanes:
 
     __slots__ = (
         "account", "bytes", "collecting", "duplicates", "last", "limit", "marked", "mask",
-        "messages", "qos", "reassemblies", "undecodable",
+        "messages", "named", "qos", "reassemblies", "undecodable",
     )  # fmt: skip
 
     def __init__(self, limit: int, account: MemoryAccount | None = None) -> None:
@@ -59,6 +61,8 @@ class ReceiveLanes:
         self.reassemblies: list[Reassembly] = []
         #: Bytes of unfinished messages in all lanes together.
         self.collecting: int = 0
+        #: Whether the neighbour was named for them.
+        self.named: bool = False
         #: Frames and fragments that were received before, and messages that cannot be decoded.
         self.duplicates: int = 0
         self.undecodable: int = 0
@@ -169,6 +173,12 @@ class ReceiveLanes:
                 "limits/node/fragments)"
             )
             return 0
+        if not self.named and self.account.used > self.account.limit // LARGE_PART:
+            self.named = True
+            listener.held_back(
+                "unfinished messages of more than a quarter of the bytes that it may have "
+                "(limits/session/fragments)"
+            )
         if self.collecting > self.limit or reassembly.excessive > excessive:
             # Sixteen lanes together may not collect more than one of them.
             self._give_up(reassembly)

@@ -21,6 +21,7 @@ from zenlake.routing.deadlines import Timed
 from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import Interceptors, PolicyCounters, PolicyGate
 from zenlake.routing.policy.messages import FLOWS
+from zenlake.transport.drops import DropLog
 from zenlake.transport.handshake import Terms
 from zenlake.transport.listener import Listener
 from zenlake.transport.multilink import Purpose
@@ -111,6 +112,8 @@ class Neighbour(Listener):
         #: All links of its session, this one among them; each is a neighbour by itself.
         self.links: list[Neighbour] = []
         self.error: Exception | None = None
+        #: How many of its reads ended within their turn, since it last used one up.
+        self.brief: int = 0
         #: Reads its samples.
         self.pushes: PushReader = PushReader(node, routes, patient)
         self._reply_reader: ReplyReader = ReplyReader()
@@ -130,6 +133,18 @@ class Neighbour(Listener):
         face = self.face
         if face is not None:
             face.refused(limit)
+
+    def held_back(self, what: str) -> None:
+        """It is named for something that it has much of."""
+        face = self.face
+        if face is not None:
+            face.held_back(what)
+
+    def user(self) -> str:
+        """The user that it logged in as; empty if it did not."""
+        unicast = self.unicast
+        terms = None if unicast is None else unicast.terms
+        return "" if terms is None else terms.user
 
     def closed(self, error: Exception | None, now: float) -> None:
         """The session is over."""
@@ -254,6 +269,13 @@ class Neighbour(Listener):
     def settle(self) -> None:
         """Hand over what was gathered for others; what comes next comes at another time."""
         self.pushes.settle()
+
+
+def drop_log(node: Core, face: Face) -> DropLog:
+    """Counts what cannot be sent to a face, by the keys that both sides know."""
+    log = DropLog(node.drops)
+    log.resolve = face.keys.resolve
+    return log
 
 
 def outbox_for(stream: bool, depth: int) -> Outbox:

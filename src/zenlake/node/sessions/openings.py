@@ -45,7 +45,7 @@ def limit_reporter(neighbour: Neighbour) -> Callable[[str], None]:
     node = neighbour.node
 
     def report(what: str) -> None:
-        node.rejections.add(LIMIT, neighbour.dst, what, node.now)
+        node.rejections.add(LIMIT, neighbour.dst, what, node.now, neighbour.user())
 
     return report
 
@@ -55,7 +55,7 @@ def illegal_key_reporter(neighbour: Neighbour) -> Callable[[str], None]:
     node = neighbour.node
 
     def report(flaw: str) -> None:
-        node.rejections.add(KEY, neighbour.dst, f"ignored: {flaw}", node.now)
+        node.rejections.add(KEY, neighbour.dst, f"ignored: {flaw}", node.now, neighbour.user())
 
     return report
 

@@ -171,6 +171,18 @@ class SessionAdmission:
                     return True
         return False
 
+    def _is_second_link(self, neighbour: Neighbour) -> bool:
+        """Whether the node at its end is connected from the same address, or is being dialled."""
+        unicast = neighbour.unicast
+        acceptor = None if unicast is None else unicast.opening.acceptor
+        terms = None if acceptor is None else acceptor.terms
+        if terms is None:
+            return False
+        first = self._by_zid.get(terms.zid)
+        if first is None:
+            return self._is_opening_to(terms.zid)
+        return first.host == neighbour.host
+
     def reject(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:
         """Note that a link was given up for what came over it."""
         node = self._node
@@ -187,10 +199,13 @@ class SessionAdmission:
             return
         if neighbour.face is not None:
             reason = error.about if isinstance(error, LimitError) else PROTOCOL
-            node.rejections.add(reason, neighbour.dst, f"session closed: {error}", now)
+            what = f"session closed: {error}"
+            node.rejections.add(reason, neighbour.dst, what, now, neighbour.user())
         elif not neighbour.attempt:
             reason = UNDECODABLE
             if isinstance(error, HandshakeError):
+                if error.reason == MAX_LINKS and self._is_second_link(neighbour):
+                    return  # who finds a node in two ways dials twice
                 reason = error.about
             user = ""
             if reason == LOGIN:

@@ -22,7 +22,7 @@ from zenlake.node.sessions.events import (
 )
 from zenlake.node.sessions.leases import Leases
 from zenlake.node.sessions.multicast import MulticastSession
-from zenlake.node.sessions.neighbour import Neighbour, SessionOwner
+from zenlake.node.sessions.neighbour import Neighbour, SessionOwner, drop_log
 from zenlake.node.sessions.openings import illegal_key_reporter, limit_reporter, overflow_of
 from zenlake.node.sessions.session_admission import SessionAdmission
 from zenlake.node.sessions.topology import Topology
@@ -169,6 +169,7 @@ class Sessions(SessionOwner):
         mutual = face.kind == PEER and not face.south and not face.serves
         face.settled = not mutual
         neighbour.enter(face)
+        unicast.outbox.lost = drop_log(node, face)
         neighbour.links = [neighbour]
         neighbour.obey(terms)
         self.by_zid[terms.zid] = neighbour
@@ -196,6 +197,7 @@ class Sessions(SessionOwner):
         assert face is not None
         unicast.share(first.unicast)
         neighbour.enter(face)
+        unicast.outbox.lost = first.unicast.outbox.lost
         neighbour.links = first.links
         neighbour.links.append(neighbour)
         # What comes over a link is judged by what is known of that link.
@@ -268,6 +270,10 @@ class Sessions(SessionOwner):
             text = str(error) if error is not None else "closed"
             self.plan.over(neighbour.attempt, face is not None, text, now)
             node.wake_by(self.plan.deadline)
+        if neighbour.unicast is not None:
+            neighbour.unicast.part()
+        if face is not None and face.closed:
+            face.part()
         node.happened.add(LinkFinished(neighbour))
 
     # ------------------------------------------------------------------------- other nodes, groups
