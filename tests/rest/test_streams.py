@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import sys
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
 import zenlake
-from tests.rest.conftest import url_of
+from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.rest import streams
 from zenlake.rest.samples import Row
-from zenlake.rest.streams import EventFeed, EventReader, Told
+from zenlake.rest.streams import EventFeed, EventReader, Streams, Told
+from zenlake.transport.drops import DropLog
 
 EVENTS = {"accept": "text/event-stream"}
 
@@ -24,7 +27,7 @@ def told(number: int) -> Told:
 
 
 def test_a_slow_reader_misses_the_oldest_and_knows_how_many() -> None:
-    feed = EventFeed("a")
+    feed = EventFeed("a", DropLog())
     slow, quick = EventReader(feed, 2), EventReader(feed, 9)
     samples = [told(number) for number in range(5)]
     for one in samples:
@@ -33,19 +36,40 @@ def test_a_slow_reader_misses_the_oldest_and_knows_how_many() -> None:
     assert asyncio.run(slow.take()) == samples[3:]
     assert asyncio.run(quick.take()) == samples
     assert (slow.missed, quick.missed, feed.missed) == (3, 0, 3)
+    assert feed.lost.tallies["events"].rows == {"a": 3}
 
 
 def test_a_reader_gets_what_waits_before_the_end() -> None:
-    reader = EventReader(EventFeed("a"), 9)
+    reader = EventReader(EventFeed("a", DropLog()), 9)
     reader.offer(one := told(1))
     reader.ended = True
     assert asyncio.run(reader.take()) == [one]
     assert asyncio.run(reader.take()) is None
 
 
+def test_who_joins_after_the_subscriber_of_others_has_ended_gets_another() -> None:
+    async def work() -> None:
+        alone = zenlake.Config.from_json5("{scouting: {multicast: {enabled: false}}}")
+        async with zenlake.aio.open(alone) as session:
+            feeds = Streams(session, 9)
+            early = await feeds.join("a/**")
+            assert early.feed.subscriber is not None
+            assert early.feed.running is not None
+            await early.feed.subscriber.undeclare()
+            await early.feed.running
+            late = await feeds.join("a/**")
+            await session.put("a/b", "1")
+            assert await early.take() is None
+            assert [one.row.key for one in await late.take() or []] == ["a/b"]
+            await feeds.leave(early)
+            assert await feeds.join("a/**") in late.feed.readers
+
+    asyncio.run(work())
+
+
 def test_a_silent_stream_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "ALIVE", 0.01)
-    assert asyncio.run(EventReader(EventFeed("a"), 9).take()) == []
+    assert asyncio.run(EventReader(EventFeed("a", DropLog()), 9).take()) == []
 
 
 def test_an_event_is_written_once_for_all_and_once_without_its_payload() -> None:
@@ -82,3 +106,22 @@ def test_streams_of_one_key_expression_share_a_subscriber_to_the_last(
             bus.put("shared/a", "2")
             assert "Mg==" in first_value(lines)
         until(lambda: not list(bus.get(key)), "the subscriber is gone with the last stream")
+
+
+@pytest.mark.parametrize("behind", ["", "Upgrade: websocket\r\nConnection: Upgrade\r\n"])
+def test_a_stream_ends_with_its_connection_though_another_request_came_behind_it(
+    monkeypatch: pytest.MonkeyPatch, behind: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)  # asyncio's loop says nothing of what is gone
+    monkeypatch.setattr(streams, "ALIVE", 0.01)
+    asked = "GET /behind/** HTTP/1.1\r\nHost: localhost\r\n"
+    with router(plugins()) as bus:
+        key = f"@/{bus.zid()}/router/subscriber/behind/**"
+        host, _, port = url_of(bus).removeprefix("http://").rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as link:
+            link.sendall(f"{asked}Accept: text/event-stream\r\n\r\n".encode())
+            assert link.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            until(lambda: list(bus.get(key)))
+            link.sendall(f"{asked}{behind}\r\n".encode())
+            assert behind or link.recv(1 << 16)  # it goes on
+        until(lambda: not list(bus.get(key)), "the stream is over", 5)

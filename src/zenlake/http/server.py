@@ -94,6 +94,7 @@ class HttpServer:
         """`certificate`: the files of it and of its key, for TLS."""
         import uvicorn
 
+        from zenlake.http.connections import HttpConnection
         from zenlake.http.few_lines import bound_server_log
 
         bound_server_log()
@@ -103,6 +104,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             loop="none",
+            http=HttpConnection,
             lifespan="off",
             ws="wsproto",
             ws_max_size=max_message,

@@ -73,6 +73,10 @@ class HttpService(ABC, Generic[Settings]):
         """Whether it listens."""
         return self._serving is not None
 
+    def troubles(self) -> list[str]:
+        """Why it does not listen, if it should."""
+        return [f"plugins/{self._plugin}: {self._failure}"] if self._failure else []
+
     @property
     def url(self) -> str:
         """Where it is, for programs on this machine; empty if it is nowhere."""

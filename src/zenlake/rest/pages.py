@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from zenlake.engine.services import running_plugins, service_metrics
+from zenlake.engine.services import running_plugins, service_metrics, service_troubles
 from zenlake.http.users import User
 from zenlake.node.inspection import view
 from zenlake.node.inspection.metrics import MetricSelection, openmetrics
@@ -99,8 +99,8 @@ class Pages:
         return Response(text, headers={"content-type": OPENMETRICS})
 
     async def _health(self, request: Request) -> Response:
-        closed = self._runtime.closed
-        return PlainTextResponse("closed\n" if closed else "ok\n", 503 if closed else 200)
+        troubles = ["closed"] if self._runtime.closed else service_troubles(self._runtime)
+        return PlainTextResponse("\n".join(troubles or ["ok"]) + "\n", 503 if troubles else 200)
 
     async def _ready(self, request: Request) -> Response:
         waiting = self._runtime.opening or self._runtime.closed

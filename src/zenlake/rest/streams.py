@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from zenlake.engine.handlers import RingChannel
 from zenlake.errors import ZError
 from zenlake.rest.samples import Row, event, row_of
+from zenlake.transport.drops import EVENTS, DropLog
 
 if TYPE_CHECKING:
     from zenlake.aio.session import Session
@@ -70,7 +71,7 @@ class EventReader:
         """One more sample."""
         waiting = self._waiting
         if len(waiting) >= self._most:
-            waiting.popleft()
+            self.feed.lost.one(EVENTS, waiting.popleft().row.key)
             self.miss(1)
         waiting.append(told)
         self.wake()
@@ -106,9 +107,12 @@ class EventReader:
 class EventFeed:
     """A subscriber of one key expression, and all who read what it hears."""
 
-    def __init__(self, key: str) -> None:
-        """Not subscribed yet."""
+    def __init__(self, key: str, lost: DropLog) -> None:
+        """Not subscribed yet; `lost` counts what readers miss."""
         self.key = key
+        self.lost = lost
+        #: Whether it hears no more.
+        self.ended = False
         self.readers: set[EventReader] = set()
         self.subscriber: Subscriber | None = None
         self.running: asyncio.Task[None] | None = None
@@ -132,6 +136,7 @@ class EventFeed:
                     self._count(sum(subscriber.stats.dropped.values()))
                     await asyncio.sleep(0)
         finally:
+            self.ended = True
             for reader in self.readers:
                 reader.ended = True
                 reader.wake()
@@ -152,6 +157,7 @@ class Streams:
         self._session = session
         self._most = most
         self._feeds: dict[str, EventFeed] = {}
+        self._lost = DropLog(session._runtime.node.drops)
         #: How many are open.
         self.open = 0
         self._missed = 0
@@ -166,8 +172,8 @@ class Streams:
         """One who reads a key expression from now on; must `leave`. Raises `ZError`."""
         async with self._opening:
             feed = self._feeds.get(key)
-            if feed is None:
-                feed = EventFeed(key)
+            if feed is None or feed.ended:
+                feed = EventFeed(key, self._lost)
                 feed.subscriber = await self._session.declare_subscriber(
                     key, RingChannel(self._most)
                 )
@@ -187,7 +193,8 @@ class Streams:
         self.open -= 1
         if feed.readers:
             return
-        del self._feeds[feed.key]
+        if self._feeds.get(feed.key) is feed:
+            del self._feeds[feed.key]
         self._missed += feed.missed
         if feed.running is not None:
             feed.running.cancel()

@@ -1,0 +1,48 @@
+"""A connection of the HTTP server: when it is lost, every request on it learns of that.
+
+The server below tells only the newest request of a connection, and none if that became a WebSocket.
+A second one that was sent behind a stream of events hid the end from the stream, which went on for
+ever and took the place of another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+__all__ = ["HttpConnection"]
+
+
+class HttpConnection(HttpToolsProtocol):
+    """One connection, and the requests on it that others were sent behind."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        """Nothing has been asked."""
+        super().__init__(*arguments, **named)
+        self._earlier: list[RequestResponseCycle] = []
+
+    def on_headers_complete(self) -> None:
+        """A request begins, perhaps behind one that is being answered."""
+        before: RequestResponseCycle | None = self.cycle
+        super().on_headers_complete()
+        if before is not None and before is not self.cycle and not before.response_complete:
+            self._earlier = [one for one in self._earlier if not one.response_complete]
+            self._earlier.append(before)
+
+    def handle_websocket_upgrade(self) -> None:
+        """A request wants a WebSocket, which it gets where nothing is being answered."""
+        running: RequestResponseCycle | None = self.cycle
+        if running is not None and not running.response_complete:
+            self.transport.close()
+        else:
+            super().handle_websocket_upgrade()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Who asked has gone."""
+        super().connection_lost(exc)
+        for cycle in self._earlier:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+            cycle.message_event.set()
+        self._earlier.clear()
