@@ -254,7 +254,7 @@ def test_selection(device: xrce.Session, program: zenlake.Session, both: Bridged
     assert chosen.try_recv() is None
 
 
-def test_one_shot_pull(device: xrce.Session, program: zenlake.Session) -> None:
+def test_one_shot_pull(both: Bridged, device: xrce.Session, program: zenlake.Session) -> None:
     questions: list[str] = []
 
     def answer(query: zenlake.Query) -> None:
@@ -263,6 +263,8 @@ def test_one_shot_pull(device: xrce.Session, program: zenlake.Session) -> None:
             query.reply(f"once/{n}", json.dumps({"v": n}).encode())
 
     queryable = program.declare_queryable("once/*", answer)
+    until(lambda: bool(asked(both.router, "once/*")))
+    questions.clear()
     chosen = device.selection("/once/*?{v >= 2}", "pull")
     assert len(chosen.pull(2)) == 2
     assert len(chosen.pull()) == 1

@@ -36,4 +36,9 @@ def recording(
         Recorder(session, found, files) as recorder,
         connected(session) as other,
     ):
+        # A session is open before it has heard of everybody if that takes long.
+        for expr in exprs or ("r/**",):
+            publisher = other.declare_publisher(expr)
+            until_heard(publisher)
+            publisher.undeclare()
         yield recorder, other

@@ -421,15 +421,22 @@ def test_an_acknowledged_put_is_published_once_where_two_routers_store_its_key(
         connected(two, mode='"client"') as other,
         other.declare_subscriber("s/**") as subscriber,
     ):
+        # Each publishes until it has heard of the other.
+        both = zenlake.ConsolidationMode.NONE
         tokens = client.liveliness()
         until(lambda: len(list(tokens.get("@ack/**"))) == 2)
+        early = "s/early?_ack_put=true"
+        until(lambda: len(list(client.get(early, payload="", consolidation=both))) == 1)
         for n in range(5):
-            (reply,) = client.get(f"s/{n}?_ack_put=true", payload=str(n))
+            (reply,) = client.get(f"s/{n}?_ack_put=true", payload=str(n), consolidation=both)
             assert reply.ok is not None
             assert json.loads(reply.ok.payload.to_bytes())["storage"] == "s"
         client.put("s/end", "")
         heard: list[str] = []
         while not heard or heard[-1] != "s/end":
             heard.append(str(subscriber.recv().key_expr))
-        assert heard == ["s/0", "s/1", "s/2", "s/3", "s/4", "s/end"]
-        until(lambda: len(values(client, "s/**")) == 6)
+        assert [key for key in heard if key != "s/early"] == [
+            *(f"s/{n}" for n in range(5)),
+            "s/end",
+        ]
+        until(lambda: len(values(client, "s/**")) == 7)

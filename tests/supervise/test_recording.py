@@ -12,8 +12,10 @@ import zenlake
 from tests.waiting import until
 from zenlake.api.session import Session
 from zenlake.config.model_services import JournalService
+from zenlake.engine.services import service_metrics, service_troubles
 from zenlake.errors import ZError
 from zenlake.keys import KeyExpr
+from zenlake.node.inspection.metrics import JOURNAL_STUCK
 from zenlake.supervise.recording import Recording
 
 ALONE = '{scouting: {multicast: {enabled: false}}, listen: {endpoints: []}, mode: "peer"}'
@@ -55,6 +57,36 @@ def test_a_recorder_whose_folder_was_taken_away_is_opened_again(
         session.put("robot/7", "3")
         until(lambda: durable(recording) > before)
         assert (folder / "journal.json").is_file()
+
+
+def test_a_node_says_of_its_journals_which_are_not_written(
+    session: Session, tmp_path: Path
+) -> None:
+    folder = tmp_path / "taken"
+    folder.write_text("a file where the folder should be")
+    root = "@/node/peer"
+    runtime = session._runtime
+
+    def stuck() -> dict[str, float]:
+        return {
+            labels["journal"]: value
+            for metric, labels, value in service_metrics(runtime)
+            if metric is JOURNAL_STUCK
+        }
+
+    with Recording(session, (service(folder),), patient=True) as recording:
+        (trouble,) = service_troubles(runtime)
+        assert trouble.startswith("journal 'here' is not recorded: ")
+        ((key, fact),) = recording.documents(root, f"{root}/**")
+        assert key == f"{root}/status/journals/here"
+        assert isinstance(fact, dict)
+        assert fact["state"] != "up"
+        assert stuck() == {"here": 1}
+        folder.unlink()
+        until(lambda: not service_troubles(runtime))
+        assert stuck() == {"here": 0}
+    assert service_troubles(runtime) == []
+    assert stuck() == {}
 
 
 def test_who_is_patient_records_once_the_folder_can_be_written(

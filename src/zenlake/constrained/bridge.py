@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,7 +101,8 @@ class Bridge(Outside):
         self._prefix = prefix + "/" if prefix else ""
         self._deletes = deletes
         self.running: RunningBroker | None = None
-        self._publishers: dict[tuple[str, bool, int], Any] = {}
+        #: Ordered, as numbers below: the oldest gives way.
+        self._publishers: OrderedDict[tuple[str, bool, int], Any] = OrderedDict()
         self._matching: dict[str, tuple[Any, Any]] = {}
         self._wanted: dict[str, list[Any]] = {}
         self._exprs: dict[str, list[str]] = {}
@@ -108,7 +110,7 @@ class Bridge(Outside):
         self._tokens: dict[bytes, Any] = {}
         self._durable: dict[str, Any] = {}
         #: Numbers of the samples of each (session, path), for who keeps a ledger.
-        self._numbers: dict[tuple[bytes, str], list[int]] = {}
+        self._numbers: OrderedDict[tuple[bytes, str], list[int]] = OrderedDict()
         self._next_eid = 1
         self.dropped_deletes = 0
         self.failed = 0
@@ -197,7 +199,7 @@ class Bridge(Outside):
 
     def _publisher(self, path: str, reliable: bool, conduit: int) -> Any:
         if len(self._publishers) >= DECLARED_MAX:
-            self._undeclare(self._publishers.pop(next(iter(self._publishers))))
+            self._undeclare(self._publishers.popitem(last=False)[1])
         made = self._declared(path, reliable, conduit)
         self._publishers[path, reliable, conduit] = made
         return made
@@ -215,7 +217,7 @@ class Bridge(Outside):
         numbers = self._numbers.get((source, path))
         if numbers is None:
             if len(self._numbers) >= DECLARED_MAX * 4:
-                del self._numbers[next(iter(self._numbers))]
+                self._numbers.popitem(last=False)
             numbers = [self._next_eid, 0]
             self._next_eid += 1
             self._numbers[source, path] = numbers

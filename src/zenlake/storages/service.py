@@ -96,6 +96,10 @@ class Storages:
         """Always: a storage can be added to it at any time."""
         return True
 
+    def troubles(self) -> list[str]:
+        """None: each storage tells its own in the admin space."""
+        return []
+
     # -------------------------------------------------------------------------- configuration
 
     def change(self, config: Config) -> None:

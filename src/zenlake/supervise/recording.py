@@ -9,20 +9,27 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from zenlake.errors import ZError
+from zenlake.keys import intersects
+from zenlake.node.inspection import metrics
 from zenlake.supervise.parts import Order, RestartPolicy, State, SupervisedPart
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
+    from zenlake.config import Config
     from zenlake.config.model_services import JournalService
     from zenlake.journal.recorder import Recorder
+    from zenlake.node.inspection.metrics import Row
 
 __all__ = ["Recording"]
 
 log = logging.getLogger("zenlake.journal")
 
+SERVICE: Final = "zenlake.journal"
+"""Its name among the services of the node."""
 LOOK: Final = 0.2
 TOTALS_EVERY: Final = 5.0
 """Seconds between two sums over the ledger, which has an account for each source."""
@@ -63,11 +70,13 @@ class Recording:
                 one.part.tick(time.monotonic())
                 self._open(one, strict=not self._patient)
             stack.pop_all()
+        self._session._runtime.services[SERVICE] = self
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Write what was heard, and close."""
+        self._session._runtime.services.pop(SERVICE, None)
         self._over.set()
         self._thread.join()
         self._close()
@@ -83,6 +92,49 @@ class Recording:
     def recorders(self) -> list[Recorder]:
         """Those that record at this moment."""
         return [one.recorder for one in self._all if one.recorder is not None]
+
+    # ------------------------------------------------------------ as a service of the node
+
+    serves = True
+
+    def change(self, config: Config) -> None:
+        """Nothing: journals are as they were when the router started."""
+
+    def documents(self, root: str, selector: str) -> Iterator[tuple[str, object]]:
+        """How each journal is, below the admin space of the node."""
+        for one in self._all:
+            key = f"{root}/status/journals/{one.service.name}"
+            if intersects(selector, key):
+                yield key, self._fact(one)
+
+    def metrics(self) -> Iterator[Row]:
+        """What each journal counts."""
+        for one in self._all:
+            name, recorder = {"journal": str(one.service.name)}, one.recorder
+            yield metrics.JOURNAL_STUCK, name, int(bool(self._trouble(one)))
+            if recorder is not None:
+                stats: dict[str, Any] = recorder.stats()
+                yield metrics.JOURNAL_ROWS, name, stats["rows"]
+                yield metrics.JOURNAL_DROPPED, name, stats["dropped"]
+
+    def troubles(self) -> list[str]:
+        """Which journals are not written, and why."""
+        return [trouble for trouble in map(self._trouble, self._all) if trouble]
+
+    def _trouble(self, one: _One) -> str:
+        recorder = one.recorder
+        if recorder is None:
+            return f"journal '{one.service.name}' is not recorded: {one.part.reason}"
+        stats: dict[str, Any] = recorder.stats()
+        why = (
+            stats["stuck"] or recorder.failure or ("the disk is full" if stats["disk_full"] else "")
+        )
+        return f"journal '{one.service.name}' cannot be written: {why}" if why else ""
+
+    def close(self) -> None:
+        """Nothing: it ends with its block."""
+
+    # ---------------------------------------------------------------------------- how they are
 
     def report(self) -> list[dict[str, Any]]:
         """How each journal is, as plain values."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -57,7 +58,8 @@ class HealingPlan:
         self._waiting: dict[tuple[int, str], GapQuery] = {}
         #: Numbers below the first were asked for often enough, and so were those told up to the
         #: second: what is told need not be true, and says nothing of gaps to come.
-        self._given_up: dict[tuple[int, str], tuple[int, int]] = {}
+        #: Ordered, for the oldest gives way: a dict would look for it among all that were deleted.
+        self._given_up: OrderedDict[tuple[int, str], tuple[int, int]] = OrderedDict()
         #: Gaps that were not asked for, because too many sources were waiting.
         self.refused = 0
         #: Sources that were asked in vain.
@@ -121,7 +123,7 @@ class HealingPlan:
         self.abandoned += 1
         floor, given_up = self._given_up.pop(name, (0, -1))
         if len(self._given_up) >= MOST_WAITING:
-            del self._given_up[next(iter(self._given_up))]
+            self._given_up.popitem(last=False)
         if gaps:
             floor = max(floor, gaps[-1][1] + 1)
         if announced is not None and wanted[1] == announced[1]:

@@ -7,6 +7,7 @@ says what is durable, so its numbers are those of the rows that it speaks of and
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +29,8 @@ class SourceNumbers:
     """Per `zid:eid` the greatest sequence number, which goes round after 2³² samples."""
 
     def __init__(self, known: dict[str, int] | None = None, most: int = MOST_SOURCES) -> None:
-        self._last: dict[str, int] = dict(known or {})
+        #: Ordered, for the oldest gives way: a dict would look for it among all that were deleted.
+        self._last: OrderedDict[str, int] = OrderedDict(known or {})
         self._most = most
         self.forgotten = 0
 
@@ -79,5 +81,5 @@ class SourceNumbers:
             last = (base + max(0, int(ahead.max()))) % _RANGE
         self._last[source] = last
         if len(self._last) > self._most:
-            del self._last[next(iter(self._last))]
+            self._last.popitem(last=False)
             self.forgotten += 1
