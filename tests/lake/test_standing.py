@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,8 +18,11 @@ import pytest
 import zenoh
 from deltalake import DeltaTable
 
+import zenlake
 from tests.api.sessions import connected, listening, where
 from tests.lake.journals import Here, rows_of, write
+from tests.lake.mortal import CONFIG as LAKE
+from tests.lake.mortal import Phase, lives, watching
 from tests.lake.rowsof import START, Row
 from tests.waiting import until
 from zenlake.errors import LocalError
@@ -26,11 +31,8 @@ from zenlake.lake.awake import ask
 from zenlake.lake.lake import Lake
 from zenlake.lake.service import Service
 from zenlake.lake.serving import judged
-from zenlake.lake.standing.alerting import Alerting
 from zenlake.lake.standing.definition import Definition
-from zenlake.lake.standing.publishing import ResultPublisher
-from zenlake.lake.standing.results import Results
-from zenlake.lake.standing.standing import Standing
+from zenlake.lake.standing.standing import Standing, accepted
 from zenlake.lake.standing.stillness import PATIENCE
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-CONFIG = read_config('{tables: {battery: {format: "robot/${id}/battery"}}}')
+CONFIG = read_config(LAKE)
 MEANS = (
     "SELECT id, window(time, '10 seconds') AS w, avg(percent) AS mean, count(*) AS n FROM battery "
     "GROUP BY id, window(time, '10 seconds')"
@@ -274,102 +276,110 @@ def _iso(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START + at))
 
 
-PHASES: dict[str, tuple[type, str, bool]] = {
-    "before the table": (Results, "append", False),
-    "after the table, before the bus": (Results, "append", True),
-    "before the newest values are replaced": (Results, "replace", False),
-    "after the newest values were replaced": (Results, "replace", True),
-    "after a row was published": (ResultPublisher, "put", True),
-    "between an alert's memory and its table": (Alerting, "_page", True),
+PHASES = {
+    "before a view's rows are in its table": Phase("call", "Results.append", "plain"),
+    "after that, before they are published": Phase("return", "Results.append", "plain"),
+    "when one row of them is published": Phase("return", "ResultPublisher.put", "plain"),
+    "before the newest values are replaced": Phase("call", "Results.replace", "counts"),
+    "after that": Phase("return", "Results.replace", "counts"),
+    "between an alert's memory and its table": Phase("call", "Results.append", "low"),
+    "after both, before it is published": Phase("return", "Results.append", "low"),
+    "when one change is published": Phase("return", "ResultPublisher.put", "low"),
+    "before Spark notes that the batch is done": Phase("return", "Running._batch", "low"),
 }
 
 
-def test_a_death_in_any_phase_leaves_every_result_there_once(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_kill_9_in_any_phase_leaves_every_result_in_its_table_once_and_on_the_bus(
+    tmp_path: Path, spark: SparkSession
 ) -> None:
     counts = "SELECT id, count(*) AS n, sum(percent) AS total FROM battery GROUP BY id"
     plain = "SELECT key, time, percent FROM battery WHERE percent > 50"
-    with awake(tmp_path, spark) as world:
-        for one in (
-            Definition("plain", "view", plain, history=True),
-            Definition("counts", "view", counts, history=True),
-            Definition("low", "alert", LOW, history=True),
-        ):
-            world.standing.create(one)
+    lake = tmp_path / "lake"
+    write(tmp_path / "journal", [sample(1, 0, 90.0)])
+    pipeline = Pipeline(str(lake), str(tmp_path / "journal"), Here(), CONFIG)
+    pipeline.step()
+    opened = Lake(pipeline.place, spark, CONFIG)
+    for one in (
+        Definition("plain", "view", plain, history=True),
+        Definition("counts", "view", counts, history=True),
+        Definition("low", "alert", LOW, history=True),
+    ):
+        accepted(opened, one)
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        found = rows_of(lake, name) if (lake / name).exists() else []
+        return sorted(({k: v for k, v in row.items() if k != "day"} for row in found), key=str)
+
+    published: set[tuple[str, ...]] = set()
+
+    def hear(got: zenlake.Sample) -> None:
+        found = json.loads(got.payload.to_bytes())
+        published.add((str(got.key_expr), found["time"], found.get("state", "")))
+
+    with (
+        listening(mode='"router"') as bus,
+        bus.declare_subscriber("view/plain/**", hear),
+        bus.declare_subscriber("alert/**", hear),
+        lives(spark) as begin,
+    ):
         at = 0
-        for phase, (kind, method, after) in PHASES.items():
-            died = threading.Event()
-            with monkeypatch.context() as patch:
-                patch.setattr(kind, method, _dying(getattr(kind, method), died, after))
-                at += 2
-                world.heard(*(sample(r, at + s, 10.0 + 80 * s) for s in (0, 1) for r in (1, 2)))
-                until(died.is_set, f"nobody died {phase}", 120.0)
-                until(lambda: bool(world.complaints), "nobody noticed", 120.0)
-                world.end()
-            world.complaints.clear()
-            # As another process would: from what is on the disk.
-            world.start()
-            total = 1 + at
-            until(lambda: len(world.rows("plain")) >= total, phase, 120.0)  # noqa: B023
-            until(lambda: len(world.rows("low")) >= 2 * at, phase, 120.0)  # noqa: B023
-            rows = [{"id": "1", "n": 1 + at, "total": 90.0 + 50 * at}]
-            rows.append({"id": "2", "n": at, "total": 50.0 * at})
-            until(lambda: world.rows("counts") == rows, phase, 120.0)  # noqa: B023
-            assert len(world.rows("plain")) == total, phase
-            found = [(second(r["time"]), r["key"], r["state"]) for r in world.rows("low")]
-            assert sorted(found) == sorted(
-                (float(s), f"robot/{r}/battery", "cleared" if s % 2 else "raised")
-                for s in range(2, at + 2)
-                for r in (1, 2)
-            ), phase
-        assert world.standing.problems() == ()
-
-
-class Died(BaseException):
-    """What ends a view here; as a panic in an extension module, it is no `Exception`."""
-
-
-def _dying(method: Callable[..., Any], died: threading.Event, after: bool) -> Callable[..., Any]:
-    def step(*args: Any, **more: Any) -> Any:
-        if died.is_set():
-            raise Died
-        if not after:
-            died.set()
-            raise Died
-        method(*args, **more)
-        died.set()
-        raise Died
-
-    return step
+        for phase in (*PHASES, None):
+            life = begin(tmp_path, where(bus), PHASES.get(phase or ""))
+            at += 2
+            told = [sample(r, at + s, 10.0 + 80 * s) for s in (0, 1) for r in (1, 2)]
+            write(tmp_path / "journal", told)
+            pipeline.step()
+            if phase is not None:
+                life.join(120.0)
+                assert life.exitcode == -signal.SIGKILL, phase
+        total = 1 + at
+        until(lambda: len(rows("plain")) >= total, "a view stands still", 120.0)
+        until(lambda: len(rows("low")) >= 2 * at, "an alert stands still", 120.0)
+        expected = [{"id": "1", "n": 1 + at, "total": 90.0 + 50 * at}]
+        expected.append({"id": "2", "n": at, "total": 50.0 * at})
+        until(lambda: rows("counts") == expected, "a view counts wrongly", 120.0)
+        assert len(rows("plain")) == total
+        changes = [(second(row["time"]), row["key"], row["state"]) for row in rows("low")]
+        assert sorted(changes) == sorted(
+            (float(s), f"robot/{r}/battery", "cleared" if s % 2 else "raised")
+            for s in range(2, at + 2)
+            for r in (1, 2)
+        )
+        results = {(f"view/plain/{r['key']}", r["time"].isoformat(), "") for r in rows("plain")}
+        results |= {
+            (f"alert/low/{r['key']}", r["time"].isoformat(), r["state"]) for r in rows("low")
+        }
+        until(lambda: published >= results, "a result was never published")
+        assert published == results
 
 
 def test_one_that_stands_still_is_started_again_and_keeps_everything_once(
     tmp_path: Path,
     spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     plain = "SELECT key, time, percent FROM battery"
-    with awake(tmp_path, spark, patience=5.0) as world:
-        world.standing.create(Definition("plain", "view", plain, history=True))
-        world.until_rows("plain", 1)
-        halted, go = threading.Event(), threading.Event()
-        became: list[str] = []
-        append = Results.append
+    armed, halted, go = threading.Event(), threading.Event(), threading.Event()
+    became: list[str] = []
+    before, ended = (
+        Phase("call", "Results.append", "plain"),
+        Phase("return", "Running._batch", "plain"),
+    )
+    stuck: list[int] = []
 
-        def halting(self: Results, rows: Any, moved: Any) -> None:
-            if halted.is_set():
-                append(self, rows, moved)
-                return
+    def halting(frame: FrameType, event: str, _: Any) -> None:
+        # As a disk that does not answer would halt it.
+        if before.is_now(frame, event) and armed.is_set() and not stuck:
+            stuck.append(threading.get_ident())
             halted.set()
             go.wait(120.0)
-            try:
-                append(self, rows, moved)
-            except LocalError as error:
-                became.append(str(error))
-                raise
+        elif ended.is_now(frame, event) and threading.get_ident() in stuck:
+            became.append(frame.f_locals["self"].why)
 
-        monkeypatch.setattr(Results, "append", halting)
+    with watching(halting), awake(tmp_path, spark, patience=5.0) as world:
+        world.standing.create(Definition("plain", "view", plain, history=True))
+        world.until_rows("plain", 1)
+        armed.set()
         world.heard(sample(1, 1, 80.0), sample(2, 1, 70.0))
         until(halted.is_set, "no batch came", 120.0)
         assert len(world.until_rows("plain", 3)) == 3

@@ -176,6 +176,7 @@ class Alerting:
         self._page(self._step).unlink(missing_ok=True)
         self._step = step
         self._publish(changes)
+        self.results.keep_in_shape()
 
     def _publish(self, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -1,14 +1,25 @@
-"""Results on the bus: `view/NAME/…` and `alert/NAME/…`, and a token for as long as one runs."""
+"""Results on the bus: `view/NAME/…` and `alert/NAME/…`, and a token for as long as one runs.
+
+A result is in the table already when it is published, and will not be found again: it must not be
+lost on its way. It waits while the lake has no router, and for a router that does not read; and
+what went over a link that broke soon after is published again when there is another, because
+nobody knows whether it came. So who hears results may hear one twice, as after a death.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 from zenlake.errors import ZError
 from zenlake.lake.plain import plain
+from zenlake.routing.regions import CLIENT
+from zenlake.values import CongestionControl
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -18,30 +29,85 @@ __all__ = ["ResultPublisher"]
 log = logging.getLogger("zenlake.lake")
 
 JSON: Final = "application/json"
+MOST: Final = 10_000
+"""Results that wait for a router, and results that may be published again; older ones are not."""
+
+RECENT: Final = 30.0
+"""Seconds within which it is noticed that a link is broken: three times a lease."""
 
 
 @final
 class ResultPublisher:
-    """Publishes what one view or alert finds."""
+    """Publishes what one view or alert finds; for any number of threads."""
 
-    def __init__(self, session: Session | None, root: str) -> None:
+    def __init__(
+        self,
+        session: Session | None,
+        root: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`root`: `view/NAME` or `alert/NAME`; without a session nothing is published."""
         self.root = root
         self.published = 0
+        self.lost = 0
         self._session = session
+        self._clock = clock
         self._token = None if session is None else session.liveliness().declare_token(root)
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[str, str]] = deque()
+        self._recent: deque[tuple[float, str, str]] = deque(maxlen=MOST)
+        self._links: set[Any] = set() if session is None else set(session.info.links())
+
+    @property
+    def waiting(self) -> int:
+        """How many results wait for a router."""
+        return len(self._waiting)
 
     def put(self, subject: str, result: Mapping[str, Any]) -> None:
-        """Publish one result; who does not hear it now finds it in the table."""
+        """Publish one result, now or when there is a router; the table has it in any case."""
         if self._session is None:
             return
         key = f"{self.root}/{subject}" if subject else self.root
         text = json.dumps(plain(dict(result)), ensure_ascii=False)
+        with self._lock:
+            if len(self._waiting) >= MOST:
+                self._waiting.popleft()
+                self.lost += 1
+            self._waiting.append((key, text))
+            self._send(self._session)
+
+    def look(self) -> None:
+        """Publish what waited for a router, and what may have been lost with a link."""
+        # Who looks after all views and alerts calls this, and waits for no put: it calls again.
+        if self._session is None or not self._lock.acquire(blocking=False):
+            return
         try:
-            self._session.put(key, text, encoding=JSON)
+            self._send(self._session)
+        finally:
+            self._lock.release()
+
+    def _send(self, session: Session) -> None:
+        links = set(session.info.links())
+        if not links and session._runtime.node.settings.mode == CLIENT:
+            return
+        now = self._clock()
+        while self._recent and self._recent[0][0] < now - RECENT:
+            self._recent.popleft()
+        if links - self._links:
+            again = [(key, text) for _, key, text in self._recent]
+            self._recent.clear()
+            self._waiting.extendleft(reversed(again))
+        self._links = links
+        while self._waiting:
+            key, text = self._waiting[0]
+            try:
+                session.put(key, text, encoding=JSON, congestion_control=CongestionControl.BLOCK)
+            except ZError as error:
+                log.debug("%s was not published: %s", key, error)
+                return
+            self._waiting.popleft()
+            self._recent.append((now, key, text))
             self.published += 1
-        except ZError as error:
-            log.debug("%s was not published: %s", key, error)
 
     def close(self) -> None:
         """Take back the token that says that the view or alert runs."""

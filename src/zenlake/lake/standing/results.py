@@ -134,7 +134,6 @@ class Results:
         """Add rows, and move applications on; all or nothing."""
         files = [self._write(rows)] if rows.num_rows else []
         self._commit(files, moved, [])
-        self._keep_in_shape()
 
     def replace(self, rows: pa.Table, subject: Sequence[str], moved: Moves) -> None:
         """Put rows in the place of those about the same, and move applications on."""
@@ -155,7 +154,6 @@ class Results:
             )
         files = [self._write(merged)] if merged.num_rows else []
         self._commit(files, moved, before)
-        self._sweep()
 
     def _commit(self, files: list[DataFile], moved: Moves, removed: list[DataFile]) -> None:
         self.demand_open()
@@ -167,8 +165,11 @@ class Results:
         rows = rows.select(self.columns.names).cast(self.columns)
         return write_file(self.table.place, rows, {DAY: when}, uuid.uuid4().hex)
 
-    def _keep_in_shape(self) -> None:
-        """Drop days that are over, merge small files, and delete those that nobody needs."""
+    def keep_in_shape(self) -> None:
+        """Drop days that are over, merge small files, and delete those that nobody needs.
+
+        For when a batch is in the table and published: that does not wait for it.
+        """
         if self._keep is not None:
             first = f"{datetime.fromtimestamp(time.time() - self._keep, UTC):%Y-%m-%d}"
             old = [file for file in self.table.files() if str(file.partition[DAY]) < first]
@@ -182,9 +183,6 @@ class Results:
             if len(files) > MOST_SMALL:
                 parts = [read_table(self.table.place, file.path) for file in files]
                 self.table.rewrite([self._write(pa.concat_tables(parts), day)], files, False)
-        self._sweep()
-
-    def _sweep(self) -> None:
         self._commits += 1
         if self._commits % VACUUM == 0:
             vacuum(self.table, self._age)

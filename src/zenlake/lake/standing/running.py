@@ -308,6 +308,7 @@ class Running:
                 self.results.append(rows, moved)
         for row in sorted(rows.to_pylist(), key=_order):
             self.publisher.put(chunks_of(row, self.shape.subject), row)
+        self.results.keep_in_shape()
 
     # --- how it is ------------------------------------------------------------------------------
 

@@ -224,6 +224,8 @@ class Standing:
             "batches": running.batches,
             "rows": running.results.table.totals().rows,
             "published": running.publisher.published,
+            "waiting": running.publisher.waiting,
+            "lost": running.publisher.lost,
         }
         if running.alerting is not None:
             raising = running.alerting.raising
@@ -351,6 +353,7 @@ class Standing:
             try:
                 if one.look():
                     one.feed()
+                    one.publisher.look()
                     self._tell_time(one)
                     self._watch(one)
             except BaseException as error:

@@ -1,0 +1,99 @@
+"""Results of views and alerts on the bus: none is lost because a router is not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import zenlake
+from tests.api.sessions import config, listening
+from tests.interop.processes import free_port
+from tests.waiting import until
+from zenlake.lake.standing.publishing import MOST, RECENT, ResultPublisher
+
+
+@contextmanager
+def router(endpoint: str) -> Iterator[list[tuple[str, int]]]:
+    """A router with a subscriber, and what that hears."""
+    heard: list[tuple[str, int]] = []
+
+    def take(sample: zenlake.Sample) -> None:
+        heard.append((str(sample.key_expr), json.loads(sample.payload.to_bytes())["n"]))
+
+    keys = config(mode='"router"', listen__endpoints=f'["{endpoint}"]')
+    with zenlake.open(keys) as session, session.declare_subscriber("alert/**", take):
+        yield heard
+
+
+def lake(endpoint: str) -> zenlake.Session:
+    """As a lake connects: the router may come later, or again."""
+    retry = "{period_init_ms: 10, period_max_ms: 50}"
+    return zenlake.open(
+        config(
+            mode='"client"',
+            connect__endpoints=f'["{endpoint}"]',
+            connect__timeout_ms="-1",
+            connect__exit_on_failure="false",
+            connect__retry=retry,
+        )
+    )
+
+
+def test_results_wait_for_a_router_and_come_again_if_their_link_broke() -> None:
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+
+    def come(count: int) -> bool:
+        publisher.look()  # as the lake does every second
+        return len(heard) >= count
+
+    with ExitStack() as first:
+        heard = first.enter_context(router(endpoint))
+        with lake(endpoint) as session:
+            publisher = ResultPublisher(session, "alert/low")
+            publisher.put("robot/1", {"n": 0})
+            publisher.put("robot/1", {"n": 1})
+            until(lambda: come(2))
+            publisher.look()
+            assert heard == [("alert/low/robot/1", n) for n in range(2)]
+            first.close()
+            until(lambda: not session.info.links())
+            publisher.put("robot/2", {"n": 2})
+            assert (publisher.published, publisher.waiting) == (2, 1)
+            with router(endpoint) as heard:
+                until(lambda: come(3))
+                publisher.look()
+                # Nobody knows whether the first two came before the link broke.
+                assert heard == [(f"alert/low/robot/{1 + n // 2}", n) for n in range(3)]
+            publisher.close()
+
+
+def test_what_was_published_long_ago_does_not_come_again_and_so_many_wait() -> None:
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    now = 0.0
+
+    def come(count: int) -> bool:
+        publisher.look()
+        return len(heard) >= count
+
+    with ExitStack() as first:
+        heard = first.enter_context(router(endpoint))
+        with lake(endpoint) as session:
+            publisher = ResultPublisher(session, "alert/low", lambda: now)
+            publisher.put("a", {"n": -1})
+            until(lambda: come(1))
+            first.close()
+            until(lambda: not session.info.links())
+            now = RECENT + 1.0
+            for n in range(MOST + 3):
+                publisher.put("a", {"n": n})
+            assert (publisher.waiting, publisher.lost) == (MOST, 3)
+            with router(endpoint) as heard:
+                until(lambda: come(MOST))
+                assert heard == [("alert/low/a", n) for n in range(3, MOST + 3)]
+
+
+def test_a_router_needs_nobody_else_to_publish() -> None:
+    with listening(mode='"router"') as session, session.declare_subscriber("alert/**") as heard:
+        ResultPublisher(session, "alert/low").put("", {"n": 1})
+        assert str(heard.recv().key_expr) == "alert/low"
