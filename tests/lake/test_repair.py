@@ -37,11 +37,11 @@ def test_a_torn_last_commit_is_taken_back_and_its_rows_come_again(tmp_path: Path
     lake = fill(tmp_path)
     newest = commits(lake, "pose")[-1]
     newest.write_bytes(newest.read_bytes()[:-40])
-    told = repair(Place(lake), "pose", dry=True)
+    told = repair(Place(lake), "pose", journals=None, dry=True)
     assert "cannot be read" in told.found[0]
     assert "taken back" in told.done[0]
     assert newest.exists()
-    repair(Place(lake), "pose")
+    repair(Place(lake), "pose", journals=None)
     assert len(rows_of(lake, "pose")) == 8
     again(tmp_path)
     assert len(rows_of(lake, "pose")) == 12
@@ -55,7 +55,7 @@ def test_what_a_commit_refused_that_is_taken_back_is_in_quarantine_once(tmp_path
     again(tmp_path)
     newest = commits(lake, "pose")[-1]
     newest.write_bytes(newest.read_bytes()[:-40])
-    repair(Place(lake), "pose")
+    repair(Place(lake), "pose", journals=None)
     write(journal, [good, bad, good])
     again(tmp_path)
     for table, many in (("quarantine", 2), ("pose", 3)):
@@ -66,7 +66,7 @@ def test_what_a_commit_refused_that_is_taken_back_is_in_quarantine_once(tmp_path
 def test_a_log_that_is_broken_in_the_middle_sets_the_table_aside(tmp_path: Path) -> None:
     lake = fill(tmp_path)
     commits(lake, "pose")[1].unlink()
-    told = repair(Place(lake), "pose")
+    told = repair(Place(lake), "pose", journals=None)
     assert "set aside" in told.done[-1]
     assert "lake rebuild pose" in told.done[-1]
     assert not (lake / "pose").exists()
@@ -79,7 +79,7 @@ def test_a_damaged_checkpoint_is_left_out_where_all_commits_are_there(tmp_path: 
     DeltaTable(str(lake / "samples")).create_checkpoint()
     (point,) = (lake / "samples" / "_delta_log").glob("*.checkpoint.parquet")
     point.write_bytes(point.read_bytes()[:-9])
-    assert "checkpoint" in repair(Place(lake), "samples").done[0]
+    assert "checkpoint" in repair(Place(lake), "samples", journals=None).done[0]
     assert len(rows_of(lake, "samples")) == 12
 
 
@@ -88,13 +88,13 @@ def test_a_lost_file_leaves_the_table_and_the_rest_can_be_read(tmp_path: Path) -
     files = sorted((lake / "pose").rglob("*.parquet"))
     files[0].unlink()
     files[1].write_bytes(files[1].read_bytes()[:-5])
-    told = repair(Place(lake), "pose")
+    told = repair(Place(lake), "pose", journals=None)
     assert "2 of its files are lost or cut" in told.found[0]
     assert told.lost_rows == 12 - len(rows_of(lake, "pose"))
-    assert repair(Place(lake), "pose").found == []
+    assert repair(Place(lake), "pose", journals=None).found == []
 
 
 def test_a_table_that_is_not_there_is_told(tmp_path: Path) -> None:
     lake = fill(tmp_path, 1)
     with pytest.raises(LocalError, match="has no folder 'pos'"):
-        repair(Place(lake), "pos")
+        repair(Place(lake), "pos", journals=None)

@@ -87,7 +87,8 @@ def lake(
         typer.Option(
             "--journal",
             metavar="DIR",
-            help=f"The journal to read, {JOURNAL} if not said; several feed one lake.",
+            help=f"The journal to read, {JOURNAL} if not said; several feed one lake. "
+            "repair: none, if it is gone.",
             show_default=False,
         ),
     ] = None,
@@ -180,7 +181,7 @@ def lake(
     elif action is LakeAction.VACUUM:
         _vacuum(where, settings, older, dry, as_json)
     elif action is LakeAction.REPAIR:
-        _repair(where, name, dry, as_json)
+        _repair(where, journals, name, dry, as_json)
     elif action is LakeAction.FORGET:
         _forget(where, journals, settings, name, as_json, master, conf)
     elif action in (LakeAction.REBUILD, LakeAction.DECODE):
@@ -189,16 +190,17 @@ def lake(
         _keep(action, where, settings, keys, older, as_json, master, conf)
 
 
-def _repair(where: str, name: str | None, dry: bool, as_json: bool) -> None:
+def _repair(where: str, journals: list[str], name: str | None, dry: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
     from zenlake.lake.place import Place
     from zenlake.lake.repair import repair
 
     place = Place(where)
+    known = None if journals == ["none"] else journals
     names = [one for one in place.folders() if not one.startswith(".")]
     for one in [name] if name is not None else names:
-        report = repair(place, one, dry=dry)
+        report = repair(place, one, journals=known, dry=dry)
         if as_json:
             typer.echo(json.dumps(asdict(report)))
             continue
@@ -362,11 +364,21 @@ def _tables(where: str, ros: bool, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(columns))
         return
+    # What all topics have would be most of the lines, again and again.
+    topics = [columns[name] for name in columns if tables[name].described.startswith(DESCRIBED)]
+    shared = set.intersection(*(set(one.items()) for one in topics)) if len(topics) > 1 else set()
     for name, fields in columns.items():
         said = tables[name].described
         typer.echo(f"{name}  ({said})" if said else name)
+        is_topic = said.startswith(DESCRIBED)
         for column, kind in fields.items():
-            typer.echo(f"  {column:<20} {kind}")
+            if not is_topic or (column, kind) not in shared:
+                typer.echo(f"  {column:<20} {kind}")
+    if shared:
+        typer.echo("every topic of ROS 2 also has")
+        for column, kind in topics[0].items():
+            if (column, kind) in shared:
+                typer.echo(f"  {column:<20} {kind}")
 
 
 def _report(counts: dict[str, int], what: str, as_json: bool) -> None:

@@ -4,19 +4,23 @@ Nothing is deleted: what cannot be read is set aside under another name. A commi
 the end of a log is taken back, and its rows come again from the journal. A log that is broken
 before its end is beyond repair: the table is set aside as a whole, and made again by the pipeline
 or by `zenlake lake rebuild` from what is left elsewhere. Files that are lost leave the log, so that
-readers find the rest.
+readers find the rest; rows of `samples` that a journal still holds come again in the same commit.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from zenlake.errors import LocalError
+from zenlake.errors import LocalError, ZError
+from zenlake.journal import Journal
 from zenlake.lake.delta import LOG, Damaged, Table
+from zenlake.lake.files import DataFile
 from zenlake.lake.place import Place
+from zenlake.lake.restore import journals_of, restore
 
 __all__ = ["Repair", "repair"]
 
@@ -37,12 +41,15 @@ class Repair:
     done: list[str] = field(default_factory=list)
     #: Rows that are lost with files; those of typed tables can be made again.
     lost_rows: int = 0
+    #: Rows of lost files that came again from journals.
+    restored_rows: int = 0
 
 
-def repair(lake: Place, name: str, *, dry: bool = False) -> Repair:
+def repair(lake: Place, name: str, *, journals: Sequence[str] | None, dry: bool = False) -> Repair:
     """Look at a table from its log to its files, and mend what can be mended.
 
-    With `dry` nothing is changed, and `done` says what would be.
+    `journals`: folders or addresses of all that flow into the lake, None if there are none any
+    more. With `dry` nothing is changed, and `done` says what would be.
     """
     if name not in lake.folders():
         raise LocalError(
@@ -61,7 +68,7 @@ def repair(lake: Place, name: str, *, dry: bool = False) -> Repair:
         if table is None:
             _set_aside(lake, name, report)
             return report
-    _mend_files(table, report, dry)
+    _mend_files(table, journals, report, dry)
     return report
 
 
@@ -111,23 +118,64 @@ def _set_aside(lake: Place, name: str, report: Repair) -> None:
     report.done.append(f"the table is set aside as {aside}; {again}")
 
 
-def _mend_files(table: Table, report: Repair, dry: bool) -> None:
+def _mend_files(table: Table, journals: Sequence[str] | None, report: Repair, dry: bool) -> None:
     """Take files out of the log that are not there, or are not as long as they were."""
     sizes = {name: size for name, size, _ in table.place.files()}
     lost = [file for file in table.files() if sizes.get(file.path) != file.size]
     if not lost:
         return
-    report.lost_rows = sum(file.rows for file in lost)
+    rows = sum(file.rows for file in lost)
     report.found.append(
-        f"{len(lost)} of its files are lost or cut, with {report.lost_rows:,} rows; the first is "
-        f"{lost[0].path}"
+        f"{len(lost)} of its files are lost or cut, with {rows:,} rows; the first is {lost[0].path}"
     )
+    files: list[DataFile] = []
+    if table.name == "samples" and journals is not None:
+        opened = _opened_all(table, lost, journals, report)
+        if opened is None:
+            return
+        for journal in opened:
+            more, count = restore(table, lost, journal, dry=dry)
+            files += more
+            report.restored_rows += count
+    report.lost_rows = max(0, rows - report.restored_rows)
     again = ""
     if table.name not in _AGAIN:
         again = f"; `zenlake lake rebuild {table.name}` makes the rows again from samples"
     report.done.append(f"they leave the table, and its other rows can be read{again}")
+    if table.name == "samples" and journals is not None:
+        report.done.append(
+            f"{report.restored_rows:,} of their rows come again from the journal, "
+            f"{report.lost_rows:,} are not there any more"
+        )
     if not dry:
-        table.rewrite([], lost, True)
+        table.rewrite(files, lost, True)
+
+
+def _opened_all(
+    table: Table, lost: Sequence[DataFile], journals: Sequence[str], report: Repair
+) -> list[Journal] | None:
+    """The journals that rows of lost files may be in; None, and why, if not all are here.
+
+    A file that has left the log is not looked for again, so nothing is done by half.
+    """
+    opened: list[Journal] = []
+    why = ""
+    for path in journals:
+        try:
+            opened.append(Journal.open(path))
+        except ZError as error:
+            why = str(error)
+    others = journals_of(table, lost) - {journal.id for journal in opened}
+    if not why and others:
+        why = f"rows of them are from the journal {min(others)}, which was not named"
+    if not why:
+        return opened
+    report.found.append(f"their rows may be in a journal that cannot be looked into: {why}")
+    report.done.append(
+        "nothing, so that no row is given up: name every journal that flows into the lake with "
+        "--journal, or say --journal none to go on without"
+    )
+    return None
 
 
 def _rename(place: Place, old: str, new: str) -> None:
