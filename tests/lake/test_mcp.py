@@ -137,6 +137,7 @@ def test_every_tool_answers_with_its_proof_and_none_of_them_writes(world: World)
         read = found["proof"]["read"]
         assert set(read["tables"]) == {"state"}
         assert read["rows_behind"] == 0
+        assert found["proof"]["expected"] == 8
         assert found["proof"]["complete"] is False
 
         found = await told(client, "explain_gaps", key="robot/1/**")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.lake.question import Unanswerable, ask, only_counts
+from zenlake.lake.questions import one_line
 
 COLUMNS = {
     "samples": ["key", "value", "time", "hlc", "offset", "day"],
@@ -105,3 +106,24 @@ def test_what_only_counts_the_rows_of_a_table_is_known(
     query: str, counts: tuple[str, str] | None
 ) -> None:
     assert only_counts(query) == counts
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[PATH_NOT_FOUND] Path does not exist: file:/lake/pose/day=1/a.parquet. SQLSTATE: 42K03",
+        "Job aborted\n[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file "
+        "file:///lake/pose/day=1/a.parquet. File does not exist. SQLSTATE: KD001",
+        "java.io.FileNotFoundException: File file:/lake/pose/day=1/a.parquet is gone",
+    ],
+)
+def test_a_lost_file_is_named_with_the_way_out(said: str) -> None:
+    told = one_line(said)
+    assert told.startswith("a file of a table is lost: /lake/pose/day=1/a.parquet; ")
+    assert "zenlake lake repair" in told
+
+
+def test_another_mistake_of_a_question_is_told_as_before() -> None:
+    assert one_line("[X] Path does not exist: nothing. SQLSTATE: 1") == (
+        "Path does not exist: nothing."
+    )

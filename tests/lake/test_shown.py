@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zenlake.keys.readable import ALL_KEYS, ReadableChoice, ReadableKeys
-from zenlake.lake.shown import shown_definition, shown_tables, table_keys
+from zenlake.lake.shown import keys_behind, shown_definition, shown_tables, table_keys
 from zenlake.lake.typed import TypedTable
 
 POSES = TypedTable("poses", "robot/${id:*}/pose")
@@ -52,6 +52,26 @@ def test_a_table_is_shown_to_who_may_read_the_keys_that_it_is_made_of(
     readable: ReadableKeys, shown: set[str]
 ) -> None:
     assert shown_tables(TABLES, SPECS, readable) == shown | {"samples", "quarantine"}
+
+
+@pytest.mark.parametrize(
+    ("read", "keys"),
+    [
+        ({"poses"}, {"robot/*/pose"}),
+        ({"poses", "chatter"}, {"robot/*/pose", "*/chatter/**"}),
+        ({"poses", "samples"}, {"**"}),
+        ({"poses", "low"}, {"**"}),
+        ({"busy"}, {"**"}),
+        ({"foreign"}, {"**"}),
+        (set(), {"**"}),
+    ],
+)
+def test_rows_of_a_table_come_from_its_keys_and_those_of_a_view_from_any(
+    read: set[str], keys: set[str]
+) -> None:
+    found = keys_behind({name: TABLES[name] for name in read}, SPECS)
+    assert set(found) == keys
+    assert len(found) == len(keys)
 
 
 def test_a_table_that_nobody_knows_the_keys_of_is_for_who_may_read_all() -> None:

@@ -10,6 +10,7 @@ what a session may see is decided by access control where it connects.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -46,7 +47,8 @@ class Agent:
         rows, cut = self._rows(self._get(str(asked), ""), limit)
         for row in rows:
             del row["value"]
-        return {"rows": rows, "proof": self._proof(str(asked), str(asked), cut)}
+            row.pop("base64", None)
+        return {"rows": rows, "proof": self._proof(str(asked), (str(asked),), cut)}
 
     def tables(self) -> Answer:
         """The tables of the lake with their columns."""
@@ -57,14 +59,14 @@ class Agent:
                 tables[name] = json.loads(reply.ok.payload.to_bytes())
         if not tables:
             raise LocalError(NO_LAKE)
-        return {"tables": tables, "proof": self._proof("@lake/tables/**", "**", None)}
+        return {"tables": tables, "proof": self._proof("@lake/tables/**", ("**",), None)}
 
     def get(self, selector: str, limit: int = ROWS) -> Answer:
         """The values that answer a selector."""
         asked = Selector(selector)
         expr = str(asked.key_expr)
         rows, cut = self._rows(self._get(expr, str(asked.parameters)), limit)
-        return {"rows": rows, "proof": self._proof(selector, expr, cut)}
+        return {"rows": rows, "proof": self._proof(selector, (expr,), cut)}
 
     def history(
         self, key: str, since: str, until: str = "", where: str = "", limit: int = ROWS
@@ -77,7 +79,7 @@ class Agent:
         rows, cut = self._rows(self._get(expr, parameters), limit)
         if not rows:
             self._demand_memory(expr)
-        return {"rows": rows, "proof": self._proof(f"{expr}?{parameters}", expr, cut)}
+        return {"rows": rows, "proof": self._proof(f"{expr}?{parameters}", (expr,), cut)}
 
     def as_of(self, key: str, instant: str, limit: int = ROWS) -> Answer:
         """The value that each key had at an instant."""
@@ -86,7 +88,7 @@ class Agent:
         rows, cut = self._rows(self._get(expr, parameters), limit)
         if not rows:
             self._demand_memory(expr)
-        return {"rows": rows, "proof": self._proof(f"{expr}?{parameters}", expr, cut)}
+        return {"rows": rows, "proof": self._proof(f"{expr}?{parameters}", (expr,), cut)}
 
     def sql(self, query: str, limit: int = ROWS) -> Answer:
         """The rows that an SQL question finds in the lake."""
@@ -96,7 +98,7 @@ class Agent:
             document = json.loads(reply.ok.payload.to_bytes())
             rows, read = document["rows"], document["proof"]
             held, cut = _cut(rows, limit)
-            proof = self._proof("@lake/sql", "**", cut)
+            proof = self._proof("@lake/sql", tuple(read["keys"]), cut)
             proof["read"] = {
                 "tables": read["tables"],
                 "partitions": read["partitions"],
@@ -109,7 +111,7 @@ class Agent:
         """What is missing under these keys, in sentences."""
         expr = str(KeyExpr(key))
         ledgers = self._ledgers()
-        return {"told": gaps(expr, ledgers), "proof": self._proof(expr, expr, None, ledgers)}
+        return {"told": gaps(expr, ledgers), "proof": self._proof(expr, (expr,), None, ledgers)}
 
     def put(self, key: str, value: str, encoding: str = "application/json") -> Answer:
         """Publish a value."""
@@ -160,11 +162,11 @@ class Agent:
     def _proof(
         self,
         asked: str,
-        expr: str,
+        exprs: tuple[str, ...],
         cut: str | None,
         ledgers: list[dict[str, Any]] | None = None,
     ) -> Answer:
-        proven = verdict(expr, self._ledgers() if ledgers is None else ledgers)
+        proven = verdict(exprs, self._ledgers() if ledgers is None else ledgers)
         return {"asked": asked, **proven, "cut": cut}
 
 
@@ -178,7 +180,7 @@ def _row(reply: Reply) -> Answer:
     stamp = sample.timestamp
     return {
         "key": str(sample.key_expr),
-        "value": json_value(sample.payload.to_bytes(), encoding),
+        **readable(sample.payload.to_bytes(), encoding),
         "encoding": encoding,
         # As `as_of` and `look_back` take it.
         "time": None if stamp is None else f"{stamp.get_time():%Y-%m-%dT%H:%M:%S.%fZ}",
@@ -206,3 +208,21 @@ def _reason(reply: Reply) -> str:
         return str(json.loads(data)["error"])
     except (ValueError, KeyError, TypeError):
         return data.decode("utf-8", "replace")
+
+
+def readable(payload: bytes, encoding: str) -> dict[str, object]:
+    """A payload as a program that reads words wants it, and whether it is in base64.
+
+    HTTP shows bytes as base64 whatever they are, as Eclipse's plugin does. Most bytes that nobody
+    says anything about are text.
+    """
+    value = json_value(payload, encoding)
+    if not isinstance(value, str) or value != b64encode(payload).decode("ascii"):
+        return {"value": value}
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return {"value": value, "base64": True}
+    if all(letter.isprintable() or letter.isspace() for letter in text):
+        return {"value": text}
+    return {"value": value, "base64": True}

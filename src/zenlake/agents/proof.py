@@ -13,9 +13,9 @@ MOST: Final = 50
 """How many sources, keys or ranges are listed one by one."""
 
 
-def verdict(expr: str, ledgers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def verdict(exprs: tuple[str, ...], ledgers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Whether all samples under these keys came: `complete` is true, false or, unknown, null."""
-    found = proven(expr, ledgers)
+    found = proven(exprs, ledgers)
     missing = [_gap(source) for source in found.sources if source["missing"]]
     return {
         "complete": found.complete,
@@ -33,7 +33,7 @@ def gaps(expr: str, ledgers: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each source of which something is missing, and for each other doubt."""
     held = list(ledgers)
     sentences = []
-    proof = verdict(expr, held)
+    proof = verdict((expr,), held)
     for one in proof["gaps"]:
         numbers = ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in one["ranges"])
         healed = f"; {one['healed']} others were healed" if one["healed"] else ""

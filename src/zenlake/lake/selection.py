@@ -7,7 +7,7 @@
     _agg=avg(temp),max(temp)/5m    for each key and window of time, in one reply
     _order=battery desc,time() rows in this order; else in the order of time
     _limit=10                  so many rows
-    _as=json|arrow             the form of an answer that is one reply
+    _as=json|arrow             the form of the one reply of an `_agg`
     _proof=true                a last reply tells what was read, and what is missing
 
 Each may stand once. A query with none of them asks for nothing here.
@@ -26,7 +26,16 @@ from zenlake.keys import Parameters, ResolvedRange
 from zenlake.keys.parameters import LAKE
 from zenlake.keys.time_range import UNITS, moment_of
 
-__all__ = ["AGGREGATES", "AggregateCall", "Ordering", "Projected", "Selection", "selection_of"]
+__all__ = [
+    "AGGREGATES",
+    "AggregateCall",
+    "Ordering",
+    "Projected",
+    "Selection",
+    "form_of",
+    "selection_of",
+    "wants_proof",
+]
 
 AGGREGATES: Final = ("count", "sum", "avg", "min", "max")
 MOST_PARTS: Final = 64
@@ -96,6 +105,11 @@ def selection_of(parameters: Parameters, now_ns: int) -> Selection | None:
     if aggregates and (project or given.get("_order")):
         other = "_project" if project else "_order"
         raise SelectorError(f"'_agg' gives rows of its own: leave '{other}' out")
+    form = form_of(given.get("_as"))
+    if form != "json" and not aggregates:
+        raise SelectorError(
+            f"_as={form}: samples come as they were published; it is for '_agg', and for @lake/sql"
+        )
     return Selection(
         None if range is None else range.resolve(now_ns),
         None if asof is None else moment_of(asof).resolve(now_ns),
@@ -105,8 +119,8 @@ def selection_of(parameters: Parameters, now_ns: int) -> Selection | None:
         window,
         _order(given.get("_order")),
         _limit(given.get("_limit")),
-        form_of(given.get("_as")),
-        parameters.flag("_proof"),
+        form,
+        wants_proof(given.get("_proof")),
     )
 
 
@@ -115,6 +129,13 @@ def form_of(text: str | None) -> str:
     if text not in (None, "json", "arrow"):
         raise SelectorError(f"_as={text}: write json or arrow")
     return text or "json"
+
+
+def wants_proof(text: str | None) -> bool:
+    """Whether `_proof` asks for one; its name alone does."""
+    if text not in (None, "", "true", "false"):
+        raise SelectorError(f"_proof={text}: write true or false")
+    return text in ("", "true")
 
 
 def _filter(text: str | None) -> Node | None:

@@ -17,7 +17,7 @@ from zenlake.lake.config import FIXED
 from zenlake.lake.ros2_tables import DESCRIBED
 from zenlake.lake.typed import TypedTable
 
-__all__ = ["published_by", "shown_definition", "shown_tables", "table_keys"]
+__all__ = ["keys_behind", "published_by", "shown_definition", "shown_tables", "table_keys"]
 
 #: What a definition tells of itself to those who may not read every key.
 _HARMLESS: Final = ("name", "kind", "keys", "state", "created")
@@ -51,6 +51,19 @@ def table_keys(name: str, described: str, specs: Iterable[TypedTable]) -> str | 
     if described.startswith(DESCRIBED):
         return _topic(described.removeprefix(DESCRIBED))
     return None
+
+
+def keys_behind(described: Mapping[str, str], specs: Iterable[TypedTable]) -> tuple[str, ...]:
+    """The keys that what is in these tables was published under; `**` where any may be."""
+    specs = tuple(specs)
+    found: set[str] = set()
+    for name, words in described.items():
+        keys = table_keys(name, words, specs)
+        # Views and alerts publish under keys of their own what they found under others.
+        if not keys or words.startswith(("view ", "alert ")):
+            return ("**",)
+        found.add(keys)
+    return tuple(sorted(found)) or ("**",)
 
 
 def shown_tables(

@@ -34,7 +34,7 @@ def told(rows: list[Row]) -> dict[str, Any]:
 def about(rows: list[Row], expr: str, start: int | None = None, end: int | None = None) -> Proven:
     first, last = (None if one is None else (BEGAN + one) * SECOND for one in (start, end))
     within = ResolvedRange(first, last)
-    return proven(expr, [told(rows)], within)
+    return proven((expr,), [told(rows)], within)
 
 
 #: 3 and 4 never came, between the seconds 20 and 50.
@@ -72,12 +72,12 @@ def test_nobody_knows_about_samples_without_numbers() -> None:
     assert about([*WHOLE, bare], "robot/*").complete is None
     assert about([*WHOLE, bare], "robot/3").complete is None
     assert about([*WHOLE, bare], "robot/2").complete is True
-    assert proven("**", []).complete is None
+    assert proven(("**",), []).complete is None
 
 
 def test_what_a_recorder_could_not_keep_may_be_anything() -> None:
     ledger = told(WHOLE) | {"drops": {"the disk is full": 3}}
-    assert proven("robot/2", [ledger]).complete is False
+    assert proven(("robot/2",), [ledger]).complete is False
 
 
 @given(

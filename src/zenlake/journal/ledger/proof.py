@@ -52,9 +52,11 @@ class Proven:
 
 
 def proven(
-    expr: str, ledgers: Iterable[Mapping[str, Any]], within: ResolvedRange = ALWAYS
+    exprs: tuple[str, ...],
+    ledgers: Iterable[Mapping[str, Any]],
+    within: ResolvedRange = ALWAYS,
 ) -> Proven:
-    """What these ledgers, as recorders tell them, say of the keys of an expression."""
+    """What these ledgers, as recorders tell them, say of the keys of some expressions."""
     expected = 0
     known = False
     sources: list[dict[str, Any]] = []
@@ -63,19 +65,19 @@ def proven(
     for ledger in ledgers:
         known = True
         for source in ledger.get("sources", ()):
-            if _about(expr, source.get("key")):
+            if _about(exprs, source.get("key")):
                 expected += source.get("expected", 0)
                 sources.append(_in_range(source, within))
         for key, count in dict(ledger.get("unprovable", {})).items():
-            if _about(expr, key):
+            if _about(exprs, key):
                 unprovable[key] = unprovable.get(key, 0) + count
         for why, count in dict(ledger.get("drops", {})).items():
             drops[why] = drops.get(why, 0) + count
     return Proven(known, expected, tuple(sources), unprovable, drops)
 
 
-def _about(expr: str, key: object) -> bool:
-    return isinstance(key, str) and intersects(expr, key)
+def _about(exprs: tuple[str, ...], key: object) -> bool:
+    return isinstance(key, str) and any(intersects(expr, key) for expr in exprs)
 
 
 def _in_range(source: Mapping[str, Any], within: ResolvedRange) -> dict[str, Any]:
