@@ -10,30 +10,38 @@ from tests.api.sessions import connected, listening
 from zenlake.clock import ZenohId
 from zenlake.errors import ZError
 from zenlake.journal.reading.wire_times import wire_times
-from zenlake.lake.recorded_replies import RecordedReplies, RowKind
+from zenlake.lake.recorded_replies import RecordedReplies, RecordedRows, RowKind
 from zenlake.wire.codec_zenoh import SourceInfo, Timestamp, put_head
 
 STAMP = bytes(range(1, 17))
 
 
-def replies(keys: list[str], start: int = 1 << 24) -> RecordedReplies:
-    """A put with all that a put can have, plain puts, and last a deletion."""
+def reply(
+    query: zenlake.Query, keys: list[str], start: int = 1 << 24, *, plain: bool = False
+) -> None:
+    """A put with all that a put can have, plain puts, and last a deletion.
+
+    `plain`: without attachment and source.
+    """
     count = len(keys)
     raw = [(start + n) << 32 | n << 8 for n in range(count)]
-    return RecordedReplies(
-        keys=keys,
+    kinds = [
+        RowKind(False, STAMP, 5, b"pose"),
+        RowKind(False, STAMP, 0, b""),
+        RowKind(True, STAMP, 0, b""),
+    ]
+    which = [0] + [1] * (count - 2) + [2]
+    rows = RecordedRows(
+        heads=[kind * count + n for n, kind in enumerate(which)],
         times=wire_times(np.array(raw, np.uint64)),
-        kinds=[
-            RowKind(False, STAMP, 5, b"pose"),
-            RowKind(False, STAMP, 0, b""),
-            RowKind(True, STAMP, 0, b""),
-        ],
-        which=[0] + [1] * (count - 2) + [2],
         values=[b'{"x": 1}'] + [b"%d" % n for n in range(1, count)],
-        attachments=[b"\x00note"] + [None] * (count - 1),
-        sources=[SourceInfo(zid=b"\x07" * 4, eid=3, sn=9)] + [None] * (count - 1),
+        attachments=None if plain else [b"\x00note"] + [None] * (count - 1),
+        sources=None
+        if plain
+        else [SourceInfo(zid=b"\x07" * 4, eid=3, sn=9)] + [None] * (count - 1),
         short=start < 1 << 24,
     )
+    RecordedReplies(query, keys, kinds).send(rows)
 
 
 @pytest.mark.parametrize("start", [1000, 1_700_000_000])
@@ -41,7 +49,7 @@ def replies(keys: list[str], start: int = 1 << 24) -> RecordedReplies:
 def test_rows_come_as_they_were_published(remote: bool, start: int) -> None:
     keys = [f"robot/{n}" for n in range(2000)]
     with listening() as lake:
-        lake.declare_queryable("robot/**", lambda query: replies(keys, start).send(query))
+        lake.declare_queryable("robot/**", lambda query: reply(query, keys, start))
         asker = connected(lake) if remote else lake
         with asker:
             samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=20)]
@@ -77,13 +85,8 @@ def test_plain_puts_are_written_as_their_messages_are(encoding: int, schema: byt
 def test_rows_without_more_are_answered_by_a_node_elsewhere_too() -> None:
     keys = [f"robot/{n}" for n in range(500)]
 
-    def answer(query: zenlake.Query) -> None:
-        all_of = replies(keys)
-        all_of.attachments = all_of.sources = None
-        all_of.send(query)
-
     with listening() as lake:
-        lake.declare_queryable("robot/**", answer)
+        lake.declare_queryable("robot/**", lambda query: reply(query, keys, plain=True))
         with connected(lake) as asker:
             samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=20)]
     rows = {str(one.key_expr): one for one in samples if one is not None}
@@ -101,7 +104,7 @@ def test_a_key_that_was_not_asked_for_is_refused() -> None:
 
     def answer(query: zenlake.Query) -> None:
         try:
-            replies(["other/1", "robot/2"]).send(query)
+            reply(query, ["other/1", "robot/2"])
         except ZError as error:
             refused.append(str(error))
 

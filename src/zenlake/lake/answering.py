@@ -20,13 +20,16 @@ from zenlake.errors import LocalError
 from zenlake.expr.closure import Microseconds, Predicate, SampleFields, Value, compiled, computed
 from zenlake.expr.record import json_value
 from zenlake.expr.tree import reads_payload
+from zenlake.journal.reading.lists import coded, holds_of_each
 from zenlake.journal.serving.parts import ARROW
 from zenlake.keys import is_wild
-from zenlake.lake.reading import COLUMNS
+from zenlake.lake.reading import CODED, COLUMNS
 from zenlake.lake.selection import AggregateCall, Selection
 
 __all__ = [
     "ARROW",
+    "NEWEST",
+    "SAMPLES",
     "SHOWN",
     "Answered",
     "Caps",
@@ -44,6 +47,9 @@ SHOWN: Final = [
     *("source_zid", "source_eid", "source_sn", "offset"),
 ]
 """The columns that answers are made of."""
+SAMPLES: Final = pa.schema([CODED.field(name) for name in SHOWN])
+"""Those columns of every sample; the newest values have them as plain texts."""
+NEWEST: Final = pa.schema([COLUMNS.field(name) for name in SHOWN])
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -162,15 +168,13 @@ class Rows:
         return answered.take(places if limit is None else places[:limit])
 
 
-_NONE: Final = pa.schema([COLUMNS.field(name) for name in SHOWN]).empty_table()
+_NONE: Final = NEWEST.empty_table()
 
 
 def _without_expressions(rows: pa.Table) -> pa.Table:
     """The rows of keys: an expression is none, and deletions of many are asked for as such."""
-    starred = pc.match_substring(rows["key"], "*")
-    if not pc.any(starred).as_py():
-        return rows
-    return rows.filter(pa.array([not is_wild(key) for key in rows["key"].to_pylist()], pa.bool_()))
+    plain = holds_of_each(rows["key"], lambda key: not is_wild(key))
+    return rows if plain.all() else rows.filter(pa.array(plain))
 
 
 def _in_time(rows: pa.Table) -> Any:
@@ -178,9 +182,7 @@ def _in_time(rows: pa.Table) -> Any:
     hlc = rows["hlc"].to_numpy()
     if len(hlc) < 2 or (hlc[1:] > hlc[:-1]).all():
         return np.arange(len(hlc))
-    keys = rows["key"].combine_chunks().dictionary_encode()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.unify_dictionaries().combine_chunks()
+    keys = coded(rows["key"])
     order = np.empty(len(keys.dictionary), np.int64)
     order[pc.sort_indices(keys.dictionary).to_numpy()] = np.arange(len(keys.dictionary))
     codes = order[keys.indices.to_numpy(zero_copy_only=False)]

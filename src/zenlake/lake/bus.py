@@ -22,24 +22,21 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zenlake.engine.asker_lanes import AskerLanes
-from zenlake.errors import EncodingError, LocalError, SelectorError, ZError
+from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.journal.ledger.proof import ALWAYS, proven
-from zenlake.journal.reading.lists import list_of_bytes, list_of_each
-from zenlake.journal.reading.wire_times import are_long, wire_times
-from zenlake.journal.schema import HLC_BIAS
+from zenlake.journal.reading.lists import holds_of_each
 from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.keys.parameters import LAKE
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.answering import (
     ARROW,
-    SHOWN,
+    NEWEST,
+    SAMPLES,
     Answered,
     Caps,
     Rows,
@@ -51,14 +48,12 @@ from zenlake.lake.answering import (
 from zenlake.lake.history import History, Looked
 from zenlake.lake.question import ask as tables_of
 from zenlake.lake.questions import Bounds
-from zenlake.lake.recorded_replies import RecordedReplies, RowKind
-from zenlake.lake.rows import id_bytes
-from zenlake.lake.selection import Selection, form_of, selection_of
+from zenlake.lake.recorded_replies import RecordedReplies
+from zenlake.lake.reply_columns import ReplyColumns
+from zenlake.lake.selection import Selection, form_of, selection_of, wants_proof
 from zenlake.lake.service import described
-from zenlake.lake.shown import shown_tables
+from zenlake.lake.shown import keys_behind, shown_tables
 from zenlake.lake.sight import EVERYTHING, Sight
-from zenlake.values import Encoding
-from zenlake.wire.codec_zenoh import SourceInfo
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
@@ -73,8 +68,10 @@ JSON: Final = "application/json"
 SQL: Final = "@lake/sql"
 TABLES: Final = "@lake/tables"
 WORKERS: Final = 4
-STRETCH: Final = 2048
-"""Replies between two looks whether the asker is still there."""
+STRETCH: Final = 16_384
+"""Replies between two looks whether the asker is still there, at most."""
+HELD: Final = 16 << 20
+"""Bytes of values that are replied with between two looks, about."""
 SETTLE: Final = 1.0
 """Seconds that the recorder may take to make durable what it heard before a question."""
 
@@ -244,15 +241,15 @@ class Answers:
             self._reply(query, selection, rows.chosen(mine))
         if selection.proof:
             within = selection.time or ResolvedRange(None, selection.asof)
-            query.reply(expr, json.dumps(self._proof(looked, expr, within)), encoding=JSON)
+            query.reply(expr, json.dumps(self._proof(looked, (expr,), within)), encoding=JSON)
 
     def _rows(self, selection: Selection, expr: str, now: int) -> tuple[Looked, Iterable[pa.Table]]:
         if selection.time is not None:
             looked = self.history.look()
-            return looked, self.history.samples(looked, expr, selection.time, SHOWN)
+            return looked, self.history.samples(looked, expr, selection.time, SAMPLES)
         if selection.asof is not None:
             looked = self.history.look()
-            return looked, [self.history.as_of(looked, expr, selection.asof, SHOWN)]
+            return looked, [self.history.as_of(looked, expr, selection.asof, NEWEST)]
         looked, table = self.history.newest(expr)
         return looked, [table]
 
@@ -261,36 +258,40 @@ class Answers:
         if alone and readable.unrestricted:
             return table
         expr = self._exprs[number]
-        distinct = pc.unique(table["key"]).to_pylist()
-        mine = [
-            key
-            for key in distinct
-            if (alone or (intersects(expr, key) and self._mine(key, number))) and readable.lets(key)
-        ]
-        if len(mine) == len(distinct):
-            return table
-        return table.filter(pc.is_in(table["key"], pa.array(mine, pa.string())))
+        mine = holds_of_each(
+            table["key"],
+            lambda key: (
+                (alone or (intersects(expr, key) and self._mine(key, number)))
+                and readable.lets(key)
+            ),
+        )
+        return table if mine.all() else table.filter(pa.array(mine))
 
     def _reply(self, query: Query, selection: Selection, answered: Answered) -> None:
         """Rows as they were published: key, time, encoding, attachment and source are their own."""
-        subjects = answered.subjects
-        for start in range(0, answered.rows.num_rows, STRETCH):
+        subjects = answered.subjects if selection.project else None
+        columns = ReplyColumns(answered.rows, None if subjects is None else JSON)
+        replies = RecordedReplies(query, columns.keys, columns.kinds)
+        count = answered.rows.num_rows
+        size = answered.rows["value"].nbytes // max(1, count)
+        stretch = max(1, min(STRETCH, HELD // (size + 1)))
+        for start in range(0, count, stretch):
             if self._gone(query):
                 return
-            rows = answered.rows.slice(start, STRETCH)
-            if selection.project and subjects is not None:
+            payloads = None
+            if subjects is not None:
                 payloads = [
                     json.dumps(projected(selection, one), ensure_ascii=False).encode()
-                    for one in subjects[start : start + STRETCH]
+                    for one in subjects[start : start + stretch]
                 ]
-                recorded(rows, payloads, JSON).send(query)
-            else:
-                recorded(rows).send(query)
+            replies.send(columns.stretch(start, stretch, payloads))
 
-    def _proof(self, looked: Looked, expr: str, within: ResolvedRange = ALWAYS) -> dict[str, Any]:
+    def _proof(
+        self, looked: Looked, exprs: tuple[str, ...], within: ResolvedRange = ALWAYS
+    ) -> dict[str, Any]:
         """What was read, and of each source of these keys what is missing in the range."""
         ledgers = self._ask_recorders("ledger")
-        found = proven(expr, ledgers or (), within)
+        found = proven(exprs, ledgers or (), within)
         return {
             "journal": looked.tails[0].journal.id,
             "table": {"name": "samples", "version": looked.version},
@@ -304,6 +305,7 @@ class Answers:
                 for tail in looked.tails
                 for p, (committed, end) in enumerate(zip(tail.committed, tail.ends, strict=True))
             ],
+            "keys": list(exprs),
             "ledger": "recorder" if found.known else None,
             "complete": found.complete,
             "sources": list(found.sources),
@@ -315,6 +317,9 @@ class Answers:
 
     def _sql(self, query: Query, key: str, sight: Sight) -> None:
         parameters = query.parameters
+        for name in LAKE:
+            if name in parameters and name not in ("_as", "_proof"):
+                raise SelectorError(f"'{name}' is for questions about keys; say it in the SELECT")
         form = form_of(parameters.interpreted("_as"))
         parameter = parameters.interpreted("_sql")
         payload = query.payload
@@ -323,7 +328,7 @@ class Answers:
         text = payload.to_bytes().decode("utf-8", "replace") if payload is not None else parameter
         if not text:
             raise SelectorError("no question: send a SELECT as the payload, or in _sql=")
-        wanted = parameters.flag("_proof")
+        wanted = wants_proof(parameters.interpreted("_proof"))
         if wanted and not sight.unrestricted:
             raise SelectorError("_proof: the ledger names keys of all; ask @lake/sql, if you may")
         readable = ReadableKeys.in_parameters(parameters)
@@ -353,7 +358,8 @@ class Answers:
         tables = lake.tables()
         columns = {name: [field.name for field in one.schema] for name, one in tables.items()}
         read = tables_of(text, columns, lambda name: True).tables
-        proof = self._proof(self.history.look(), "**")
+        behind = keys_behind({name: tables[name].described for name in read}, lake.config.tables)
+        proof = self._proof(self.history.look(), behind)
         del proof["table"]
         if not readable.unrestricted:
             proof |= {"ledger": None, "complete": None}
@@ -391,80 +397,3 @@ def json_rows(table: pa.Table) -> bytes:
     columns = [[plain(value) for value in column.to_pylist()] for column in table.columns]
     rows = [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
     return json.dumps(rows, ensure_ascii=False).encode()
-
-
-def recorded(
-    rows: pa.Table, values: list[bytes] | None = None, encoding: str | None = None
-) -> RecordedReplies:
-    """Rows as replies; with other values and another encoding, if they are given."""
-    count = rows.num_rows
-    sources: list[SourceInfo | None] | None = None
-    if rows["source_zid"].null_count < count:
-        columns = (rows[name].to_pylist() for name in ("source_zid", "source_eid", "source_sn"))
-        sources = [
-            None if zid is None or sn is None else SourceInfo(zid=_id(zid), eid=eid or 0, sn=sn)
-            for zid, eid, sn in zip(*columns, strict=True)
-        ]
-    attached = rows["attachment"]
-    kinds, which = _kinds(rows, encoding)
-    raw = rows["hlc"].to_numpy().view(np.uint64) ^ np.uint64(HLC_BIAS)
-    return RecordedReplies(
-        keys=list_of_each(rows["key"], str),
-        times=wire_times(raw),
-        kinds=kinds,
-        which=which,
-        values=list_of_bytes(rows["value"]) if values is None else values,
-        attachments=None if attached.null_count == count else attached.to_pylist(),
-        sources=sources,
-        short=not are_long(raw),
-    )
-
-
-def _kinds(rows: pa.Table, encoding: str | None) -> tuple[list[RowKind], list[int]]:
-    """What kinds of rows there are, and of which kind each row is."""
-    count = rows.num_rows
-    which: Any = np.zeros(count, np.int64)
-    parts: list[list[Any]] = []
-    for name in ("kind", "stamp_id", "encoding"):
-        if name == "encoding" and encoding is not None:
-            parts.append([encoding])
-            continue
-        coded = rows[name].combine_chunks().dictionary_encode()
-        if isinstance(coded, pa.ChunkedArray):
-            coded = coded.unify_dictionaries().combine_chunks()
-        known = coded.dictionary.to_pylist()
-        parts.append([*known, None])
-        if len(known) == 1 and not coded.null_count:
-            which *= 2
-        else:
-            places = pc.fill_null(coded.indices, len(known)).to_numpy(zero_copy_only=False)
-            which = which * (len(known) + 1) + places
-    found = [0] if count and not which.any() else np.unique(which).tolist()
-    kinds = []
-    for code in found:
-        words: list[Any] = []
-        for known in reversed(parts):
-            code, place = divmod(code, len(known))
-            words.append(known[place])
-        number, schema = _encoding(words[0])
-        kinds.append(RowKind(words[2] == "delete", _id(words[1]), number, schema))
-    if len(found) > 1:
-        return kinds, np.searchsorted(found, which).tolist()
-    return kinds, [0] * count
-
-
-@lru_cache(maxsize=4096)
-def _id(text: str | None) -> bytes:
-    return id_bytes(text)
-
-
-@lru_cache(maxsize=1024)
-def _encoding(text: str | None) -> tuple[int, bytes]:
-    """The number and the schema of an encoding."""
-    try:
-        encoding = Encoding(text or "")
-    except EncodingError:
-        encoding = Encoding("zenoh/bytes")
-    from zenlake.api.options import encoding_parts
-
-    return encoding_parts(encoding)

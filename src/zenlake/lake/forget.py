@@ -7,14 +7,19 @@ the lake meanwhile.
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from zenlake.errors import LocalError
+from zenlake.journal.writing.forget import forget
+from zenlake.keys import KeyExpr
 from zenlake.keys.matching import includes
 from zenlake.lake import gaps, latest, newest
 from zenlake.lake.delta import Table
@@ -23,10 +28,11 @@ from zenlake.lake.iceberg import FOLDER, IcebergMirror, demand_pyiceberg, unpubl
 from zenlake.lake.place import Place
 from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.standing.definition import begin_anew
+from zenlake.lake.status import read_status
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.upkeep import vacuum
 
-__all__ = ["ForgetKeys", "forget_in"]
+__all__ = ["ForgetKeys", "forget_everywhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,32 @@ class ForgetKeys:
         keys = rows["key"].to_pylist()
         meant = {key: key is None or not includes(self.expr, key) for key in set(keys)}
         return pa.array(np.array([meant[key] for key in keys], np.bool_))
+
+
+def forget_everywhere(
+    place: Place,
+    tables: Mapping[str, Table],
+    keys: str,
+    journals: Sequence[str | Path],
+    tasks: Callable[[], Tasks],
+) -> dict[str, int]:
+    """Take keys out of journals, and then out of the tables and of all that they were.
+
+    `tasks` is asked for when nothing stands in the way: a Spark may have to be started for it.
+    """
+    expr = str(KeyExpr.autocanonize(keys))
+    said = read_status(place.uri)
+    if said is not None and said.state != "stopped" and said.fresh(time.time()):
+        raise LocalError(
+            f"a pipeline fills this lake (process {said.pid}); stop it, and forget then"
+        )
+    forgotten: dict[str, int] = {}
+    if journals:
+        # First here, or a table could be filled with it again.
+        forgotten["journal"] = sum(
+            forget(journal, lambda key: includes(expr, key)) for journal in journals
+        )
+    return forgotten | forget_in(place, tables, expr, tasks())
 
 
 def forget_in(lake: Place, tables: Mapping[str, Table], expr: str, tasks: Tasks) -> dict[str, int]:

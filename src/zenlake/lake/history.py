@@ -128,12 +128,11 @@ class History:
 
     def _with_wild(self, looked: Looked, sought: Sought) -> list[str]:
         """The same, and the files with updates of many keys at once, which lie anywhere."""
-        paths = self._needed(looked, sought)
-        if not start_of(sought.expr):
-            return paths
-        near = set(paths)
-        others = self._needed(looked, Sought("**", sought.low, sought.high))
-        return paths + [path for path in others if path not in near and self._files.is_wild(path)]
+        within = self._needed(looked, Sought("**", sought.low, sought.high))
+        if not within or not start_of(sought.expr):
+            return within
+        near = set(self._needed(looked, sought))
+        return [path for path in within if path in near or self._files.is_wild(path)]
 
     def rows_in(self, looked: Looked, paths: list[str]) -> int:
         """How many rows files have, at most."""
@@ -145,7 +144,7 @@ class History:
         looked: Looked,
         expr: str,
         range: ResolvedRange | None,
-        columns: Sequence[str] = COLUMNS.names,
+        columns: pa.Schema = COLUMNS,
     ) -> Iterator[pa.Table]:
         """Every sample of the keys in the range, from tables and journals."""
         sought = Sought.within(expr, range)
@@ -162,7 +161,7 @@ class History:
         looked: Looked,
         expr: str,
         range: ResolvedRange | None,
-        columns: Sequence[str] = COLUMNS.names,
+        columns: pa.Schema = COLUMNS,
     ) -> Iterator[pa.Table]:
         """The part that only the journals have."""
         sought = Sought.within(expr, range)
@@ -174,7 +173,7 @@ class History:
     # --- newest values --------------------------------------------------------------------------
 
     def as_of(
-        self, looked: Looked, expr: str, instant: int, columns: Sequence[str] = COLUMNS.names
+        self, looked: Looked, expr: str, instant: int, columns: pa.Schema = COLUMNS
     ) -> pa.Table:
         """The newest value of each key at an instant (ns), as deletions had left it.
 
@@ -191,7 +190,7 @@ class History:
         looked: Looked,
         paths: Iterable[str],
         sought: Sought,
-        columns: Sequence[str] = COLUMNS.names,
+        columns: pa.Schema = COLUMNS,
     ) -> Iterator[pa.Table]:
         """Rows of files, among them the newest of each key and all updates of many at once.
 
@@ -257,18 +256,17 @@ def _between(
     end: int,
     sought: Sought,
     range: ResolvedRange | None,
-    columns: Sequence[str],
+    columns: pa.Schema,
 ) -> Iterator[pa.Table]:
     """The rows that are sought between two offsets of a journal."""
     micros = None if range is None else _micros(range)
-    wanted = pa.schema([COLUMNS.field(name) for name in columns])
     try:
         for batch in journal.scan(
             {partition: start}, {partition: end}, partition=partition, time=micros
         ):
             chosen = _chosen(batch, sought)
             if chosen.num_rows:
-                yield sample_rows(chosen, journal.id, partition, columns).cast(wanted)
+                yield sample_rows(chosen, journal.id, partition, columns.names).cast(columns)
     except JournalGap as gap:
         # Retention came between: the tables have what the journal let go.
         raise LocalError(f"the journal let go of rows meanwhile; ask again ({gap})") from gap
@@ -285,6 +283,10 @@ def _chosen(batch: pa.RecordBatch, sought: Sought) -> pa.RecordBatch:
     fits[used] = [intersects(sought.expr, name) for name in names]
     hlc = batch.column("hlc").to_numpy()
     mask = fits[places] & (hlc >= sought.low) & (hlc <= sought.high)
+    fewer = np.zeros(len(keys.dictionary), np.int32)
+    fewer[used] = np.arange(len(used), dtype=np.int32)
+    own = pa.DictionaryArray.from_arrays(fewer[places], pa.array(names, pa.string()))
+    batch = batch.set_column(batch.schema.get_field_index("key"), "key", own)
     return batch if mask.all() else batch.filter(pa.array(mask))
 
 

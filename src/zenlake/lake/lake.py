@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import threading
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, final
@@ -17,26 +16,21 @@ from typing import TYPE_CHECKING, Any, Never, final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
-from zenlake.journal.writing.forget import forget
-from zenlake.keys import KeyExpr
-from zenlake.keys.matching import includes
 from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Damaged, Table
-from zenlake.lake.forget import forget_in
+from zenlake.lake.forget import forget_everywhere
 from zenlake.lake.iceberg import mirror_where_it_is
 from zenlake.lake.judge import Limits, judge_analysed, judge_parsed, parsed
 from zenlake.lake.overview import looked_at
 from zenlake.lake.place import Place
 from zenlake.lake.pruning import conditions_of
 from zenlake.lake.question import Question, Unanswerable, ask, only_counts
-from zenlake.lake.rebuild import Rebuilt, rebuild
+from zenlake.lake.rebuild import Rebuilt, known_table, rebuild
 from zenlake.lake.rollups import IDENTITY, ROLLUPS, added_up
-from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
 from zenlake.lake.rows import DAY
 from zenlake.lake.sight import EVERYTHING, Sight
-from zenlake.lake.status import LakeStatus, read_status
+from zenlake.lake.status import LakeStatus
 from zenlake.lake.tail import fresh, marks_of, tail_of
 from zenlake.lake.tasks import Tasks, tasks_on
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
@@ -417,19 +411,8 @@ class Lake:
 
         Those of topics of ROS 2 are read by the definitions that are known now.
         """
-        topics = Ros2Tables(self.place, self.config.tables).found
-        types = LearntTypes(self.place, self.config.ros2.definitions())
-        specs = {
-            spec.name: types.with_types(spec) for spec in (*self.config.tables, *topics.values())
-        }
-        if name not in specs:
-            near = nearest(name, specs)
-            advice = f"did you mean '{near}'? " if near else ""
-            raise LocalError(
-                f"the configuration has no typed table '{name}'; {advice}"
-                f"It has {', '.join(specs) or 'none'}, and only these can be made again"
-            )
-        done = rebuild(self.place, specs[name], tasks or tasks_on(self.spark))
+        spec = known_table(self.place, self.config, name)
+        done = rebuild(self.place, spec, tasks or tasks_on(self.spark))
         changed = (Table.open(self.place, one) for one in (name, QUARANTINED))
         mirror_where_it_is([table for table in changed if table is not None])
         return done
@@ -443,20 +426,9 @@ class Lake:
         fill the lake meanwhile. Updates with wildcards go if all that they may mean does. Views and
         alerts begin anew.
         """
-        expr = str(KeyExpr.autocanonize(keys))
-        said = read_status(self.place.uri)
-        if said is not None and said.state != "stopped" and said.fresh(time.time()):
-            raise LocalError(
-                f"a pipeline fills this lake (process {said.pid}); stop it, and forget then"
-            )
-        forgotten: dict[str, int] = {}
-        if journals:
-            # First here, or a table could be filled with it again.
-            forgotten["journal"] = sum(
-                forget(journal, lambda key: includes(expr, key)) for journal in journals
-            )
-        where = tasks or tasks_on(self.spark)
-        return forgotten | forget_in(self.place, self.tables(), expr, where)
+        return forget_everywhere(
+            self.place, self.tables(), keys, journals, lambda: tasks or tasks_on(self.spark)
+        )
 
     def status(self, *journals: Journal) -> LakeStatus:
         """What can be said of the lake now, and of the pipeline that fills it, if one runs."""

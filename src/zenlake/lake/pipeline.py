@@ -41,7 +41,7 @@ from zenlake.lake.status import TableStatus
 from zenlake.lake.stopped import StoppedTables
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.typed import Columns, TypedTable, typed_schema
-from zenlake.lake.widen import columns_of, widen
+from zenlake.lake.widen import columns_of, reconciled, widen
 from zenlake.lake.work import QUARANTINED, Ingest, Ingested, TypedFiles
 
 __all__ = ["MADE_OTHERWISE", "Pipeline", "Step"]
@@ -157,7 +157,7 @@ class Pipeline:
         table.remember(self.config.history)
         table.comment(spec.comments, described)
         self.typed[spec.name] = table
-        self._compare(spec, table)
+        self.problems += reconciled(spec, table, self._tasks, self._apps(table))
 
     def _quarantining(self) -> Quarantine:
         """The quarantine; it may have to be tried again until it can be opened."""
@@ -179,29 +179,6 @@ class Pipeline:
     def app(self, partition: int) -> str:
         """The name under which the log of each table knows a partition of the journal."""
         return f"{self.journal.id}/{partition}"
-
-    def _compare(self, spec: TypedTable, table: Table) -> None:
-        """Make columns as wide as the configuration says; tell where that cannot be."""
-        has = columns_of(table, spec).kinds
-        wider = {
-            name: kind
-            for name, kind in spec.columns.items()
-            if (has.get(name), kind) in (("bigint", "double"), ("array<bigint>", "array<double>"))
-        }
-        if wider:
-            widen(table, wider, self._tasks, self._apps(table))
-        for name in (*spec.rename, *sorted(spec.drop)):
-            if name in has and name not in spec.rename.values():
-                self.problems.append(
-                    f"{spec.name}.{name} is renamed or dropped by the configuration, but the table "
-                    f"has it with its rows of before; run `zenlake lake rebuild {spec.name}`"
-                )
-        for name, kind in spec.columns.items():
-            if name in has and name not in wider and has[name] != kind:
-                self.problems.append(
-                    f"the configuration says that {spec.name}.{name} is {kind}, but the table has "
-                    f"{has[name]}; run `zenlake lake rebuild {spec.name}`"
-                )
 
     def _apps(self, table: Table) -> dict[str, int]:
         """Who writes to a table, as far as we know, and where it is."""

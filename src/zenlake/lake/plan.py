@@ -135,7 +135,8 @@ def cut(
         by_partition.get(span.partition, UNKNOWN).bytes(span.first, span.end) for span in plan
     )
     each = min(max(least, -(-rows // parallel)), most)
-    each_bytes = min(max(LEAST_BYTES, -(-size // parallel)), most_bytes)
+    # Somewhat more than its share: else the last rows, if they are larger, are one task too many.
+    each_bytes = min(max(LEAST_BYTES, -(-size // parallel) * 5 // 4), most_bytes)
     tasks: list[list[Stretch]] = [[]]
     room, room_bytes = each, each_bytes
     for span in plan:

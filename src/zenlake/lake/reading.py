@@ -20,13 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from zenlake.journal.reading.lists import coded
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.lake.files import WILD
 from zenlake.lake.latest import MERGED
 from zenlake.lake.place import Place
 
-__all__ = ["COLUMNS", "EARLIEST", "LATEST", "DataFiles", "Places", "Sought", "start_of"]
+__all__ = ["CODED", "COLUMNS", "EARLIEST", "LATEST", "DataFiles", "Places", "Sought", "start_of"]
 
 COLUMNS: Final = MERGED
 """What rows of the history have: the columns of `samples` without the day."""
@@ -41,6 +42,15 @@ _REPEATING: Final = [
     *("key", "encoding", "kind", "stamp_id", "source_id", "source_zid", "journal"),
 ]
 """Columns of few different texts, which are read once each."""
+CODED: Final = pa.schema(
+    [
+        field.with_type(pa.dictionary(pa.int32(), pa.string()))
+        if field.name in _REPEATING
+        else field
+        for field in COLUMNS
+    ]
+)
+"""The same columns, each of the different texts once."""
 _MOST_GROUPS: Final = 20_000
 """Row groups whose statistics are kept in memory."""
 _MOST_NEWEST: Final = 2_000_000
@@ -158,9 +168,7 @@ class DataFiles:
         self._newest: OrderedDict[str, Places] = OrderedDict()
         self._places = 0
 
-    def rows(
-        self, path: str, sought: Sought, columns: Sequence[str] = COLUMNS.names
-    ) -> Iterator[pa.Table]:
+    def rows(self, path: str, sought: Sought, columns: pa.Schema = COLUMNS) -> Iterator[pa.Table]:
         """The rows of a file that are sought, a row group at a time."""
         if sought.empty:
             return
@@ -187,7 +195,7 @@ class DataFiles:
                 return (known or self._learn(path, footer)).of(sought)
         return self._find(path, footer, chosen, sought)
 
-    def take(self, path: str, rows: Numbers, columns: Sequence[str] = COLUMNS.names) -> pa.Table:
+    def take(self, path: str, rows: Numbers, columns: pa.Schema = COLUMNS) -> pa.Table:
         """These rows of a file."""
         footer = self._footer(path)
         wanted = np.sort(rows)
@@ -197,7 +205,7 @@ class DataFiles:
                 low, high = np.searchsorted(wanted, (group.first, group.first + group.rows))
                 if low < high:
                     parts.append(_read(file, number, wanted[low:high] - group.first, columns))
-        return pa.concat_tables(parts) if parts else _schema(columns).empty_table()
+        return pa.concat_tables(parts) if parts else columns.empty_table()
 
     def is_wild(self, path: str) -> bool:
         """Whether a file has updates of many keys at once."""
@@ -217,7 +225,7 @@ class DataFiles:
             note = (metadata.metadata or {}).get(WILD)
             if note is None:  # it was written before this was noted
                 with self._opened(source, metadata) as file:
-                    keys = _coded(file.read(["key"])["key"]).dictionary
+                    keys = coded(file.read(["key"])["key"]).dictionary
                     wild = bool(pc.any(pc.match_substring(keys, "*")).as_py())
             else:
                 wild = note != b"0"
@@ -252,7 +260,7 @@ class DataFiles:
             none = np.empty(0, np.int64)
             return Places(pa.array([], pa.string()).dictionary_encode(), none, none)
         return Places(
-            _coded(pa.chunked_array([part.keys for part in parts])),
+            coded(pa.chunked_array([part.keys for part in parts])),
             np.concatenate([part.hlc for part in parts]),
             np.concatenate([part.rows for part in parts]),
         )
@@ -280,7 +288,7 @@ class DataFiles:
         group = footer.groups[number]
         # One key, wherever it is found first, needs no other column in most groups.
         columns = file.read_row_group(number, ["key", "hlc"])
-        keys = _coded(columns["key"])
+        keys = coded(columns["key"])
         rows = np.arange(group.first, group.first + group.rows)
         places = Places(keys, columns["hlc"].to_numpy(), rows)
         return places if sought is None else places.of(sought)
@@ -304,23 +312,28 @@ def _between(column: Any) -> Any:
     return (measured.min, measured.max) if measured is not None and measured.has_min_max else None
 
 
-def _read(file: Any, number: int, rows: Numbers, columns: Sequence[str]) -> pa.Table:
+def _read(file: Any, number: int, rows: Numbers, columns: pa.Schema) -> pa.Table:
     """These rows of a row group; columns that a file has not are null."""
-    told = _told(file, number, columns)
-    table = file.read_row_group(number, [name for name in columns if name not in told])
+    told = _told(file, number, columns.names)
+    table = file.read_row_group(number, [name for name in columns.names if name not in told])
     if rows[-1] - rows[0] == len(rows) - 1:
         table = table.slice(int(rows[0]), len(rows))
     else:
         table = table.take(pa.array(rows))
-    schema = _schema(columns)
     return pa.table(
         {
-            field.name: pa.repeat(pa.scalar(told[field.name], field.type), len(rows))
+            field.name: _repeated(told[field.name], field.type, len(rows))
             if field.name in told
             else table[field.name]
-            for field in schema
+            for field in columns
         }
-    ).cast(schema)
+    ).cast(columns)
+
+
+def _repeated(word: str | None, kind: pa.DataType, count: int) -> pa.Array:
+    if word is None or not pa.types.is_dictionary(kind):
+        return pa.repeat(pa.scalar(word, kind), count)
+    return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([word], pa.string()))
 
 
 def _told(file: Any, number: int, columns: Sequence[str]) -> dict[str, str | None]:
@@ -345,21 +358,6 @@ def _told(file: Any, number: int, columns: Sequence[str]) -> dict[str, str | Non
             if isinstance(low, str) and low == high:
                 told[name] = low
     return told
-
-
-def _schema(columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([COLUMNS.field(name) for name in columns])
-
-
-def _coded(keys: Any) -> Any:
-    """A column of keys as one dictionary array."""
-    if not pa.types.is_dictionary(keys.type):
-        keys = keys.dictionary_encode()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.unify_dictionaries().combine_chunks() if keys.num_chunks != 1 else keys.chunk(0)
-    if isinstance(keys, pa.ChunkedArray):  # none at all
-        keys = pa.array([], pa.string()).dictionary_encode()
-    return keys
 
 
 def _codes(keys: Any) -> npt.NDArray[np.int32]:

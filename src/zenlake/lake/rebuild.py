@@ -15,20 +15,23 @@ from typing import Final
 
 import pyarrow.compute as pc
 
+from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 from zenlake.lake.agreement import agreed
 from zenlake.lake.arrow_rows import rows_for
+from zenlake.lake.config import LakeConfig
 from zenlake.lake.delta import Overtaken, Table
 from zenlake.lake.files import DataFile, read_table
 from zenlake.lake.place import Place
 from zenlake.lake.quarantine import Quarantine
+from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
 from zenlake.lake.rows import DAY
 from zenlake.lake.tail import Marks, tail_files
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.typed import Columns, TypedTable, typed_schema
 from zenlake.lake.work import QUARANTINED, TypedFiles, typed_files
 
-__all__ = ["Rebuilt", "rebuild"]
+__all__ = ["Rebuilt", "known_table", "rebuild"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -93,6 +96,21 @@ class Redo:
             if rows.num_rows:
                 typed.add(rows)
         return Redone(typed_files(lake, typed, uuid.uuid4().hex), frozenset(apps))
+
+
+def known_table(place: Place, config: LakeConfig, name: str) -> TypedTable:
+    """The typed table of this name, of the configuration or of a topic, as it is read now."""
+    topics = Ros2Tables(place, config.tables).found
+    types = LearntTypes(place, config.ros2.definitions())
+    specs = {spec.name: spec for spec in (*config.tables, *topics.values())}
+    if name not in specs:
+        near = nearest(name, specs)
+        advice = f"did you mean '{near}'? " if near else ""
+        raise LocalError(
+            f"the configuration has no typed table '{name}'; {advice}"
+            f"It has {', '.join(specs) or 'none'}, and only these can be made again"
+        )
+    return types.with_types(specs[name])
 
 
 def rebuild(lake: Place, spec: TypedTable, tasks: Tasks) -> Rebuilt:

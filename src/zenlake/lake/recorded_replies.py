@@ -6,16 +6,20 @@ for each kind of them (`RowKind`), and their times come as bytes of the wire.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from zenlake.api.query import Query
 from zenlake.api.row_replies import reply_row
 from zenlake.journal.reading.wire_times import TIME_BYTES
+from zenlake.node.entities import ReplyHead
 from zenlake.node.queries.replies import head_of, is_awaited
 from zenlake.wire.codec_zenoh import SourceInfo, Timestamp, put_head
 from zenlake.wire.cursor import Reader
 
-__all__ = ["RecordedReplies", "RowKind"]
+__all__ = ["RecordedReplies", "RecordedRows", "RowKind"]
+
+WHOLE: Final = b"whole"
+"""Stands for the start of a put where there is none: a deletion."""
 
 
 @final
@@ -38,63 +42,34 @@ class RowKind:
 
 
 @final
-class RecordedReplies:
-    """Rows of an answer, column by column."""
+class RecordedRows:
+    """Some rows of an answer, column by column."""
 
-    __slots__ = ("attachments", "keys", "kinds", "short", "sources", "times", "values", "which")
+    __slots__ = ("attachments", "heads", "short", "sources", "times", "values")
 
     def __init__(
         self,
-        keys: list[str],
+        heads: list[int],
         times: bytes,
-        kinds: list[RowKind],
-        which: list[int],
         values: list[bytes],
         attachments: list[bytes | None] | None = None,
         sources: list[SourceInfo | None] | None = None,
         *,
         short: bool = False,
     ) -> None:
-        """`times`: of `wire_times`; `which`: the kind of each row; without attachments, no lists.
+        """`heads`: of each row the number of its kind, times how many keys there are, and its key.
 
-        `short`: some times are not long.
+        `times`: of `wire_times`; `short`: some of them are not long. Without attachments and
+        sources, no lists.
         """
-        self.keys: list[str] = keys
+        self.heads: list[int] = heads
         self.times: bytes = times
-        self.kinds: list[RowKind] = kinds
-        self.which: list[int] = which
         self.values: list[bytes] = values
         self.attachments: list[bytes | None] | None = attachments
         self.sources: list[SourceInfo | None] | None = sources
         self.short: bool = short
 
-    def send(self, query: Query) -> None:
-        """Reply with every row; waits while the querier does not read."""
-        query._check()
-        incoming = query._incoming
-        head = head_of(incoming)
-        outbox = head.outbox
-        times = self.times
-        values = self.values
-        #: For each kind, all that stands before the time of a put on a key.
-        starts: list[dict[str, bytes]] = [{} for _ in self.kinds]
-        for n in range(len(self.keys)):
-            number = self.which[n]
-            kind = self.kinds[number]
-            key = self.keys[n]
-            if outbox is None or kind.deleted or self._has_more(n):
-                self._send_whole(query, n, kind, query._name(key))
-                continue
-            start = starts[number].get(key)
-            if start is None:
-                start = b"".join((head.before, query._name(key), head.behind, kind.before))
-                starts[number][key] = start
-            at = n * TIME_BYTES
-            put = b"".join((start, times[at : at + TIME_BYTES], kind.behind))
-            if is_awaited(incoming):
-                outbox.reply(put, values[n], head.priority, head.hold)
-
-    def _has_more(self, n: int) -> bool:
+    def has_more(self, n: int) -> bool:
         """Whether a row has more than key, time, encoding and value, or a time of fewer bytes."""
         attachments = self.attachments
         sources = self.sources
@@ -104,18 +79,68 @@ class RecordedReplies:
             or (sources is not None and sources[n] is not None)
         )
 
-    def _send_whole(self, query: Query, n: int, kind: RowKind, name: bytes) -> None:
+
+@final
+class RecordedReplies:
+    """The replies to one query, of keys and kinds that are known before."""
+
+    __slots__ = ("keys", "kinds", "query", "starts")
+
+    def __init__(self, query: Query, keys: list[str], kinds: list[RowKind]) -> None:
+        """No reply yet."""
+        self.query: Query = query
+        self.keys: list[str] = keys
+        self.kinds: list[RowKind] = kinds
+        #: By head, all that stands before the time of a put; most kinds are of a few keys only.
+        self.starts: dict[int, bytes] = {}
+
+    def send(self, rows: RecordedRows) -> None:
+        """Reply with every row; waits while the querier does not read."""
+        query = self.query
+        query._check()
+        incoming = query._incoming
+        head = head_of(incoming)
+        outbox = head.outbox
+        starts = self.starts
+        heads = rows.heads
+        times = rows.times
+        values = rows.values
+        behind = [kind.behind for kind in self.kinds]
+        count = len(self.keys)
+        plain = rows.attachments is None and rows.sources is None and not rows.short
+        for n in range(len(heads)):
+            at = heads[n]
+            start = starts.get(at)
+            if start is None:
+                start = starts[at] = self._start(head, at)
+            if outbox is None or start is WHOLE or (not plain and rows.has_more(n)):
+                self._send_whole(rows, n)
+                continue
+            put = b"".join(
+                (start, times[n * TIME_BYTES : (n + 1) * TIME_BYTES], behind[at // count])
+            )
+            if is_awaited(incoming):
+                outbox.reply(put, values[n], head.priority, head.hold)
+
+    def _start(self, head: ReplyHead, at: int) -> bytes:
+        kind = self.kinds[at // len(self.keys)]
+        name = self.query._name(self.keys[at % len(self.keys)])
+        return WHOLE if kind.deleted else b"".join((head.before, name, head.behind, kind.before))
+
+    def _send_whole(self, rows: RecordedRows, n: int) -> None:
         """Reply with a row that has more, or whose asker is in this very node."""
+        kind = self.kinds[rows.heads[n] // len(self.keys)]
+        key = self.keys[rows.heads[n] % len(self.keys)]
         at = n * TIME_BYTES
-        seconds, fraction = Reader(self.times[at : at + TIME_BYTES]).ntp64()
+        seconds, fraction = Reader(rows.times[at : at + TIME_BYTES]).ntp64()
         reply_row(
-            query,
-            self.keys[n],
-            name,
+            self.query,
+            key,
+            self.query._name(key),
             Timestamp(seconds=seconds, fraction=fraction, id=kind.id),
-            None if kind.deleted else self.values[n],
+            None if kind.deleted else rows.values[n],
             kind.encoding,
             kind.schema,
-            None if self.attachments is None else self.attachments[n],
-            None if self.sources is None else self.sources[n],
+            None if rows.attachments is None else rows.attachments[n],
+            None if rows.sources is None else rows.sources[n],
         )

@@ -134,6 +134,8 @@ def with_day(rows: pa.Table) -> pa.Table:
 def encoding_text(ids: pa.Array, schemas: pa.Array) -> pa.Array:
     """The names of encodings, from the numbers and schemas of the wire."""
     numbers = ids.to_numpy(zero_copy_only=False).astype(np.int64)
+    if len(ids) and schemas.null_count == len(ids) and (numbers == numbers[0]).all():
+        return _constant(_encoding(int(numbers[0]), None), len(ids))
     named = schemas.dictionary_encode() if schemas.null_count < len(schemas) else None
     codes = np.zeros(len(numbers), np.int64) if named is None else _codes(named)
     both = pa.array(numbers << 32 | codes).dictionary_encode()
@@ -207,6 +209,8 @@ def _constant(word: str, count: int) -> pa.Array:
 
 
 def _each(column: pa.Array, function: Callable[[bytes], str]) -> pa.Array:
+    if column.null_count == len(column):
+        return pa.nulls(len(column), pa.dictionary(pa.int32(), pa.string()))
     coded = column.dictionary_encode()
     texts = [function(value) for value in coded.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.string()))

@@ -3,7 +3,7 @@ end.
 
     done = run(pipeline, tasks, stop=threading.Event())
 
-`Loop` and `Keeper` do what is due at a moment that they are told; `run` has the clock.
+`Loop` does what is due at a moment that it is told; `run` has the clock.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Final, Protocol, TypeVar, final
 from zenlake.errors import ConfigError, LocalError
 from zenlake.lake.cadence import Cadence
 from zenlake.lake.complaints import AGAIN, Complaints, reason_of
-from zenlake.lake.delta import Overtaken, Table
+from zenlake.lake.delta import Overtaken
 from zenlake.lake.freshness import Freshness
 from zenlake.lake.journal_page import tell_journal
+from zenlake.lake.keeper import Complain, Keeper, Schedule
 from zenlake.lake.pipeline import Pipeline, Step
 from zenlake.lake.status import LakeStatus, TableStatus, read_status, write_status
 from zenlake.lake.tasks import Tasks
-from zenlake.lake.upkeep import compact, promised, retain, vacuum
 from zenlake.lake.work import QUARANTINED
 
-__all__ = ["Keeper", "Loop", "Ran", "Schedule", "opened", "run"]
+__all__ = ["Loop", "Ran", "Schedule", "opened", "run"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -48,9 +48,6 @@ MOST_OVERTAKEN: Final = 20
 
 WHY: Final = 'zenlake sql "SELECT table, reason, field, count(*) FROM quarantine GROUP BY ALL"'
 
-Complain = Callable[[str], None]
-"""Told, in one line, what went wrong."""
-
 
 class Stop(Protocol):
     """Says when to stop: a `threading.Event`, or one that signal handlers may set."""
@@ -60,20 +57,6 @@ class Stop(Protocol):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for it, so many seconds at most; whether it is time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """Seconds between two times that something is done."""
-
-    fold: float = 1.0
-    """Looks whether `latest` or `gaps` should be written."""
-    status: float = 10.0
-    """The status is also written when something was committed or went wrong."""
-    compact: float = 20.0
-    retain: float = 600.0
-    vacuum: float = 120.0
-    measure: float = 60.0
 
 
 @dataclass(slots=True)
@@ -345,97 +328,6 @@ def _together(shown: list[tuple[TableStatus, ...]]) -> tuple[TableStatus, ...]:
         )
         for each in by_name.values()
     )
-
-
-@final
-class Keeper:
-    """Keeps the tables in shape: compaction, retention, vacuum, each when it is due."""
-
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        tasks: Tasks,
-        schedule: Schedule | None = None,
-        complain: Complain | None = None,
-    ) -> None:
-        """It looks at the tables with eyes of its own, so that it may have its own thread."""
-        self.bytes_total = 0
-        self.error: tuple[str, float] | None = None
-        self.over = threading.Event()
-        self._pipeline = pipeline
-        self._tasks = tasks
-        self._schedule = schedule or Schedule()
-        self._complain = complain or log.warning
-        self._complaints = Complaints()
-        self._done: dict[str, float] = {}
-
-    def follow(self) -> None:
-        """Do what is due, until it is over."""
-        while not self.over.wait(min(1.0, self._schedule.compact)):
-            self.turn(time.monotonic())
-
-    def turn(self, now: float) -> None:
-        """Do what is due now; what fails is told, and tried again the next time."""
-        due = [name for name in ("measure", "compact", "retain", "vacuum") if self._due(name, now)]
-        if not due:
-            return
-        try:
-            if "measure" in due:
-                self.bytes_total = sum(size for _, size, _ in self._pipeline.place.files())
-            if due != ["measure"]:
-                self._keep(due)
-        except Exception as error:
-            if self.over.is_set():
-                return
-            reason = reason_of(error)
-            self.error = reason, time.time()
-            line = self._complaints.said(now, reason)
-            if line is not None:
-                self._complain(f"upkeep: {line}")
-
-    def _due(self, name: str, now: float) -> bool:
-        # The first retention can wait: it reads every file.
-        last = self._done.setdefault(name, now if name == "retain" else float("-inf"))
-        every = getattr(self._schedule, name)
-        if name == "vacuum":
-            # It reads the log of all that time.
-            every = max(every, self._pipeline.config.history / 50)
-        if now - last < every:
-            return False
-        self._done[name] = now
-        return True
-
-    def _keep(self, due: list[str]) -> None:
-        # Table objects are not shared between threads: these look for themselves.
-        tables: dict[str, Table] = {}
-        config = self._pipeline.config
-        mirror = self._pipeline.iceberg
-        failed: list[Exception] = []
-        # Views and alerts keep their own tables in shape; they are only published.
-        names = {*self._pipeline.tables, *(self._pipeline.place.folders() if mirror else ())}
-        for name in names:
-            # A table that cannot be kept in shape keeps no other from it.
-            try:
-                table = Table.open(self._pipeline.place, name)
-                if table is None:
-                    continue
-                tables[name] = table
-                if "compact" in due and not self.over.is_set():
-                    compact(table, self._tasks, config)
-                if "retain" in due and not self.over.is_set():
-                    retain(table, self._tasks, config.retain)
-                if mirror is not None:
-                    mirror.publish(table)
-            except Exception as error:
-                failed.append(error)
-        if "vacuum" in due and not self.over.is_set() and not failed:
-            keep = promised(tables)
-            for name, table in tables.items():
-                vacuum(table, config.kept, keep if name == QUARANTINED else ())
-                if mirror is not None:
-                    mirror.sweep(table, config.kept)
-        if failed:
-            raise failed[0]
 
 
 def opened(make: Callable[[], T], stop: Stop, complain: Complain) -> T | None:

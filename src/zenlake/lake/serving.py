@@ -176,6 +176,9 @@ def _warm(service: Service, complain: Callable[[str], None]) -> None:
                 service.questions.ask(query, "warm up", trusted=False)
         except ZError as error:
             complain(f"the lake does not answer yet: {error}")
+        except Exception as error:
+            # The lake ended meanwhile, and its Java with it: nobody waits for this.
+            log.debug("the lake was not warmed up: %s", type(error).__name__)
 
     threading.Thread(target=ask, name="zenlake warm up", daemon=True).start()
 

@@ -20,7 +20,7 @@ from zenlake.lake.place import Place
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.typed import RESERVED, Columns, TypedTable
 
-__all__ = ["Widen", "columns_of", "widen"]
+__all__ = ["Widen", "columns_of", "reconciled", "widen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +80,28 @@ def widen(table: Table, columns: Mapping[str, str], tasks: Tasks, apps: Mapping[
         [pa.field(f.name, ARROW[columns[f.name]]) if f.name in columns else f for f in table.schema]
     )
     table.replace(files, schema, {app: (at, at) for app, at in apps.items()}, {"kind": "rewrite"})
+
+
+def reconciled(spec: TypedTable, table: Table, tasks: Tasks, apps: Mapping[str, int]) -> list[str]:
+    """Make columns as wide as the configuration says; gives a sentence where that cannot be."""
+    has = columns_of(table, spec).kinds
+    wider = {
+        name: kind
+        for name, kind in spec.columns.items()
+        if (has.get(name), kind) in (("bigint", "double"), ("array<bigint>", "array<double>"))
+    }
+    if wider:
+        widen(table, wider, tasks, apps)
+    problems = [
+        f"{spec.name}.{name} is renamed or dropped by the configuration, but the table "
+        f"has it with its rows of before; run `zenlake lake rebuild {spec.name}`"
+        for name in (*spec.rename, *sorted(spec.drop))
+        if name in has and name not in spec.rename.values()
+    ]
+    problems += [
+        f"the configuration says that {spec.name}.{name} is {kind}, but the table has "
+        f"{has[name]}; run `zenlake lake rebuild {spec.name}`"
+        for name, kind in spec.columns.items()
+        if name in has and name not in wider and has[name] != kind
+    ]
+    return problems

@@ -27,7 +27,15 @@ from zenlake.lake.typed import Columns, TypedTable
 from zenlake.lake.typed_rows import TypedRows
 from zenlake.ros2.names import parse_key
 
-__all__ = ["QUARANTINED", "Ingest", "Ingested", "Stretch", "TypedFiles", "typed_files"]
+__all__ = [
+    "QUARANTINED",
+    "Ingest",
+    "Ingested",
+    "SampleFiles",
+    "Stretch",
+    "TypedFiles",
+    "typed_files",
+]
 
 MOST_ROWS: Final = 500_000
 MOST_BYTES: Final = 128 * 1024 * 1024
@@ -93,7 +101,7 @@ class Ingest:
         """Read the rows once, and write what each table wants of them."""
         lake = Place(self.lake)
         attempt = uuid.uuid4().hex
-        samples = _Samples(lake / "samples", attempt)
+        samples = SampleFiles(lake / "samples", attempt)
         wanted = {name for stretch in self.stretches for name in stretch.starts}
         tables = [rows_for(table, columns) for table, columns in self.typed if table.name in wanted]
         failed: dict[str, str] = {}
@@ -158,10 +166,11 @@ class Topics:
                 self.met.add(data.topic)
 
 
-class _Samples:
+class SampleFiles:
     """Rows of `samples` that become files as soon as they fill one."""
 
     def __init__(self, place: Place, attempt: str) -> None:
+        """`place` is the table's; `attempt` is in the names of the files."""
         self._place = place
         self._attempt = attempt
         self._held: list[pa.Table] = []
@@ -169,6 +178,7 @@ class _Samples:
         self._rows = self._bytes = 0
 
     def add(self, rows: pa.Table) -> None:
+        """Take rows, without their day."""
         rows_then, bytes_then = self._rows + rows.num_rows, self._bytes + rows.nbytes
         if self._held and (rows_then > MOST_ROWS or bytes_then > MOST_BYTES):
             self._write()
@@ -177,6 +187,7 @@ class _Samples:
         self._bytes += rows.nbytes
 
     def files(self) -> list[DataFile]:
+        """Write what is left; all files."""
         if self._held:
             self._write()
         return self._files

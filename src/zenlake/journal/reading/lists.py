@@ -7,25 +7,47 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["list_of_bytes", "list_of_each"]
+__all__ = ["coded", "holds_of_each", "list_of_bytes", "list_of_each"]
 
 R = TypeVar("R")
 
 
+def coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column as one dictionary array."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if not column.num_chunks:
+        return pa.array([], column.type.value_type).dictionary_encode()
+    return column.unify_dictionaries().combine_chunks()
+
+
 def list_of_each(column: pa.ChunkedArray, function: Callable[[Any], R]) -> list[R]:
     """A function of each value of a column with few different ones, asked once for each of them."""
-    coded = column.combine_chunks().dictionary_encode()
-    if isinstance(coded, pa.ChunkedArray):
-        coded = coded.unify_dictionaries().combine_chunks()
-    known = [function(value) for value in coded.dictionary.to_pylist()]
-    if len(known) == 1 and not coded.null_count:
-        return known * len(coded)
+    codes = coded(column)
+    known = [function(value) for value in codes.dictionary.to_pylist()]
+    if len(known) == 1 and not codes.null_count:
+        return known * len(codes)
     known.append(function(None))
-    places: list[int] = pc.fill_null(coded.indices, len(known) - 1).to_numpy().tolist()
+    places: list[int] = pc.fill_null(codes.indices, len(known) - 1).to_numpy().tolist()
     return [known[place] for place in places]
+
+
+def holds_of_each(
+    column: pa.ChunkedArray, condition: Callable[[Any], bool]
+) -> npt.NDArray[np.bool_]:
+    """Whether a condition holds of each value, asked once for each different one; none is null."""
+    codes = coded(column)
+    holds = np.array([condition(value) for value in codes.dictionary.to_pylist()], np.bool_)
+    if holds.all():
+        return np.ones(len(codes), np.bool_)
+    found: npt.NDArray[np.bool_] = holds[codes.indices.to_numpy(zero_copy_only=False)]
+    return found
 
 
 def list_of_bytes(column: pa.ChunkedArray) -> list[bytes]:

@@ -24,8 +24,8 @@ def wire_times(raw: npt.NDArray[np.uint64]) -> bytes:
     Seven bits a byte, the lowest first; the ninth byte has the eight that are left. Of times that
     are not long, zeros are written that a message leaves out; a reader finds the same.
     """
-    shifts = np.arange(TIME_BYTES, dtype=np.uint64) * np.uint64(7)
-    parts = raw[:, None] >> shifts
-    written = (parts | np.uint64(0x80)).astype(np.uint8)
-    written[:, TIME_BYTES - 1] = parts[:, TIME_BYTES - 1].astype(np.uint8)
+    written = np.empty((len(raw), TIME_BYTES), np.uint8)
+    for place in range(TIME_BYTES):
+        written[:, place] = raw >> np.uint64(7 * place)
+    written[:, : TIME_BYTES - 1] |= 0x80
     return written.tobytes()
