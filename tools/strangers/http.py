@@ -1,18 +1,24 @@
 """Requests over HTTP that are right, nearly right or damaged, to a node that runs.
 
-A connection lives for some requests; whatever comes, no answer
-may be 500, which is what an error that nobody foresaw becomes, and `/health` answers afterwards.
+They are given to the server's own protocol (parser, keep-alive, pipelining) without a socket:
+several connections at once, each of them for some requests. Counted is what was given to a
+connection that was open. Whatever comes, no answer may be 500, which is what an error that nobody
+foresaw becomes; an honest client beside them reads what it wrote; and when the connections are
+gone, so is all that was begun for them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
-import socket
+from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from uvicorn.server import ServerState
 
 import zenlake
 from tools import fuzz
@@ -26,26 +32,103 @@ QUERIES = (
     "", "?", "?_time=[now(-1m)..]", "?_time=[", "?_filter=a<1", "?_filter=((", "?_ack_put=true",
     "?_download=csv", "?_download=parquet", "?_raw", "?_sql=SELECT 1", "?a=%00&b", "?" + "p;" * 500,
 )  # fmt: skip
-METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "HEAD", "BREW")
+METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "HEAD")
 HEADERS = (
     "", "Accept: text/csv", "Accept: application/vnd.apache.arrow.stream", "Accept: text/html",
-    "Content-Type: application/json", "Content-Type: \x01", "Authorization: Basic %%%",
+    "Accept: text/event-stream", "Content-Type: application/json", "Authorization: Basic %%%",
     "Authorization: Bearer x", "Origin: https://evil.example", "Expect: 100-continue",
-    "Range: bytes=0-1", "Last-Event-ID: 7", "Transfer-Encoding: chunked", "Connection: close",
+    "Range: bytes=0-1", "Last-Event-ID: 7",
 )  # fmt: skip
-LIFE = 25
+#: What ends a connection, now or later: seldom, or no connection would live for long.
+FATAL = (
+    "Content-Type: \x01", "Transfer-Encoding: chunked", "Connection: close", "Content-Length: 7",
+    "Upgrade: websocket\r\nConnection: Upgrade", "Transfer-Encoding: gzip", "Connection: Upgrade",
+)  # fmt: skip
+SELDOM = 0.02
+#: Requests of a connection, at most, and connections at once.
+LIFE = 100
+CROWD = 16
+#: Seconds that an answer may take, of an honest client and of all strangers.
+PATIENCE = 10.0
 _STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d)")
 
 
+class Wire(asyncio.Transport):
+    """A connection of the server that ends in a list; whose other side may read slowly."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, kind: Any, **made: Any) -> None:
+        """`kind`: the server's protocol for connections."""
+        super().__init__({"peername": ("127.0.0.1", 5), "sockname": ("127.0.0.1", 80)})
+        self._loop = loop
+        self._closing = False
+        self.answered: list[bytes] = []
+        self._protocol = kind(_loop=loop, **made)
+        self._protocol.connection_made(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server still reads."""
+        return not self._closing
+
+    def give(self, data: bytes) -> None:
+        """The other side says something."""
+        self._protocol.data_received(data)
+
+    def leave(self) -> None:
+        """The other side has gone."""
+        self.abort()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """The server answers."""
+        self.answered.append(bytes(data))
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        """The server answers in pieces."""
+        self.answered.extend(bytes(piece) for piece in list_of_data)
+
+    def close(self) -> None:
+        """The server has had enough."""
+        if not self._closing:
+            self._closing = True
+            self._loop.call_soon(self._lost)
+
+    def _lost(self) -> None:
+        self._protocol.connection_lost(None)  # which may be another one by now
+
+    def abort(self) -> None:
+        """At once."""
+        self.close()
+
+    def is_closing(self) -> bool:
+        """Whether it is over."""
+        return self._closing
+
+    def pause_reading(self) -> None:
+        """What comes is taken anyway."""
+
+    def resume_reading(self) -> None:
+        """As before."""
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """It became a WebSocket."""
+        self._protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Whom it is read by."""
+        protocol: asyncio.BaseProtocol = self._protocol
+        return protocol
+
+
 class HttpRequests:
-    """A router with HTTP, and connections of strangers."""
+    """A router with HTTP, an honest client, and connections of strangers."""
 
     name = group = "HTTP"
 
     def __init__(self, chance: random.Random) -> None:
-        """Listens on a free port of loopback."""
+        """The node is a real one, and so is its server; only sockets are left out."""
         self.chance = chance
         self.messages = 0
+        self.life = LIFE
         # The first table of a download loads a hundred MiB of libraries: before memory is judged.
         pq.write_table(pa.table({"key": ["demo/a"]}), pa.BufferOutputStream())
         config = zenlake.Config()
@@ -62,46 +145,118 @@ class HttpRequests:
         self.session = zenlake.open(config)
         service = self.session._runtime.services["zenlake.rest"]
         assert isinstance(service, RestService)
-        host, _, port = service.url.removeprefix("http://").rpartition(":")
-        self.place = (host, int(port))
+        assert service._serving is not None
+        assert service._keys is not None
+        self._door, self._streams = service._door, service._keys.streams
+        self._config = service._serving._server.config
+        self._state = ServerState()
+        self._loop = service._serving.loop
+
+    def close(self) -> None:
+        """End the node."""
+        self.session.close()
 
     def request(self) -> bytes:
         """One request."""
         chance = self.chance
         body = chance.randbytes(chance.choice((0, 0, 1, 40, 3000)))
+        method = "BREW" if chance.random() < SELDOM else chance.choice(METHODS)
         lines = [
-            f"{chance.choice(METHODS)} /{chance.choice(PATHS)}{chance.choice(QUERIES)} HTTP/1.1",
+            f"{method} /{chance.choice(PATHS)}{chance.choice(QUERIES)} HTTP/1.1",
             "Host: localhost",
             *{chance.choice(HEADERS) for _ in range(3)} - {""},
         ]
-        if body or chance.random() < 0.5:
-            lines.append(f"Content-Length: {len(body) + chance.choice((0, 0, 0, 0, -1, 5))}")
+        if chance.random() < SELDOM:
+            lines.append(chance.choice(FATAL))
+        if chance.random() < 0.2:
+            lines.append("Transfer-Encoding: chunked")
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+        elif body or chance.random() < 0.5:
+            wrong = chance.choice((-1, 5)) if chance.random() < SELDOM else 0
+            lines.append(f"Content-Length: {len(body) + wrong}")
         data = bytearray("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
-        if chance.random() < 0.3:
+        if chance.random() < SELDOM:
             chance.choice(fuzz.DAMAGES)(data, chance, [bytes(data)])
         return bytes(data)
 
     def round(self) -> None:
-        """One connection's life."""
-        count = self.chance.randrange(1, LIFE)
-        sent = b"".join(self.request() for _ in range(count))
-        self.messages += count
-        answered = self._say(sent)
-        if b"500" in _STATUS.findall(answered):
-            raise AssertionError(f"an answer of 500 to {sent[:2000]!r}")
-        if b"200" not in _STATUS.findall(
-            self._say(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        ):
-            raise AssertionError("/health does not answer")
+        """A crowd of connections: their lives, and an honest client after them."""
+        asyncio.run_coroutine_threadsafe(self._crowd(), self._loop).result(4 * PATIENCE)
 
-    def _say(self, data: bytes) -> bytes:
-        with socket.create_connection(self.place, timeout=10) as link:
-            answered = b""
-            try:
-                link.sendall(data)
-                link.shutdown(socket.SHUT_WR)
-                while piece := link.recv(1 << 16):
-                    answered += piece
-            except (ConnectionError, BrokenPipeError):
-                pass  # it was cut: that is an answer, too
-            return answered
+    def _connect(self) -> Wire:
+        return Wire(
+            self._loop,
+            self._config.http_protocol_class,
+            config=self._config,
+            server_state=self._state,
+            app_state={},
+        )
+
+    async def _crowd(self) -> None:
+        lives = [self._life() for _ in range(CROWD)]
+        await asyncio.wait_for(asyncio.gather(*lives), PATIENCE)
+        await asyncio.wait_for(self._gone(), PATIENCE)
+        await asyncio.wait_for(self._honest(), PATIENCE)
+
+    async def _life(self) -> None:
+        """One connection, until it is cut or has said enough."""
+        chance = self.chance
+        wire = self._connect()
+        said: list[bytes] = []
+        for _ in range(chance.randrange(1, self.life)):
+            if not wire.is_open:
+                break
+            data = self.request()
+            said.append(data)
+            self.messages += 1
+            if chance.random() < 0.1:
+                cut = chance.randrange(len(data) + 1)
+                wire.give(data[:cut])
+                await asyncio.sleep(0)
+                data = data[cut:]
+            if wire.is_open:
+                wire.give(data)
+            if chance.random() < 0.5:
+                # Half of them wait for the answer, the others pipeline.
+                await self._answered(wire)
+        if chance.random() < 0.8:
+            await self._answered(wire)
+        wire.leave()
+        if b"500" in _STATUS.findall(b"".join(wire.answered)):
+            raise AssertionError(f"an answer of 500 to {b''.join(said)[-4000:]!r}")
+
+    async def _answered(self, wire: Wire) -> None:
+        """Wait until what was begun is answered, or a few rounds of the loop."""
+        before = len(wire.answered)
+        for _ in range(20):
+            if len(wire.answered) > before or not wire.is_open:
+                return
+            await asyncio.sleep(0)
+
+    async def _gone(self) -> None:
+        """Wait until nothing runs for those that have gone."""
+        while self._state.connections or self._state.tasks or self._streams.open:
+            await asyncio.sleep(0.0005)
+        assert self._door is not None
+        assert not self._door._running, "a request is still counted as running"
+
+    async def _honest(self) -> None:
+        """What is written is read, and `/health` answers."""
+        value = str(self.messages).encode()
+        wire = self._connect()
+        await self._ask(wire, b"PUT /demo/honest", b"Content-Length: %d\r\n" % len(value), value)
+        while not (await self._ask(wire, b"GET /demo/honest?_raw")).endswith(b"\r\n" + value):
+            pass  # the storage writes on a thread of its own
+        await self._ask(wire, b"GET /health")
+        wire.leave()
+
+    async def _ask(self, wire: Wire, line: bytes, head: bytes = b"", body: bytes = b"") -> bytes:
+        """The answer to an honest request."""
+        wire.answered.clear()
+        wire.give(line + b" HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + body)
+        while self._state.tasks:
+            await asyncio.sleep(0)
+        answer = b"".join(wire.answered)
+        if _STATUS.findall(answer) not in ([b"200"], [b"404"]):
+            raise AssertionError(f"an honest client is answered {answer[:500]!r}")
+        return answer
