@@ -4,8 +4,10 @@
                                      Parquet → Parquet of the same rows
     python -m bench.lake typed       the same with payloads of JSON, and a typed table of them
     python -m bench.lake fresh       put → readable in the table, with the pipeline idle otherwise
-    python -m bench.lake pruned      one key of one minute, at 1 and 10 million rows
+    python -m bench.lake pruned      one key of one minute, at 1 and 10 million rows; and the
+                                     memory that filling and compacting them takes
     python -m bench.lake decode      ROS 2 messages beside rosbags, JSON beside spark.read.json
+    python -m bench.lake workers     the pipeline on two workers of a core against one
     python -m bench.lake amplification   bytes written for a byte of payload, over an hour
     python -m bench.lake all --json build/bench-lake.json
 
@@ -33,6 +35,8 @@ import pyarrow.parquet as pq
 import zenlake.lake
 from bench.lake.amplification import amplification
 from bench.lake.decoding import json_columns, ros
+from bench.lake.memory import PeakMemory
+from bench.lake.workers import workers
 from zenlake.journal import SCHEMA, Journal, JournalWriter
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake import LakeConfig, Pipeline, read_config
@@ -63,23 +67,27 @@ def poses(first: int) -> pa.Array:
     )
 
 
+def noise(first: int, payload: int) -> pa.Array:
+    """Payloads that no compression makes smaller."""
+    data = np.random.default_rng(first).integers(0, 256, BATCH * payload, np.uint8).tobytes()
+    places = pa.array(np.arange(0, (BATCH + 1) * payload, payload, dtype=np.int32))
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), BATCH, [None, places.buffers()[1], pa.py_buffer(data)]
+    )
+
+
 def batches(
     rows: int, payload: int, seconds: float = 600.0, *, typed: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Rows of robots that talk in turn, spread evenly over some time."""
     keys = pa.array([f"robot/{n}/pose" for n in range(KEYS)])
-    noise = np.random.default_rng(1).integers(0, 256, BATCH * payload, np.uint8).tobytes()
-    places = pa.array(np.arange(0, (BATCH + 1) * payload, payload, dtype=np.int32))
-    value = pa.BinaryArray.from_buffers(
-        pa.binary(), BATCH, [None, places.buffers()[1], pa.py_buffer(noise)]
-    )
     for first in range(0, rows, BATCH):
         n = np.arange(first, first + BATCH)
         micros = START * 1_000_000 + (n * (seconds * 1e6 / rows)).astype(np.int64)
         stamps = ((micros // 1_000_000) << 32) + ((micros % 1_000_000) << 32) // 1_000_000
         columns: dict[str, Any] = {
             "key": pa.DictionaryArray.from_arrays(pa.array((n % KEYS).astype(np.int32)), keys),
-            "value": poses(first) if typed else value,
+            "value": poses(first) if typed else noise(first, payload),
             "encoding_id": pa.array(np.full(BATCH, JSON if typed else 0, np.int32)),
             "hlc": pa.array((stamps.astype(np.uint64) - np.uint64(HLC_BIAS)).astype(np.int64)),
             "time": pa.array(micros, pa.timestamp("us", tz="UTC")),
@@ -223,17 +231,36 @@ def fresh(spark: SparkSession, folder: Path, puts: int) -> dict[str, Any]:
 
 
 def pruned(spark: SparkSession, folder: Path, sizes: list[int]) -> dict[str, Any]:
-    """One key in one second of time, asked of tables of several sizes."""
-    told: dict[str, Any] = {}
+    """One key in one second of time, asked of tables of several sizes; and how they are filled.
+
+    Memory is flat if filling the largest took no more of it than a smaller one.
+    """
+    told: dict[str, list[float]] = {}
+    filled: dict[str, Any] = {}
     tasks = SparkTasks(spark)
     for rows in sizes:
         journal, lake = folder / f"journal{rows}", folder / f"lake{rows}"
         record(journal, rows, 64)
         pipeline = Pipeline(str(lake), str(journal), tasks, LakeConfig(gaps_every=1e9))
-        while pipeline.step().behind:
-            pass
+        began = time.perf_counter()
+        with PeakMemory() as filling:
+            while pipeline.step().behind:
+                pass
+            pipeline.fold(0.0, all=True)
+        took = time.perf_counter() - began
+        assert pipeline.samples.totals().rows == rows
         shutil.rmtree(journal)
-        zenlake.lake.open(lake, spark).compact()
+        began = time.perf_counter()
+        with PeakMemory() as compacting:
+            zenlake.lake.open(lake, spark).compact()
+        filled[f"{rows:,} rows"] = {
+            "journal to tables, rows/s": round(rows / took),
+            "compaction, s": round(time.perf_counter() - began, 1),
+            "files of samples, MB": _sizes(lake / "samples"),
+            "peak MB while it is filled": filling.megabytes(),
+            "peak MB while it is compacted": compacting.megabytes(),
+        }
+        print(json.dumps(filled, indent=2), flush=True)
     for turn in range(6):
         for rows in sizes:
             found = zenlake.lake.open(folder / f"lake{rows}", spark)
@@ -248,12 +275,21 @@ def pruned(spark: SparkSession, folder: Path, sizes: list[int]) -> dict[str, Any
                 told.setdefault(f"{rows:,} rows, s", []).append(time.perf_counter() - began)
     medians = {name: round(statistics.median(took), 3) for name, took in told.items()}
     times = list(medians.values())
-    return medians | {"ratio": round(times[-1] / times[0], 2)}
+    return filled | medians | {"ratio": round(times[-1] / times[0], 2)}
+
+
+def _sizes(table: Path) -> list[float]:
+    """The smallest, the median and the largest of a table's files, and how many there are."""
+    from deltalake import DeltaTable
+
+    sizes = sorted(DeltaTable(str(table)).get_add_actions()["size_bytes"].to_pylist())
+    few = [sizes[0], statistics.median(sizes), sizes[-1]]
+    return [round(size / 1e6, 1) for size in few] + [len(sizes)]
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    works = ["copy", "typed", "fresh", "pruned", "decode", "amplification", "all"]
+    works = ["copy", "typed", "fresh", "pruned", "decode", "workers", "amplification", "all"]
     arguments.add_argument("what", choices=works)
     arguments.add_argument("--rows", type=int, default=1_000_000)
     arguments.add_argument("--payload", type=int, default=64)
@@ -269,7 +305,18 @@ def main() -> None:
             with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as place:
                 told[name] = amplification(Path(place), asked.seconds, 20, 5.0, camera)
             print(json.dumps({name: told[name]}, indent=2), flush=True)
-    if asked.what == "amplification":
+    if asked.what in ("workers", "all"):
+        with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as place:
+            told["workers"] = workers(
+                Path(place),
+                asked.rows,
+                asked.rounds,
+                lambda journal: record(journal, asked.rows, asked.payload, typed=True),
+                read_config(POSES),
+                _took,
+            )
+        print(json.dumps({"workers": told["workers"]}, indent=2), flush=True)
+    if asked.what in ("amplification", "workers"):
         _write(told, asked.json)
         return
     spark = spark_session("bench", "local[2]")

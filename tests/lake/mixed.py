@@ -11,6 +11,7 @@ from tests.lake.counts import (
     Counts,
     by_table,
     counted,
+    heard,
     published,
     rolled_up,
     seen_whole,
@@ -26,6 +27,7 @@ from tests.lake.numbered import (
     payload_of,
 )
 from tests.lake.rowsof import Row
+from zenlake.journal import Journal
 from zenlake.lake.delta import Table
 from zenlake.lake.place import Place
 from zenlake.values.encoding import ENCODING_NAMES
@@ -57,21 +59,28 @@ def mixed(journal: Path, count: int) -> Numbers:
     return said
 
 
-def proven_once(lake: str, said: Numbers, **where: str) -> None:
-    """Samples, typed tables, rollups and Iceberg have what was said, each number once."""
+def proven_once(lake: str, journal: str, said: Numbers, **where: str) -> None:
+    """Journal, samples, typed tables, rollups and Iceberg have what was said, each number once."""
     whole, typed = counted(said), by_table(said)
-    assert _whole(_rows(lake, "samples")) == _whole(published(lake, "samples", **where)) == whole
+    recorded: Numbers = {}
+    opened = Journal.open(journal)
+    for partition, end in enumerate(opened.watermark().offsets):
+        for row in heard(opened, partition, 0, end):
+            recorded.setdefault(row.key, []).append(row.number)
+    assert counted(recorded) == whole
+    assert _whole(rows_at(lake, "samples")) == _whole(published(lake, "samples", **where)) == whole
     for table in FIELDS:
-        assert _typed(table, _rows(lake, table)) == typed[table], table
+        assert _typed(table, rows_at(lake, table)) == typed[table], table
         assert _typed(table, published(lake, table, **where)) == typed[table], f"Iceberg's {table}"
-    assert _whole(_rows(lake, "quarantine")) == typed["quarantine"]
-    assert {row["key"] for row in _rows(lake, "latest").to_pylist()} == said.keys()
+    assert _whole(rows_at(lake, "quarantine")) == typed["quarantine"]
+    assert {row["key"] for row in rows_at(lake, "latest").to_pylist()} == said.keys()
     totals = without_distincts(typed)
-    rolled = rolled_up(_rows(lake, "rollups").to_pylist())
+    rolled = rolled_up(rows_at(lake, "rollups").to_pylist())
     assert rolled == {"minute": totals, "hour": totals}
 
 
-def _rows(lake: str, name: str) -> pa.Table:
+def rows_at(lake: str, name: str) -> pa.Table:
+    """All rows of a table, wherever the lake is."""
     table = Table.open(Place(lake), name)
     assert table is not None
     return table._table.to_pyarrow_table()

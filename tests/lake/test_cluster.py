@@ -67,4 +67,4 @@ def test_an_executor_that_stands_still_or_is_lost_costs_its_tasks_and_no_row(
         for part in (one, *one.children(recursive=True)):
             part.kill()
         assert driver.process.wait(200) == 0
-    proven_once(str(lake), said)
+    proven_once(str(lake), str(journal), said)

@@ -52,6 +52,15 @@ def test_clouds_are_spread_and_small_rows_stay_together() -> None:
     assert len(cut(plan, parallel=2, least=20_000, most=500_000)) == 1
 
 
+def test_rows_that_grow_are_not_one_task_more_than_run_at_once() -> None:
+    plan, sizes = (
+        [Span(0, 100_000, {"samples": 0})],
+        {0: blocks((50_000, 90 * MB), (50_000, 99 * MB))},
+    )
+    tasks = cut(plan, parallel=2, least=20_000, most=500_000, sizes=sizes, most_bytes=256 * MB)
+    assert [sum(one.end - one.first for one in task) for task in tasks] == [50_000, 50_000]
+
+
 sized = st.lists(
     st.tuples(st.integers(1, 20), st.integers(0, 5 * LEAST_BYTES)), min_size=1, max_size=8
 )

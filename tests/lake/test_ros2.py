@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from typer.testing import CliRunner
 
 from tests.lake.journals import Here, rows_of, write
 from tests.lake.rowsof import Row
+from zenlake.cli.app import application
 from zenlake.errors import ConfigError
 from zenlake.lake import Pipeline, open, read_config
 from zenlake.lake.config import LakeConfig
@@ -126,12 +130,29 @@ def test_messages_are_structs_lists_and_bytes(tmp_path: Path) -> None:
         values=[message("diagnostic_msgs/msg/KeyValue", key="celsius", value="91")],
     )
     array = message("diagnostic_msgs/msg/DiagnosticArray", header=header(3), status=[status])
+    jpeg = np.frombuffer(b"\xff\xd8\xff", np.uint8)
+    photo = message("sensor_msgs/msg/CompressedImage", header=header(2), format="jpeg", data=jpeg)
+    scan = message(
+        "sensor_msgs/msg/LaserScan",
+        header=header(4, "laser"),
+        angle_min=-0.5,
+        angle_max=0.5,
+        angle_increment=0.5,
+        time_increment=0.0,
+        scan_time=0.25,
+        range_min=0.125,
+        range_max=30.0,
+        ranges=np.array([1.5, np.inf, 2.5], np.float32),
+        intensities=np.array([], np.float32),
+    )
     filled(
         tmp_path,
         [
             said("/r1/camera/image", "sensor_msgs/msg/Image", image(2), 1),
             said("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", array, 1),
             said("/r1/points", "sensor_msgs/msg/PointCloud2", cloud([(0, 1, 2), (3, -4, 5)]), 1),
+            said("/r1/jpeg", "sensor_msgs/msg/CompressedImage", photo, 1),
+            said("/r1/scan", "sensor_msgs/msg/LaserScan", scan, 1),
         ],
     )
     lake = tmp_path / "lake"
@@ -143,6 +164,20 @@ def test_messages_are_structs_lists_and_bytes(tmp_path: Path) -> None:
     assert dict(diagnosed["status"][0]["values"]) == {"celsius": "91"}
     (points,) = rows_of(lake, "r1_points")
     assert (points["points"], points["min_y"], points["max_x"]) == (2, -4.0, 3.0)
+    (seen,) = rows_of(lake, "r1_jpeg")
+    assert (seen["format"], seen["data"], seen["stamp_ns"]) == ("jpeg", b"\xff\xd8\xff", 2000000005)
+    (seen,) = rows_of(lake, "r1_scan")
+    assert (seen["frame_id"], seen["range_max"], seen["intensities"]) == ("laser", 30.0, [])
+    assert seen["ranges"] == [1.5, math.inf, 2.5]
+
+    # People see what all of them have once, programs all of each.
+    asked = ["lake", "tables", "--ros", "--lake", str(lake)]
+    told = CliRunner().invoke(application(), asked).stdout
+    assert "r1_scan  (ROS 2 topic /r1/scan)\n" in told
+    assert [line.split()[0] for line in told.splitlines()].count("gid") == 1
+    assert "samples" not in told
+    facts = json.loads(CliRunner().invoke(application(), [*asked, "--json"]).stdout)
+    assert {"gid", "node", "ranges"} < facts["r1_scan"].keys()
 
 
 def custom() -> tuple[str, str]:

@@ -127,7 +127,7 @@ def run_lake(
         except Exception as error:
             raise LocalError(f"the lake {where} cannot be filled: {reason_of(error)}") from error
     if not as_json:
-        summary = f"{done.rows:,} rows in {done.steps} steps"
+        summary = f"{done.rows:,} rows read in {done.steps} steps"
         if done.quarantined:
             summary += f", {done.quarantined:,} in quarantine"
         if done.lost:

@@ -131,6 +131,43 @@ Timeout = Annotated[
     float,
     typer.Option("-o", "--timeout", metavar="SECONDS", min=0, help="The timeout for replies."),
 ]
+RetainSize = Annotated[
+    str | None,
+    typer.Option(
+        "--retain-size",
+        metavar="SIZE",
+        help="How much the journal keeps, e.g. 100GB. If not said, `record` keeps all, `up` a "
+        "fifth of the disk.",
+        show_default=False,
+    ),
+]
+RetainAge = Annotated[
+    str | None,
+    typer.Option(
+        "--retain-age",
+        metavar="TIME",
+        help="How long the journal keeps rows, e.g. 30d.",
+        show_default=False,
+    ),
+]
+Retain = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--retain",
+        metavar="KEYEXPR=TIME",
+        help="Keep values of these keys only this long in the journal, e.g. 'camera/**=2h'. "
+        "Repeatable.",
+        show_default=False,
+    ),
+]
+Fsync = Annotated[
+    str,
+    typer.Option(
+        "--fsync",
+        metavar="POLICY",
+        help="When rows become durable: batch, never, or a time like 50ms.",
+    ),
+]
 
 
 def payload_of(text: str) -> bytes:

@@ -10,6 +10,7 @@ import typer
 
 from zenlake.cli import quantities
 from zenlake.cli.connection import FAILED, Connection, networked, note, until_interrupted
+from zenlake.cli.options import Fsync, Retain, RetainAge, RetainSize
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
@@ -51,28 +52,15 @@ def record(
             show_default=False,
         ),
     ] = None,
-    fsync: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY", help="When rows become durable: batch, never, or an interval."
-        ),
-    ] = "50ms",
+    fsync: Fsync = "50ms",
     segment_size: Annotated[
         str, typer.Option(metavar="SIZE", help="The largest size of a segment.")
     ] = "128MiB",
     segment_age: Annotated[
         str, typer.Option(metavar="TIME", help="The longest time that a segment grows.")
     ] = "1h",
-    retain_size: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE", help="Keep at most this much, e.g. 100GB.", show_default=False
-        ),
-    ] = None,
-    retain_age: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Keep rows this long, e.g. 30d.", show_default=False),
-    ] = None,
+    retain_size: RetainSize = None,
+    retain_age: RetainAge = None,
     hold_size: Annotated[
         str | None,
         typer.Option(
@@ -81,15 +69,7 @@ def record(
             show_default=False,
         ),
     ] = None,
-    retain: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--retain",
-            metavar="KEYEXPR=TIME",
-            help="Keep values of these keys only this long, e.g. 'camera/**=2h'. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    retain: Retain = None,
     on_full: Annotated[
         OnFull,
         typer.Option(metavar="POLICY", help="On a full disk: block publishers, or drop and count."),

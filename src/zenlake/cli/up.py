@@ -18,6 +18,7 @@ import typer
 
 from zenlake.cli import quantities
 from zenlake.cli.ending import FAILED, INTERRUPTED, REFUSED, ended_well, note
+from zenlake.cli.options import Fsync, Retain, RetainAge, RetainSize
 from zenlake.cli.pages import examples
 from zenlake.cli.up_http import http_place, serve_status
 from zenlake.cli.up_ready import DATA, tell_router
@@ -110,41 +111,10 @@ def up(
         bool,
         typer.Option("--no-multicast-scouting", help="Let nobody find the router by multicast."),
     ] = False,
-    retain_size: Annotated[
-        str | None,
-        typer.Option(
-            "--retain-size",
-            metavar="SIZE",
-            help="How much the journal keeps, such as 100GB; a fifth of the disk, if not said.",
-            show_default=False,
-        ),
-    ] = None,
-    retain_age: Annotated[
-        str | None,
-        typer.Option(
-            "--retain-age",
-            metavar="TIME",
-            help="How long the journal keeps it, such as 30d.",
-            show_default=False,
-        ),
-    ] = None,
-    retain: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--retain",
-            metavar="KEYEXPR=TIME",
-            help="Keep values of these keys only this long in the journal. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    fsync: Annotated[
-        str,
-        typer.Option(
-            "--fsync",
-            metavar="POLICY",
-            help="When rows become durable: batch, never, or a time like 50ms.",
-        ),
-    ] = "50ms",
+    retain_size: RetainSize = None,
+    retain_age: RetainAge = None,
+    retain: Retain = None,
+    fsync: Fsync = "50ms",
     lake: Annotated[bool, typer.Option("--lake/--no-lake", help="With tables, by Spark.")] = True,
     iceberg: Annotated[
         bool, typer.Option("--iceberg", help="Publish the tables as those of Iceberg, too.")

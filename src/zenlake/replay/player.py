@@ -193,9 +193,18 @@ class Replay:
             try:
                 self._run()
             finally:
-                self._state = "ended"
+                self._end()
                 if not session.is_closed():
                     self._tick(self._now(), always=True)
+
+    def _end(self) -> None:
+        """Let the clock stand: at the last sample, or where somebody stopped it."""
+        with self._lock:
+            now = self._now()
+            self._pace.pause(now)
+            if self._last and not self._stopped:
+                self._pace.seek(self._last, now)
+            self._state = "ended"
 
     def _run(self) -> None:
         start: int | None = None
@@ -243,8 +252,9 @@ class Replay:
                     due = int(np.searchsorted(moments, pace.position(now), "right"))
                     end = max(place + 1, min(end, due))
             self._outlet.publish(ready, place, end)
+            self._last = int(moments[end - 1])
             with self._lock:
-                pace.passed(int(moments[end - 1]))
+                pace.passed(self._last)
             place = end
         return None
 
