@@ -17,7 +17,9 @@ INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
 COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
 # Two workers keep both cores of a small machine busy, and a third where many tests wait for other
 # programs; ARGS="-n 0 -k name" is for a close look.
-PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal
+PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal --durations=20 --durations-min=15
+# For what searches for hours.
+ENDLESS     := --timeout=0 -o faulthandler_timeout=0
 FUZZ_SECONDS ?= 300
 # To nodes of each role, to the broker of 2018 and through WebSockets half an hour in all; to HTTP,
 # which is slower, three quarters of an hour more.
@@ -99,7 +101,7 @@ wire: $(READY) ## write the generated files anew
 fuzz: $(READY) build/compiled ## search hostile bytes for longer, and both builds for a difference
 	$(BIN)/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 	$(COMPILED) $(BIN)/python -m tools.fuzz_sessions --messages $(FUZZ_MESSAGES)
-	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) --timeout=0 tests/hostile $(ARGS)
+	HYPOTHESIS_PROFILE=night $(COMPILED) $(PYTEST) $(ENDLESS) tests/hostile $(ARGS)
 
 bench: $(READY) build/compiled ## both builds beside each other, in build/bench.json
 	$(BIN)/python -m bench.micro --json build/bench.json $(ARGS)
@@ -124,9 +126,9 @@ wheels: $(READY) ## both wheels and the source archive, in dist/
 
 # A month in an hour first: `zenlake up` with every part killed, again and again.
 soak: $(READY) build/compiled ## a month of `up` in ZENLAKE_MINUTES, then the suite searched for hours
-	ZENLAKE_MINUTES=$(or $(ZENLAKE_MINUTES),60) $(COMPILED) $(BIN)/python -m pytest -q -n 0 -s \
+	ZENLAKE_MINUTES=$(or $(ZENLAKE_MINUTES),60) $(COMPILED) $(BIN)/python -m pytest -q -n 0 -s $(ENDLESS) \
 		tests/supervise/test_month.py
-	HYPOTHESIS_PROFILE=night ZENLAKE_ROUNDS=10 $(COMPILED) $(PYTEST) --timeout=0 $(ARGS)
+	HYPOTHESIS_PROFILE=night ZENLAKE_ROUNDS=10 $(COMPILED) $(PYTEST) $(ENDLESS) $(ARGS)
 
 clean: ## forget everything but the sources
 	rm -rf $(VENV) build dist htmlcov .coverage* .mypy_cache .pytest_cache .ruff_cache \

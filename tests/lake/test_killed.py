@@ -18,7 +18,7 @@ from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.lake.awake import ask
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 QUESTIONS = (
     ("view", "plain", "SELECT key, time, percent FROM battery WHERE percent > 50"),
