@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tests.network.continent import KEYS, Continent
+from zenlake.routing.mesh import RowsBelow
+from zenlake.routing.regions import NORTH
+from zenlake.routing.resources import SUBSCRIBER
 from zenlake.testing.network import Host, Network
 from zenlake.wire import (
     Declare,
@@ -442,6 +445,35 @@ def test_a_router_behind_a_newcomer_hears_what_is_declared_no_more() -> None:
     continent.heal()
     continent.found_router([0])
     continent.check()
+
+
+def test_a_newcomer_that_is_still_being_told_hears_of_it_when_one_is_behind_it() -> None:
+    network = Network(Random(1))
+    (old, me), _ = chain(network, 2)
+    gone = me.subscribe("gone").subscriber
+    assert gone is not None
+    network.settle()
+    me.node.local.unsubscribe(gone)
+    network.settle()
+    ear = Ear(network)
+    new = network.node("r2", "router", connect=["r0", "r1"])
+    network.settle()
+    ear.heard.clear()
+    network.sever(old, me)  # from now on the newcomer leads there
+    mesh = me.node.borders.meshes[NORTH]
+    while mesh.plan.deadline == float("inf"):
+        assert network.step()
+    network.run_until(mesh.plan.deadline - 0.01)
+    # It has come a moment ago, and there is much to tell.
+    face = me.node.by_zid[new.node.zid].face
+    assert face is not None
+    telling = RowsBelow(face, me.node.zid)
+    telling.rows = [(SUBSCRIBER, f"k/{n}") for n in range(100)]
+    mesh._telling[face.id, telling.root] = telling
+    network.settle()
+    bodies = [(near, far, word.body) for near, far, word in ear.heard if isinstance(word, Declare)]
+    undeclared = [each[:2] for each in bodies if isinstance(each[2], UndeclareSubscriber)]
+    assert undeclared == [("r1", "r2"), ("r2", "r0")]
 
 
 # ----------------------------------------------------------------------------------- anything

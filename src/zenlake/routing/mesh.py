@@ -214,10 +214,14 @@ class Mesh(RouterRegion):
         """Tell newcomers what is declared no more, if older routers are behind them now."""
         for id, root in self._withdrawn.spared():
             for face in self._children(root):
-                if face.id == id and (id, root) not in self._telling:
-                    telling = RowsBelow(face, root)
-                    telling.rows = self._missed(root, face)
-                    self._telling[id, root] = telling
+                if face.id != id:
+                    continue
+                telling = self._telling.get((id, root))
+                if telling is None:
+                    telling = self._telling[id, root] = RowsBelow(face, root)
+                    telling.rows = []
+                if telling.rows is not None:  # else it has not begun, and will look by itself
+                    telling.rows = self._missed(root, face) + telling.rows
 
     def _decide(self, now: float) -> None:
         """Believe what was doubted, where it came from the right side."""
