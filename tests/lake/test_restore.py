@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -89,6 +90,40 @@ def test_nothing_is_given_up_while_a_journal_cannot_be_looked_into(tmp_path: Pat
         assert sorted(lost) == files(lake)
     told = repair(Place(lake), "samples", journals=[second, journal])
     assert (told.restored_rows, told.lost_rows) == (32, 0)
+    assert ordered(lake) == before
+
+
+def test_a_journal_and_its_copy_give_each_row_once(tmp_path: Path) -> None:
+    lake = fill(tmp_path, steps=2)
+    journal, copy = tmp_path / "journal", tmp_path / "copy"
+    shutil.copytree(journal, copy)
+    fill(tmp_path, steps=1)  # which the copy has not
+    before = ordered(lake)
+    for file in files(lake):
+        file.unlink()
+    told = repair(Place(lake), "samples", journals=[str(copy), str(journal), str(copy)])
+    assert (told.restored_rows, told.lost_rows) == (24, 0)
+    assert ordered(lake) == before
+
+
+def test_a_journal_between_two_others_of_one_file_is_asked_for(tmp_path: Path) -> None:
+    for name in ("journal", "second", "third"):
+        lake = fill(tmp_path, name, 1)
+    compact(table_of(lake, "samples"), Here(), LakeConfig(compact_files=2))
+    before, places = ordered(lake), {}
+    for name in ("journal", "second", "third"):
+        places[Journal.open(tmp_path / name).id] = str(tmp_path / name)
+    first, middle, last = (places[one] for one in sorted(places))
+    for file in files(lake):
+        file.unlink()
+    told = repair(Place(lake), "samples", journals=[first, last])
+    assert "was not named" in told.found[-1]
+    table_of(lake, "samples")._table.create_checkpoint()
+    for commit in sorted((lake / "samples" / "_delta_log").glob("*.json"))[:-1]:
+        commit.unlink()  # only the checkpoint knows now
+    told = repair(Place(lake), "samples", journals=[first, last])
+    assert "was not named" in told.found[-1]
+    repair(Place(lake), "samples", journals=[first, last, middle])
     assert ordered(lake) == before
 
 

@@ -29,7 +29,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
 
 from zenlake.errors import ZError
-from zenlake.lake.files import DataFile
+from zenlake.lake.files import DataFile, read_table
 from zenlake.lake.meanings import ABOUT, commented, meaning_of
 from zenlake.lake.place import Place
 
@@ -269,6 +269,23 @@ class Table:
             self._transactions[app] = None if version is None else int(version)
         return self._transactions[app]
 
+    def applications(self) -> set[str]:
+        """All that have written to the table, as far as its log knows of them."""
+        found: set[str] = set()
+        for version in range(self.version, -1, -1):
+            lines = self._page(version)
+            if lines is None:
+                break
+            found |= {
+                str(json.loads(line)["txn"]["appId"]) for line in lines if b'"txn"' in line[:20]
+            }
+        names = [name for name, _, _ in self.place.files() if name.startswith(f"{LOG}/")]
+        for name in names:
+            if name.endswith(".checkpoint.parquet"):
+                pages = read_table(self.place, name, ["txn"])["txn"].to_pylist()
+                found |= {str(page["appId"]) for page in pages if page is not None}
+        return found
+
     @property
     def rewrites(self) -> int:
         """How often files were replaced."""
@@ -292,11 +309,8 @@ class Table:
         """What the newest commit of this kind noted, as far back as the log goes."""
         # Not by `history`, which reads all of the log: it is nearly always the newest or the next.
         for version in range(self.version, -1, -1):
-            path = self.place.path(f"{LOG}/{version:020}.json")
-            try:
-                with self.place.filesystem.open_input_stream(path) as page:
-                    lines = page.read().splitlines()
-            except FileNotFoundError:
+            lines = self._page(version)
+            if lines is None:
                 return None
             for line in lines:
                 if b'"commitInfo"' in line:
@@ -304,6 +318,16 @@ class Table:
                     if isinstance(note, dict) and note.get("kind") == kind:
                         return note
         return None
+
+    def _page(self, version: int) -> list[bytes] | None:
+        """The actions of one commit; None if the log does not have it any more."""
+        path = self.place.path(f"{LOG}/{version:020}.json")
+        try:
+            with self.place.filesystem.open_input_stream(path) as page:
+                lines: list[bytes] = page.read().splitlines()
+        except FileNotFoundError:
+            return None
+        return lines
 
     # --- changes --------------------------------------------------------------------------------
 

@@ -133,10 +133,7 @@ def _mend_files(table: Table, journals: Sequence[str] | None, report: Repair, dr
         opened = _opened_all(table, lost, journals, report)
         if opened is None:
             return
-        for journal in opened:
-            more, count = restore(table, lost, journal, dry=dry)
-            files += more
-            report.restored_rows += count
+        files, report.restored_rows = restore(table, lost, opened, dry=dry)
     report.lost_rows = max(0, rows - report.restored_rows)
     again = ""
     if table.name not in _AGAIN:

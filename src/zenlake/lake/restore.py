@@ -1,7 +1,8 @@
 """Rows of `samples` whose files were lost, read again from a journal that still holds them.
 
 The log says of each file of which day it is and between which offsets its rows lie. What the
-journal has between those, of that day, and no other file of the table has, was in the lost ones.
+journal has between those, of that day, and no other file of the table has, was in the lost ones;
+or retention had let it go, and will again.
 """
 
 from __future__ import annotations
@@ -46,39 +47,49 @@ class FileSpread:
 
 
 def restore(
-    table: Table, lost: Sequence[DataFile], journal: Journal, *, dry: bool = False
+    table: Table, lost: Sequence[DataFile], journals: Sequence[Journal], *, dry: bool = False
 ) -> tuple[list[DataFile], int]:
-    """Write files with the rows of lost ones; how many rows those have. With `dry` only count."""
+    """Write files with the rows of lost ones; how many rows those have. With `dry` only count.
+
+    Of journals with one id, copies of each other, each has what those before it have not.
+    """
     gone = {file.path for file in lost}
     spreads = _spreads(table.actions())
     files = SampleFiles(table.place, uuid.uuid4().hex)
-    count = 0
-    earliest, durable = journal.earliest(), journal.watermark().offsets
-    for partition, (first, end) in enumerate(zip(earliest, durable, strict=True)):
-        mine = [one for one in spreads if one.may_have(journal.id, partition)]
-        missing = [one for one in mine if one.path in gone]
-        if not missing:
-            continue
-        days = {one.day for one in missing}
-        first = max(first, min(one.offsets[0] for one in missing))
-        # What lies behind this comes by itself.
-        end = min(end, table.committed(f"{journal.id}/{partition}") or 0)
-        end = min(end, max(one.offsets[1] for one in missing) + 1)
-        kept = [one for one in mine if one.path not in gone and one.day in days]
-        had = _offsets(table, kept, journal.id, partition, first, end)
-        for rows in _rows(journal, partition, first, end):
-            found = _of_days(rows, missing, had)
-            count += found.num_rows
-            if found.num_rows and not dry:
-                files.add(found)
+    restored: dict[tuple[str, int], list[Any]] = {}
+    for journal in journals:
+        earliest, durable = journal.earliest(), journal.watermark().offsets
+        for partition, (first, end) in enumerate(zip(earliest, durable, strict=True)):
+            mine = [one for one in spreads if one.may_have(journal.id, partition)]
+            missing = [one for one in mine if one.path in gone]
+            if not missing:
+                continue
+            days = {one.day for one in missing}
+            first = max(first, min(one.offsets[0] for one in missing))
+            # What lies behind this comes by itself.
+            end = min(end, table.committed(f"{journal.id}/{partition}") or 0)
+            end = min(end, max(one.offsets[1] for one in missing) + 1)
+            kept = [one for one in mine if one.path not in gone and one.day in days]
+            again = restored.setdefault((journal.id, partition), [])
+            had = _offsets(table, kept, journal.id, partition, first, end)
+            had = np.unique(np.concatenate([had, *again]))
+            for rows in _rows(journal, partition, first, end):
+                found = _of_days(rows, missing, had)
+                again.append(found["offset"].to_numpy())
+                if found.num_rows and not dry:
+                    files.add(found)
+    count = sum(len(offsets) for again in restored.values() for offsets in again)
     return ([] if dry else files.files()), count
 
 
 def journals_of(table: Table, lost: Sequence[DataFile]) -> set[str]:
-    """The ids of journals that rows of lost files are known to be from."""
+    """The ids of all journals that rows of lost files may be from."""
     gone = {file.path for file in lost}
     mine = [one.journals for one in _spreads(table.actions()) if one.path in gone]
-    return {one for ends in mine for one in ends if ends != ANY}
+    # The log of a file tells the first and the last of its journals, and nothing of those between.
+    known = {app.rpartition("/")[0] for app in table.applications()}
+    between = {one for one in known if one and any(first < one < last for first, last in mine)}
+    return between | {one for ends in mine for one in ends if ends != ANY}
 
 
 def _spreads(actions: pa.Table) -> list[FileSpread]:
