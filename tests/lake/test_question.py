@@ -123,6 +123,14 @@ def test_a_lost_file_is_named_with_the_way_out(said: str) -> None:
     assert "zenlake lake repair" in told
 
 
+def test_a_value_without_end_in_what_spark_says_takes_no_time() -> None:
+    words = "x" * 2_000_000
+    assert (
+        one_line(f"The value '{words}' cannot be cast.") == f"The value '{words}' cannot be cast."
+    )
+    assert one_line(f"File {words} does not exist").startswith("File xxx")
+
+
 def test_another_mistake_of_a_question_is_told_as_before() -> None:
     assert one_line("[X] Path does not exist: nothing. SQLSTATE: 1") == (
         "Path does not exist: nothing."

@@ -271,10 +271,13 @@ def one_line(text: str) -> str:
     """What Spark says of a question in one line: without its codes, plans and stacks."""
     import re
 
-    lost = re.search(r"([^\s'\"]+?\.parquet)\b", text)
-    if lost is not None and re.search(r"does not exist|FileNotFoundException", text):
-        path = re.sub(r"^file:/*", "/", lost[1])
-        return f"a file of a table is lost: {path}; `zenlake lake repair` says what can be done"
+    if "does not exist" in text or "FileNotFoundException" in text:
+        # By words: a pattern would begin anew at each character of one that has no end.
+        words = (word.rstrip(".,;:)") for word in re.split(r"[\s'\"]+", text))
+        lost = next((word for word in words if word.endswith(".parquet")), None)
+        if lost is not None:
+            path = re.sub(r"^file:/*", "/", lost)
+            return f"a file of a table is lost: {path}; `zenlake lake repair` says what can be done"
     first = text.strip().partition("\n")[0]
     first = re.sub(r"^(?:[\w.$]*(?:Exception|Error): )+", "", first)
     first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first)
