@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import zenlake
-from tests.api.sessions import config, listening
+from tests.api.sessions import config, connected, listening
 from tests.interop.processes import free_port
 from tests.waiting import until
 from zenlake.lake.standing.publishing import MOST, RECENT, ResultPublisher
@@ -82,15 +82,53 @@ def test_what_was_published_long_ago_does_not_come_again_and_so_many_wait() -> N
             publisher = ResultPublisher(session, "alert/low", lambda: now)
             publisher.put("a", {"n": -1})
             until(lambda: come(1))
+            now = RECENT + 1.0
+            publisher.look()  # it has come by now, or the link would have broken
             first.close()
             until(lambda: not session.info.links())
-            now = RECENT + 1.0
             for n in range(MOST + 3):
                 publisher.put("a", {"n": n})
             assert (publisher.waiting, publisher.lost) == (MOST, 3)
             with router(endpoint) as heard:
                 until(lambda: come(MOST))
                 assert heard == [("alert/low/a", n) for n in range(3, MOST + 3)]
+
+
+def test_however_long_there_is_no_link_what_went_into_the_broken_one_comes_again() -> None:
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    now = 0.0
+    with ExitStack() as first:
+        first.enter_context(router(endpoint))
+        with lake(endpoint) as session:
+            until(lambda: session.info.links())
+            publisher = ResultPublisher(session, "alert/low", lambda: now)
+            publisher.put("a", {"n": 1})
+            first.close()
+            until(lambda: not session.info.links())
+            for now in (RECENT, 10 * RECENT):
+                publisher.look()
+            with router(endpoint) as heard:
+                until(lambda: session.info.links())
+                publisher.look()
+                until(lambda: heard == [("alert/low/a", 1)])
+
+
+def test_one_more_link_is_no_loss() -> None:
+    with (
+        listening(mode='"router"') as session,
+        session.declare_subscriber("alert/**") as heard,
+        connected(session),
+    ):
+        publisher = ResultPublisher(session, "alert/low")
+        publisher.put("a", {"n": 1})
+        before = len(session.info.links())
+        with connected(session):
+            until(lambda: len(session.info.links()) > before)
+            publisher.look()
+        assert publisher.published == 1
+        publisher.look()  # but one less may be
+        assert publisher.published == 2
+        assert [str(heard.recv().key_expr) for _ in range(2)] == ["alert/low/a"] * 2
 
 
 def test_a_router_needs_nobody_else_to_publish() -> None:

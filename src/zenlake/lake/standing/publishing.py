@@ -57,6 +57,8 @@ class ResultPublisher:
         self._waiting: deque[tuple[str, str]] = deque()
         self._recent: deque[tuple[float, str, str]] = deque(maxlen=MOST)
         self._links: set[Any] = set() if session is None else set(session.info.links())
+        #: Whether a link broke since results were published last.
+        self._broken = False
 
     @property
     def waiting(self) -> int:
@@ -88,16 +90,19 @@ class ResultPublisher:
 
     def _send(self, session: Session) -> None:
         links = set(session.info.links())
+        self._broken = self._broken or bool(self._links - links)
+        self._links = links
         if not links and session._runtime.node.settings.mode == CLIENT:
             return
         now = self._clock()
-        while self._recent and self._recent[0][0] < now - RECENT:
-            self._recent.popleft()
-        if links - self._links:
+        if self._broken:
+            # However long there was no link: what counts is what was under way when it broke.
+            self._broken = False
             again = [(key, text) for _, key, text in self._recent]
             self._recent.clear()
             self._waiting.extendleft(reversed(again))
-        self._links = links
+        while self._recent and self._recent[0][0] < now - RECENT:
+            self._recent.popleft()
         while self._waiting:
             key, text = self._waiting[0]
             try:
