@@ -12,6 +12,7 @@ from tests.lake.rowsof import Row
 from zenlake.errors import LocalError
 from zenlake.lake import Pipeline, open, read_config
 from zenlake.lake.rebuild import Rebuilt, rebuild
+from zenlake.lake.shown import keys_behind
 from zenlake.lake.tasks import Work
 
 JSON = 5
@@ -116,6 +117,24 @@ def test_a_pipeline_that_runs_meanwhile_loses_and_doubles_nothing(tmp_path: Path
     assert sorted(row["more"] for row in rows if row["more"] is not None) == [0, 1]
     assert len(rows_of(lake, "quarantine")) == 1
     assert str(table_of(lake, "battery").schema.field("percent").type) == "double"
+
+
+def test_a_table_whose_format_changed_tells_its_old_keys_until_it_is_made_again(
+    tmp_path: Path,
+) -> None:
+    lake, journal = filled(tmp_path)
+    moved = read_config('{tables: {battery: {format: "bot/${id}/battery"}}}')
+
+    def keys() -> tuple[str, ...]:
+        return keys_behind({"battery": table_of(lake, "battery").described}, moved.tables)
+
+    for _ in range(2):
+        Pipeline(str(lake), str(journal), Here(), moved)
+        assert keys() == ("**",)
+    open(lake, config=moved).rebuild("battery", tasks=Here())
+    assert keys() == ("bot/*/battery",)
+    Pipeline(str(lake), str(journal), Here(), moved)
+    assert keys() == ("bot/*/battery",)
 
 
 def test_only_typed_tables_can_be_made_again(tmp_path: Path) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from zenlake.keys.readable import ALL_KEYS, ReadableChoice, ReadableKeys
-from zenlake.lake.shown import keys_behind, shown_definition, shown_tables, table_keys
+from zenlake.lake.shown import (
+    OTHER_KEYS,
+    described_as,
+    keys_behind,
+    shown_definition,
+    shown_tables,
+    table_keys,
+)
 from zenlake.lake.typed import TypedTable
 
 POSES = TypedTable("poses", "robot/${id:*}/pose")
@@ -72,6 +79,20 @@ def test_rows_of_a_table_come_from_its_keys_and_those_of_a_view_from_any(
     found = keys_behind({name: TABLES[name] for name in read}, SPECS)
     assert set(found) == keys
     assert len(found) == len(keys)
+
+
+def test_a_table_that_was_filled_from_other_keys_before_says_so_until_it_is_made_again() -> None:
+    first = described_as(POSES)
+    assert described_as(POSES, first) == first
+    assert described_as(POSES, "") == first
+    moved = TypedTable("poses", "bot.2/${id:*}/pose")
+    then = described_as(moved, first)
+    assert then.startswith("Samples of bot.2/${id:*}/pose. ")
+    assert described_as(moved, then) == then  # for as long as its rows are there
+    assert OTHER_KEYS in described_as(POSES, described_as(moved))
+    assert keys_behind({"poses": then}, [moved]) == ("**",)
+    assert shown_tables({"poses": then}, [moved], allowing("bot.2/**")) == set()
+    assert keys_behind({"poses": described_as(moved)}, [moved]) == ("bot.2/*/pose",)
 
 
 def test_a_table_that_nobody_knows_the_keys_of_is_for_who_may_read_all() -> None:

@@ -37,6 +37,7 @@ from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.rollups import ROLLUPS, RollupsFold
 from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables, demand_own
 from zenlake.lake.rows import DAY, SAMPLES
+from zenlake.lake.shown import described_as
 from zenlake.lake.status import TableStatus
 from zenlake.lake.stopped import StoppedTables
 from zenlake.lake.tasks import Tasks
@@ -148,10 +149,8 @@ class Pipeline:
 
     def _open(self, spec: TypedTable) -> None:
         schema = typed_schema(spec, spec.columns)
-        described = (
-            self._ros2.described(spec) or f"Samples of {spec.format}. {spec.comment}".strip()
-        )
-        table = Table.create(self.place, spec.name, schema, DAY, described=described)
+        table = Table.create(self.place, spec.name, schema, DAY, described=described_as(spec))
+        described = described_as(spec, table.described)
         demand_own(table, described)
         table.grow({n: schema.field(n).type for n in schema.names})
         table.remember(self.config.history)

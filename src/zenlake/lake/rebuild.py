@@ -26,6 +26,7 @@ from zenlake.lake.place import Place
 from zenlake.lake.quarantine import Quarantine
 from zenlake.lake.ros2_tables import LearntTypes, Ros2Tables
 from zenlake.lake.rows import DAY
+from zenlake.lake.shown import described_as
 from zenlake.lake.tail import Marks, tail_files
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.typed import Columns, TypedTable, typed_schema
@@ -118,7 +119,8 @@ def rebuild(lake: Place, spec: TypedTable, tasks: Tasks) -> Rebuilt:
     samples = Table.open(lake, "samples")
     if samples is None:
         raise LocalError(f"{lake.uri} has no table 'samples' to make '{spec.name}' from")
-    table = Table.create(lake, spec.name, typed_schema(spec, spec.columns), DAY)
+    schema = typed_schema(spec, spec.columns)
+    table = Table.create(lake, spec.name, schema, DAY, described=described_as(spec))
     before = table.totals().rows
     refused_before = _refused(lake, spec.name)
     quarantine = Quarantine(lake, {spec.name: table}, tasks)
@@ -153,10 +155,23 @@ def rebuild(lake: Place, spec: TypedTable, tasks: Tasks) -> Rebuilt:
         except Overtaken as error:
             log.info("%s; looking again", error)
             continue
+        _describe(table, spec)
         return Rebuilt(table.totals().rows, _refused(lake, spec.name), before, refused_before)
     raise LocalError(
         f"'{spec.name}' changes faster than it can be made again; stop `zenlake lake run` for it"
     )
+
+
+def _describe(table: Table, spec: TypedTable) -> None:
+    """Let the table say of which keys its rows are, now that it has no others."""
+    for _ in range(MOST_TRIES):
+        try:
+            table.comment(spec.comments, described_as(spec))
+        except Overtaken as error:
+            log.info("%s; looking again", error)
+            table.refresh()
+        else:
+            return
 
 
 def _replace(

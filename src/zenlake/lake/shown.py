@@ -14,13 +14,34 @@ from typing import Any, Final
 from zenlake.keys import KeyFormat
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.config import FIXED
-from zenlake.lake.ros2_tables import DESCRIBED
+from zenlake.lake.ros2_tables import DESCRIBED, Ros2Tables
 from zenlake.lake.typed import TypedTable
 
-__all__ = ["keys_behind", "published_by", "shown_definition", "shown_tables", "table_keys"]
+__all__ = [
+    "described_as",
+    "keys_behind",
+    "published_by",
+    "shown_definition",
+    "shown_tables",
+    "table_keys",
+]
+
+OTHER_KEYS: Final = "Rows of before are of other keys."
+"""In the description of a typed table whose configuration named other keys once."""
 
 #: What a definition tells of itself to those who may not read every key.
 _HARMLESS: Final = ("name", "kind", "keys", "state", "created")
+
+
+def described_as(spec: TypedTable, before: str = "") -> str:
+    """The description of a typed table; `before`: what it is now, if it has one."""
+    topic = Ros2Tables.described(spec)
+    if topic:
+        return topic
+    words = f"Samples of {spec.format}."
+    same = f"{before} ".startswith(f"{words} ") or not before.startswith("Samples of ")
+    others = OTHER_KEYS if OTHER_KEYS in before or not same else ""
+    return " ".join(filter(None, (words, spec.comment, others)))
 
 
 def published_by(kind: str, name: str) -> str:
@@ -41,6 +62,8 @@ def table_keys(name: str, described: str, specs: Iterable[TypedTable]) -> str | 
     """The keys that a table's columns tell of; empty: none, None: nobody knows."""
     if name in FIXED:
         return ""
+    if OTHER_KEYS in described:
+        return None
     kind = described.partition(" ")[0]
     if kind in ("view", "alert"):
         return published_by(kind, name)
