@@ -22,6 +22,7 @@ from zenlake import CongestionControl, SampleKind
 from zenlake.engine.loop import shared_loop
 from zenlake.engine.pump import Pump
 from zenlake.node.sessions.neighbour import Neighbour
+from zenlake.routing.face import Face
 from zenlake.wire import Interest
 
 Pair = tuple[zenlake.Session, zenlake.Session]
@@ -249,15 +250,27 @@ def test_closed_sessions_are_forgotten() -> None:
     assert sessions() == before
 
 
-def test_what_a_neighbour_was_is_freed_by_reference_counts() -> None:
+RULE = """{
+    enabled: true, default_permission: "allow",
+    rules: [{id: "none", permission: "deny", flows: ["egress", "ingress"], messages: ["put"],
+             key_exprs: ["denied/**"]}],
+    subjects: [{id: "all"}],
+    policies: [{rules: ["none"], subjects: ["all"]}],
+}"""
+
+
+@pytest.mark.parametrize("rules", [{}, {"access_control": RULE}], ids=["free", "ruled"])
+def test_what_a_neighbour_was_is_freed_by_reference_counts(rules: dict[str, str]) -> None:
     # A router's collections of garbage spare what lives long (`engine/survivors`).
-    with listening(mode='"router"') as router:
+    with listening(mode='"router"', **rules) as router:
         runtime = router._runtime
+        strangers: set[bytes] = set()
 
         def left() -> int:
             return sum(
                 (isinstance(one, Neighbour) and one.node is runtime.node)
                 or (isinstance(one, Pump) and one.runtime is runtime)
+                or (isinstance(one, Face) and one.zid in strangers)
                 for one in gc.get_objects()
             )
 
@@ -272,9 +285,11 @@ def test_what_a_neighbour_was_is_freed_by_reference_counts() -> None:
                 stranger = Hostile.connect(int(where(router).rpartition(":")[2]))
                 stranger.say([Interest(mode=3, id=1, tokens=True, subscribers=True)])
                 until(lambda: len(runtime.pumps) == 1)
+                strangers |= set(runtime.node.by_zid)
+                assert strangers
                 stranger.sock.close()
                 until(lambda: not runtime.pumps)
-            until(lambda: not left(), "they are still there")
+            until(lambda: not left(), "they are still there", 5.0)  # less than a lease
         finally:
             gc.enable()
 

@@ -380,6 +380,23 @@ def test_who_uses_up_its_turns_while_others_are_served_is_named() -> None:
     assert not stranger.closed
 
 
+def test_what_comes_when_a_session_is_over_takes_no_turn() -> None:
+    scene = scene_with()
+    scene.stranger()
+    node = scene.node.node
+    ticks = count()
+    node.turn = Turn(1000, 2.0, lambda: float(next(ticks)))
+    neighbour = node.by_zid[b"\x66"]
+    assert neighbour.unicast is not None
+    neighbour.unicast.close(scene.network.now)
+    clock = next(ticks)
+    for _ in range(50):
+        node.receive(neighbour, bytes(100), scene.network.now)
+    assert next(ticks) == clock + 1  # nobody looked at it
+    assert node.incidents.newest() == []
+    assert (node.brief, neighbour.brief) == (0, 0)
+
+
 def test_who_begins_messages_that_take_a_quarter_of_its_memory_is_named_before_it_is_refused() -> (
     None
 ):

@@ -32,6 +32,7 @@ from zenlake.routing.policy.policy import Policy
 from zenlake.transport.multicast import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.turn import Turn
+from zenlake.transport.unicast import CLOSED
 from zenlake.wire.codec_zenoh import Query
 
 
@@ -185,7 +186,8 @@ class Node(Core):
             unicast.fail(error, now)
             return
         neighbour.settle()
-        if turn is not None:
+        # Where the session is over nothing is handled, and no turn has begun.
+        if turn is not None and unicast.state != CLOSED:
             self._had(neighbour, turn, unicast.received - before)
 
     def go_on(self, neighbour: Neighbour, now: float) -> None:

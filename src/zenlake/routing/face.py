@@ -301,6 +301,8 @@ class Face:
         """Its session is over: report nothing any more, to whom refers to this."""
         self.on_illegal_key = None
         self.on_limit = None
+        if self.egress is not None:
+            self.egress.stopped = None
 
     def illegal_key(self, flaw: str) -> None:
         """Ignore something that it said of a key; `flaw` says what is wrong with the key."""

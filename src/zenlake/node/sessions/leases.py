@@ -19,7 +19,8 @@ class LeaseDeadline(Timed):
     def __init__(self, neighbour: Neighbour, deadline: float) -> None:
         """Not waited for until it is added."""
         super().__init__(deadline)
-        self.neighbour: Neighbour = neighbour
+        #: None when it is looked at no more: the heap may hold this for a lease longer.
+        self.neighbour: Neighbour | None = neighbour
 
 
 class Leases:
@@ -50,6 +51,8 @@ class Leases:
         if timed is not None:
             neighbour.timed = None
             self._deadlines.over(timed)
+            assert isinstance(timed, LeaseDeadline)
+            timed.neighbour = None
 
     def next(self) -> float:
         """When `tick` has something to do."""
@@ -61,7 +64,8 @@ class Leases:
             self._look(self.overflowed.pop(), now)
         for timed in self._deadlines.due(now):
             assert isinstance(timed, LeaseDeadline)
-            self._look(timed.neighbour, now)
+            if timed.neighbour is not None:
+                self._look(timed.neighbour, now)
 
     def _look(self, neighbour: Neighbour, now: float) -> None:
         unicast = neighbour.unicast
