@@ -7,6 +7,7 @@ ever and took the place of another.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -20,14 +21,16 @@ class HttpConnection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """Nothing has been asked."""
         super().__init__(*arguments, **named)
-        self._earlier: list[RequestResponseCycle] = []
+        #: Answers are complete in the order of the requests.
+        self._earlier: deque[RequestResponseCycle] = deque()
 
     def on_headers_complete(self) -> None:
         """A request begins, perhaps behind one that is being answered."""
         before: RequestResponseCycle | None = self.cycle
         super().on_headers_complete()
         if before is not None and before is not self.cycle and not before.response_complete:
-            self._earlier = [one for one in self._earlier if not one.response_complete]
+            while self._earlier and self._earlier[0].response_complete:
+                self._earlier.popleft()
             self._earlier.append(before)
 
     def handle_websocket_upgrade(self) -> None:
