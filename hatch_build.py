@@ -80,8 +80,8 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
     paths = [f"{SOURCE}/{module.replace('.', '/')}.py" for module in modules]
     library = work / "lib"
     mark, wanted = work / MARK, digest(root, modules)
-    if mark.is_file() and mark.read_text().splitlines()[0] == wanted:
-        places = mark.read_text().splitlines()[2:]
+    made_from, _, *places = mark.read_text().splitlines() if mark.is_file() else ("", "")
+    if made_from == wanted and all((library / place).is_file() for place in places):
         return {str(library / place): place for place in places}
     mark.unlink(missing_ok=True)
     with _inside(root):
@@ -112,6 +112,7 @@ def digest(root: Path, modules: list[str]) -> str:
     """What the extensions of `modules` are made from: compilers, settings, and all texts read."""
     source = root / SOURCE
     found = hashlib.sha256("\0".join([made_by(), *MYPY, *modules]).encode())
+    found.update(Path(__file__).read_bytes())  # how the compilers are called
     for path in sorted(read_with(source, modules)):
         found.update(f"\0{path.relative_to(source)}\0".encode() + path.read_bytes())
     return found.hexdigest()
