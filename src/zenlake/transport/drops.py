@@ -2,8 +2,8 @@
 
 Who drops little has each message counted under its key. Who does not read at all may cost others
 nothing, so beyond the first `EXACT` messages one in `ONE_IN` is looked at, at random, and stands
-for those before it that were not. Numbers still add up to all that was dropped; what falls to each
-key is then an estimate (`DropLog.sampled`).
+for those before it that were not. Numbers still add up to all that was dropped, but for the last
+few dozen; what falls to each key is then an estimate (`DropLog.sampled`).
 
 Like other counters these have no lock of their own: where threads drop without one, of two that
 count in the very same moment one may be missed.
