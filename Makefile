@@ -80,6 +80,7 @@ interpreted: $(READY) build/compiled ## the suite of what is compiled, on its so
 	$(INTERPRETED) $(PYTEST) -m "not interop and not slow and not spark and not once" $(ARGS)
 
 compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
+	@$(COMPILED) $(BIN)/python -m tools.spark_classes
 	$(COMPILED) $(PYTEST) -n 3 $(ARGS)
 
 newest: ## what a new Python breaks first, on the newest one of this machine

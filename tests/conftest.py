@@ -20,6 +20,9 @@ import hypothesis
 import pytest
 
 import zenlake
+from tests.spark.machine import machine, no_java, spark
+
+__all__ = ["machine", "no_java", "spark"]
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 import zenlake
-from tests.spark.conftest import machine, no_java, spark
 from zenlake.config import Config
 from zenlake.constrained.brokering import RunningBroker
 from zenlake.constrained.service import serving
 from zenlake.xrce.outside import BrokerOptions
-
-__all__ = ["machine", "no_java", "spark"]
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.spark.conftest import machine, no_java, spark
 from zenlake.expr.closure import SampleFields, compiled
 from zenlake.expr.parse import parse
 from zenlake.expr.record import json_value
@@ -35,8 +34,6 @@ from zenlake.expr.tree import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["machine", "no_java", "spark"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 

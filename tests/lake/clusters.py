@@ -11,8 +11,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import zenlake
-from tests.lake.conftest import STATE
+from tests.spark.machine import STATE
 from tests.waiting import until
+from zenlake.spark.classes import ClassArchive
 from zenlake.spark.java import find_java, write_shim
 from zenlake.spark.session import cache_folder, spark_home
 
@@ -23,9 +24,13 @@ HOST = "127.0.0.1"
 def environment() -> dict[str, str]:
     """What programs of Spark and their workers need to find each other, Java and zenlake."""
     source = Path(zenlake.__file__).resolve().parents[1]
+    java, folder = find_java(), cache_folder(STATE)
+    archive = ClassArchive(java, spark_home() / "jars", folder)
+    options = [os.environ["ZENLAKE_JAVA_OPTIONS"], *archive.options()]
     return {
         **os.environ,
-        "JAVA_HOME": str(write_shim(find_java(), cache_folder(STATE))),
+        "JAVA_HOME": str(write_shim(java, folder)),
+        "JDK_JAVA_OPTIONS": " ".join(options) if archive.file.is_file() else options[0],
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": HOST,
         "PYSPARK_PYTHON": sys.executable,

@@ -68,6 +68,7 @@ def test_a_type_that_no_package_ships_is_learnt_from_its_node(
                 assert watching.problems() == ()
                 until(lambda: bool(seen), "the publisher of images sees a subscription")
                 until(lambda: "r2/tf" in types.bridged, "the topic behind a bridge is known")
+                until(lambda: watching.endpoints == len(tokens), "all endpoints are known")
                 assert shown is not None
                 monkeypatch.setattr("zenlake.ros2.graph.MOST_ENDPOINTS", 3)
                 more = robot.liveliness().declare_token(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark.machine import STATE
 from zenlake.spark.java import find_java
 from zenlake.spark.session import (
     SparkError,
@@ -21,8 +22,6 @@ from zenlake.spark.session import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-STATE = Path(__file__).resolve().parents[2] / "build" / "spark-tests"
 
 
 @pytest.mark.parametrize(

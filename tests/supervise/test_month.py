@@ -104,7 +104,6 @@ def rows(lake: Path) -> dict[str, tuple[int, int]]:
 @pytest.mark.spark
 @pytest.mark.interop
 @pytest.mark.timeout(900 + MINUTES * 120)
-@pytest.mark.usefixtures("no_java")
 def test_nothing_is_lost_and_nobody_is_needed_whatever_is_killed(tmp_path: Path) -> None:
     chance = random.Random(int(os.environ.get("ZENLAKE_SEED", "1")))
     where = endpoint()

@@ -91,7 +91,6 @@ def page(tmp_path: Path) -> Iterator[Browser]:
         made.quit()
 
 
-@pytest.mark.usefixtures("no_java")
 def test_what_an_eclipse_client_puts_is_in_tables_on_the_page_and_there_after_a_restart(
     tmp_path: Path, page: Browser
 ) -> None:

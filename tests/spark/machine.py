@@ -1,18 +1,24 @@
-"""One Spark for all tests of a process, on a machine that has no Java of its own."""
+"""A machine that has no Java of its own, and one Spark for all tests of a process on it.
+
+Every program of the suite finds the same Java, so that all of them share one archive of classes
+(`make` has it written before the first of them starts).
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tools.spark_classes import without_java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Kept from run to run: the second one starts in a third of the time.
 STATE = Path(__file__).resolve().parents[2] / "build" / "spark-tests"
 
 
@@ -22,18 +28,12 @@ def machine() -> dict[str, str]:
     return dict(os.environ)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def no_java(machine: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """`JAVA_HOME` unset, and a PATH with everything on it but `java`."""
-    folder = tmp_path_factory.mktemp("path")
-    for entry in machine["PATH"].split(os.pathsep):
-        for program in Path(entry).glob("*") if Path(entry).is_dir() else ():
-            link = folder / program.name
-            if not program.name.startswith("java") and not link.is_symlink():
-                link.symlink_to(program)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("JAVA_HOME", raising=False)
-        patch.setenv("PATH", str(folder))
+        patch.setenv("PATH", without_java(machine["PATH"], tmp_path_factory.mktemp("path")))
         yield
 
 
@@ -41,7 +41,12 @@ def no_java(machine: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 def spark(no_java: None) -> Iterator[SparkSession]:
     """A session on two cores, on the Java that comes with the package."""
     from zenlake.spark import spark_session, stop_spark
+    from zenlake.spark.session import cache_folder
 
+    # Its warehouse and log are here, its classes where those of all others are.
+    STATE.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (STATE / "spark").symlink_to(cache_folder())
     session = spark_session("tests", "local[2]", state=STATE)
     yield session
     stop_spark(session)
