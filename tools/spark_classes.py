@@ -10,10 +10,14 @@ It is that of the Java that comes with the package, which the suite runs on.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["without_java", "write_archive"]
+__all__ = ["STATE", "without_java", "write_archive"]
+
+STATE = Path(__file__).resolve().parents[1] / "build" / "spark-tests"
+"""Where the Spark of a test process has its warehouse and its log."""
 
 
 def without_java(path: str, folder: Path) -> str:
@@ -32,6 +36,12 @@ def write_archive() -> None:
     from zenlake.spark.classes import ClassArchive
     from zenlake.spark.session import cache_folder, spark_home
 
+    shared = STATE / "spark"
+    if not shared.is_symlink():
+        # The Spark of a test process looks here, programs of the suite where users' programs do.
+        shutil.rmtree(shared, ignore_errors=True)
+        STATE.mkdir(parents=True, exist_ok=True)
+        shared.symlink_to(cache_folder())
     archive = ClassArchive(find_java(), spark_home() / "jars", cache_folder())
     archive.options()  # which gives an archive that somebody has finished its name
     if archive.file.is_file():

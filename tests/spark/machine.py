@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tools.spark_classes import without_java
+from tools.spark_classes import STATE, without_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STATE = Path(__file__).resolve().parents[2] / "build" / "spark-tests"
+__all__ = ["STATE", "machine", "no_java", "spark"]
 
 
 @pytest.fixture(scope="session")
@@ -41,12 +39,7 @@ def no_java(machine: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 def spark(no_java: None) -> Iterator[SparkSession]:
     """A session on two cores, on the Java that comes with the package."""
     from zenlake.spark import spark_session, stop_spark
-    from zenlake.spark.session import cache_folder
 
-    # Its warehouse and log are here, its classes where those of all others are.
-    STATE.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        (STATE / "spark").symlink_to(cache_folder())
     session = spark_session("tests", "local[2]", state=STATE)
     yield session
     stop_spark(session)
