@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenlake.journal.reading.lists import coded
 from zenlake.keys.matching import is_wild
 from zenlake.keys.tree import KeyTree
 from zenlake.lake.rows import LATEST, id_bytes, id_text
@@ -80,16 +81,9 @@ def merged(tables: list[pa.Table]) -> pa.Table:
 
 def newest_of_samples(rows: pa.Table) -> pa.Table:
     """The rows of `samples` that matter to a state: the newest of each key, all with wildcards."""
-    if not rows.num_rows or pc.any(pc.match_substring(_coded(rows).dictionary, "*")).as_py():
+    if not rows.num_rows or pc.any(pc.match_substring(coded(rows["key"]).dictionary, "*")).as_py():
         return rows
     return rows.take(pa.array(_newest(rows)))
-
-
-def _coded(rows: pa.Table) -> pa.DictionaryArray:
-    """The keys as places in a dictionary."""
-    keys = rows["key"]
-    coded = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
-    return coded.unify_dictionaries().combine_chunks()
 
 
 def live(state: pa.Table) -> pa.Table:
@@ -255,7 +249,7 @@ def _newest_updates(rows: pa.Table) -> pa.Table:
 
 def _newest(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The place of the newest row of each key: the greatest time first, then the ties."""
-    keys = _coded(rows)
+    keys = coded(rows["key"])
     codes = keys.indices.to_numpy(zero_copy_only=False)
     hlc = rows["hlc"].to_numpy()
     best = np.full(len(keys.dictionary), np.iinfo(np.int64).min)

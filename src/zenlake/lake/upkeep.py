@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenlake.journal.reading.lists import coded
 from zenlake.keys.matching import intersects
 from zenlake.lake.config import LakeConfig, Retention
 from zenlake.lake.delta import Overtaken, Table
@@ -99,9 +100,7 @@ class Retain:
         """Write the file anew without them; the first rule that names a key decides."""
         place = Place(self.table)
         facts = read_table(place, self.path, ["key", "received"])
-        keys = facts["key"].combine_chunks().dictionary_encode()
-        if isinstance(keys, pa.ChunkedArray):
-            keys = keys.unify_dictionaries().combine_chunks()
+        keys = coded(facts["key"])
         cutoffs = np.array([self._cutoff(key) for key in keys.dictionary.to_pylist()], np.int64)
         received = facts["received"].cast(pa.int64()).to_numpy()
         keep = received >= cutoffs[keys.indices.to_numpy(zero_copy_only=False)]

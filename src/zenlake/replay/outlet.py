@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.api.put import OWN
-from zenlake.journal.reading.lists import list_of_bytes, list_of_each
+from zenlake.journal.reading.lists import coded, list_of_bytes, list_of_each
 from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import DELETE, HLC_BIAS
 from zenlake.keys import KeyExpr
@@ -79,9 +79,7 @@ class Ready:
 
 def _routes_of(rows: pa.Table) -> tuple[list[RouteName], list[int]]:
     """The routes that rows take, and for each row the number of its own."""
-    keys = rows["key"].combine_chunks().dictionary_encode()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.unify_dictionaries().combine_chunks()
+    keys = coded(rows["key"])
     texts: list[str] = keys.dictionary.to_pylist()
     places: list[int] = keys.indices.to_numpy(zero_copy_only=False).tolist()
     express = rows["express"].combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
