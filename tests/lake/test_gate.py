@@ -320,9 +320,12 @@ def test_a_view_on_the_bus_shows_the_rows_of_its_keys_alone(
 def test_an_answer_has_at_most_so_many_rows_and_takes_at_most_so_long(gate: Gate) -> None:
     few = gate.answer("SELECT * FROM samples", limits=Limits(600.0, 3))
     assert (few.rows.num_rows, few.cut) == (3, True)
-    many = ", ".join(f"samples AS s{n}" for n in range(9))
-    with pytest.raises(Refused, match="took longer than 2 s and was cancelled"):
-        gate.answer(f"SELECT sum(s0.offset + s8.offset) FROM {many}", limits=Limits(2.0))
+    # Of a join of all with all Spark cancels the answer, but its loop goes on to its end: the more
+    # tables, the longer it takes a core from all other tests.
+    many = ", ".join(f"samples AS s{n}" for n in range(7))
+    for seconds in (0.01, 1.0):  # while it is planned, and while it runs
+        with pytest.raises(Refused, match=f"took longer than {seconds:g} s and was cancelled"):
+            gate.answer(f"SELECT sum(s0.offset + s6.offset) FROM {many}", limits=Limits(seconds))
     with pytest.raises(Refused, match="at most 10 are read"):
         gate.answer("SELECT * FROM samples", limits=Limits(text=10))
     with pytest.raises(Refused, match="more than 20 parts"):

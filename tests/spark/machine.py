@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 __all__ = ["STATE", "machine", "no_java", "spark"]
 
 
+AS_IT_IS = dict(os.environ)
+
+
 @pytest.fixture(scope="session")
 def machine() -> dict[str, str]:
     """The environment as this machine has it, Java and all."""
-    return dict(os.environ)
+    return dict(AS_IT_IS)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_java(machine: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def no_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """`JAVA_HOME` unset, and a PATH with everything on it but `java`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("JAVA_HOME", raising=False)
-        patch.setenv("PATH", without_java(machine["PATH"], tmp_path_factory.mktemp("path")))
+        patch.setenv("PATH", without_java(AS_IT_IS["PATH"], tmp_path_factory.mktemp("path")))
         yield
 
 

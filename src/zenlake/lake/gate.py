@@ -24,7 +24,7 @@ import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from zenlake.lake.judge import Limits, Refused, demand_text
 from zenlake.lake.sight import EVERYTHING, Sight
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from zenlake.lake.lake import Lake
 
 __all__ = ["Answer", "Gate", "Limits", "Refused"]
+
+AGAIN: Final = 0.2
+"""Seconds after which a question that is late is cancelled once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +80,35 @@ class Gate:
         demand_text(query, allowed)
         context = self._lake.spark.sparkContext
         group = f"question-{uuid.uuid4().hex}"
-        late = threading.Event()
+        late, over = threading.Event(), threading.Event()
 
         def cancel() -> None:
-            late.set()
-            context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+            if not over.wait(allowed.seconds):
+                late.set()
+            # Again and again: of jobs that begin later Spark cancels only some.
+            while not over.is_set():
+                context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+                over.wait(AGAIN)
 
-        timer = threading.Timer(allowed.seconds, cancel)
-        timer.daemon = True
-        timer.start()
+        def refused() -> Refused:
+            return Refused(
+                f"the question took longer than {allowed.seconds:g} s and was cancelled; "
+                "ask about fewer rows, a shorter time or a single key"
+            )
+
+        threading.Thread(target=cancel, name="zenlake gate", daemon=True).start()
         context.setJobGroup(group, "zenlake: a question", interruptOnCancel=True)
         try:
             frame = self._lake.judged(query, sight, allowed, versions, asof)
+            if late.is_set():
+                raise refused()
             rows = frame.limit(allowed.rows + 1).toArrow()
         except (PySparkException, Py4JJavaError) as error:
             if late.is_set():
-                raise Refused(
-                    f"the question took longer than {allowed.seconds:g} s and was cancelled; "
-                    "ask about fewer rows, a shorter time or a single key"
-                ) from error
+                raise refused() from error
             raise
         finally:
-            timer.cancel()
+            over.set()
             # The thread goes on; what it does next is not of this question.
             context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         return Answer(mended(rows.slice(0, allowed.rows)), rows.num_rows > allowed.rows)
