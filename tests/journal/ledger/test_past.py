@@ -122,10 +122,17 @@ def test_what_eclipse_keeps_for_late_subscribers_is_recorded_once(tmp_path: Path
                         "it is recorded, and all were asked",
                     )
 
+            def passed_by() -> None:
+                # Answered behind what was said: nobody hears that any more.
+                for robot in (one, two):
+                    assert list(robot.get("0/nothing/there")) == []
+
             say(0)
             say(1)
+            passed_by()
             recorded(6)
             say(10)
+            passed_by()
             recorded(12)
     said = [(name, number) for number in (0, 1, 6, 10, 12) for name in "abm"]
     assert sorted(values(tmp_path)) == sorted(
