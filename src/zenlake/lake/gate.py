@@ -96,9 +96,9 @@ class Gate:
                 "ask about fewer rows, a shorter time or a single key"
             )
 
-        threading.Thread(target=cancel, name="zenlake gate", daemon=True).start()
-        context.setJobGroup(group, "zenlake: a question", interruptOnCancel=True)
         try:
+            threading.Thread(target=cancel, name="zenlake gate", daemon=True).start()
+            context.setJobGroup(group, "zenlake: a question", interruptOnCancel=True)
             frame = self._lake.judged(query, sight, allowed, versions, asof)
             if late.is_set():
                 raise refused()
