@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.waiting import until
 from zenlake.constrained.peer import Peer
 
@@ -36,6 +38,20 @@ def test_peers_find_each_other_by_multicast() -> None:
         until(lambda: publisher.matched)
         publisher.put(b"found")
         assert samples.recv(10) == ("x", b"found")
+
+
+def test_peers_that_leave_give_back_what_they_held_of_the_system() -> None:
+    def held() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    group = "239.255.0.1:17449"
+    with Peer(group=group, interface="lo") as a:
+        before = held()
+        for _ in range(3):
+            with Peer(group=group, interface="lo"):
+                until(lambda: a.peers == 1)
+            until(lambda: a.peers == 0)
+        until(lambda: held() == before)
 
 
 def test_a_sample_for_all_peers_is_one_datagram() -> None:

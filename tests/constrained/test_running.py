@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,24 @@ def test_nobody_there_is_told_in_time() -> None:
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(Timeout, match="did not answer within"):
             xrce.open(f"udp/127.0.0.1:{silent.getsockname()[1]}", timeout=0.3)
+
+
+def test_a_broker_that_starts_after_its_client_is_found() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    running = RunningBroker(BrokerOptions(b"brokerid"))
+    with ThreadPoolExecutor(1) as program:
+        opening = program.submit(xrce.open, f"udp/127.0.0.1:{port}", timeout=20)
+        # The port is nobody's: the system says so to whoever sends there.
+        with pytest.raises(TimeoutError):
+            opening.result(0.3)
+        running.start([f"udp/127.0.0.1:{port}"])
+        try:
+            with opening.result(20) as session:
+                assert session.ping() < 10
+        finally:
+            running.close()
 
 
 def test_a_broker_is_found_by_asking(broker: RunningBroker) -> None:

@@ -25,7 +25,7 @@ from zenlake.xrce.client import Client, OnSample, OnSamples, Read, Written
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.markers import XrceMessage
 from zenlake.xrce.options import SessionOptions
-from zenlake.xrce.session import CLOSED, OPEN
+from zenlake.xrce.session import CLOSED, OPEN, OPENING
 from zenlake.xrce.tables import PERIODIC_PULL, PERIODIC_PUSH, PULL, PUSH, Declaration
 
 Mode = Literal["push", "pull", "periodic-push", "periodic-pull"]
@@ -80,10 +80,12 @@ async def open(
     session = Session(link, Client.make(options, space))
     try:
         session._begin()
-        await session._until(lambda: session.state != 1, timeout, f"{endpoint} did not answer")
+        await session._until(
+            lambda: session.state != OPENING, timeout, f"{endpoint} did not answer"
+        )
         session._check()
     except BaseException:
-        session._end()
+        session.end()
         raise
     return session
 
@@ -222,12 +224,14 @@ class Session:
     async def close(self) -> None:
         """Say goodbye and wait a moment for the answer."""
         session = self._client.session
-        if session.state == OPEN:
-            session.close(time.monotonic())
-            self._flush()
-            if not self._link.stream:
-                await self._until(lambda: session.state == CLOSED, 2.0, "")
-        self._end()
+        try:
+            if session.state == OPEN:
+                session.close(time.monotonic())
+                self._flush()
+                if not self._link.stream:
+                    await self._until(lambda: session.state == CLOSED, 2.0, "")
+        finally:
+            self.end()
 
     async def __aenter__(self) -> Self:
         return self
@@ -278,8 +282,9 @@ class Session:
 
     def _was_lost(self, error: Exception | None) -> None:
         session = self._client.session
-        if not self._link.stream and session.state == 1:
-            # Nobody listens there yet, perhaps; Open is repeated.
+        if not self._link.stream and session.state == OPENING:
+            # Nobody listens there yet, perhaps: Open is repeated, and its answer must be heard.
+            self._link.start(self._arrived, self._was_lost)
             self._tell()
             return
         self._lost = str(error or "the broker closed the link")
@@ -318,7 +323,8 @@ class Session:
         self._client.session.tick(time.monotonic())
         self._flush()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Let go of the link without a goodbye; on the loop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -119,8 +119,7 @@ class RunningBroker:
         with contextlib.suppress(TimeoutError):
             self.thread.run(self._stop(), 5)
         if self._owns_thread:
-            self.thread.soon(self.thread.loop.stop)
-            self.thread.thread.join(5)
+            self.thread.close()
 
     async def _stop(self) -> None:
         self.broker.close(time.monotonic())

@@ -19,6 +19,7 @@ from zenlake.constrained import aio
 from zenlake.constrained.aio import MODES, Mode
 from zenlake.constrained.brokering import SCOUTING, RunningBroker
 from zenlake.constrained.client import Subscriber
+from zenlake.engine.tasks import join_tasks
 from zenlake.errors import DecodeError, ZError
 from zenlake.links.multicast import MulticastSockets
 from zenlake.xrce import Hello, Property, Scout, read_packet, write
@@ -78,7 +79,11 @@ class Peer:
         self._subscribers: dict[tuple[str, str], tuple[PeerSubscriber, dict[str, Any]]] = {}
         self._scouting: MulticastSockets | None = None
         self.places = self._broker.locators()
-        self._loop.run(self._start(connect, group, interface), 30)
+        try:
+            self._loop.run(self._start(connect, group, interface), 30)
+        except BaseException:
+            self.close()
+            raise
 
     # -------------------------------------------------------------------------- what programs call
 
@@ -145,12 +150,15 @@ class Peer:
             self._keep(self._look())
 
     async def _stop(self) -> None:
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
         if self._scouting is not None:
             self._scouting.close()
-        for session in self._sessions.values():
-            await session.close()
+        await join_tasks(tasks)
+        for session in list(self._sessions.values()):
+            with contextlib.suppress(ZError):
+                await session.close()
 
     def _keep(self, work: Any) -> None:
         task = self._loop.loop.create_task(work)
@@ -161,8 +169,8 @@ class Peer:
         scout = write(Scout(mask=PEER, properties=(Property(id=PID, value=self.pid),)))
         while self._scouting is not None:
             self._scouting.send_to_group(scout)
-            for place in [at for at, one in self._sessions.items() if at and one.state != 2]:
-                del self._sessions[place]
+            for place in [at for at, one in self._sessions.items() if at and one.state != OPEN]:
+                self._sessions.pop(place).end()
             await asyncio.sleep(EVERY)
 
     def _hello(self) -> bytes:
@@ -221,6 +229,7 @@ class Peer:
     async def _meet(self, place: str) -> None:
         """Open a session with a peer, and declare there what the program has declared."""
         self._opening.add(place)
+        session: aio.Session | None = None
         try:
             session = await aio.open(
                 place, pid=self.pid, mtu=self._mtu,
@@ -242,6 +251,8 @@ class Peer:
             log.info("no session with the peer at %s: %s", place, error)
         finally:
             self._opening.discard(place)
+            if session is not None and self._sessions.get(place) is not session:
+                session.end()
 
     async def _publish(self, uri: str, reliable: bool) -> None:
         publishers = self._publishers.setdefault(uri, {})
@@ -265,7 +276,7 @@ class Peer:
         heard = False
         for place, publisher in list(self._publishers[uri].items()):
             session = self._sessions.get(place)
-            if session is not None and session.state == 2:
+            if session is not None and session.state == OPEN:
                 heard = await session.put(publisher, payload) or heard
         return heard
 

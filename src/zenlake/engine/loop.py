@@ -55,9 +55,16 @@ class EventLoop:
         return threading.get_ident() == self.ident
 
     def soon(self, call: Callable[..., object], *arguments: object) -> None:
-        """Have the loop call something, from any thread; nothing happens after a fork."""
+        """Have the loop call something, from any thread; nothing happens if it runs no more.
+
+        It runs in no child of a fork, either.
+        """
         if self.alive:
-            self.loop.call_soon_threadsafe(call, *arguments)
+            try:
+                self.loop.call_soon_threadsafe(call, *arguments)
+            except RuntimeError:
+                if not self.loop.is_closed():  # which may have happened since it was asked
+                    raise
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run a coroutine on the loop and wait for it."""
@@ -69,7 +76,7 @@ class EventLoop:
 
 
 class LoopThread(EventLoop):
-    """A thread that runs an event loop until the process ends."""
+    """A thread that runs an event loop until it is closed, or the process ends."""
 
     def __init__(self) -> None:
         """Start it."""
@@ -89,6 +96,16 @@ class LoopThread(EventLoop):
     def alive(self) -> bool:
         """Whether it runs in this very process (a fork leaves threads behind)."""
         return self.pid == os.getpid() and self.thread.is_alive()
+
+    def close(self, patience: float = 5.0) -> None:
+        """Stop the thread, and give back what its loop holds of the system.
+
+        A thread that does not end within `patience` seconds keeps its loop.
+        """
+        self.soon(self.loop.stop)
+        self.thread.join(patience)
+        if not self.thread.is_alive():
+            self.loop.close()
 
 
 class CallerLoop(EventLoop):
