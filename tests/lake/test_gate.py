@@ -322,10 +322,13 @@ def test_an_answer_has_at_most_so_many_rows_and_takes_at_most_so_long(gate: Gate
     assert (few.rows.num_rows, few.cut) == (3, True)
     # Of a join of all with all Spark cancels the answer, but its loop goes on to its end: the more
     # tables, the longer it takes a core from all other tests.
-    many = ", ".join(f"samples AS s{n}" for n in range(7))
-    for seconds in (0.01, 1.0):  # while it is planned, and while it runs
+    values = ", ".join(f"({n})" for n in range(12))
+    many = ", ".join(f"samples AS s{n}" for n in range(6)) + f", (VALUES {values}) AS v(x)"
+    for seconds in (0.01, 3.0):  # while it is planned, and while it runs
         with pytest.raises(Refused, match=f"took longer than {seconds:g} s and was cancelled"):
-            gate.answer(f"SELECT sum(s0.offset + s6.offset) FROM {many}", limits=Limits(seconds))
+            gate.answer(
+                f"SELECT sum(s0.offset + s5.offset + x) FROM {many}", limits=Limits(seconds)
+            )
     with pytest.raises(Refused, match="at most 10 are read"):
         gate.answer("SELECT * FROM samples", limits=Limits(text=10))
     with pytest.raises(Refused, match="more than 20 parts"):

@@ -308,3 +308,14 @@ def test_a_spark_that_has_ended_ends_the_loop(tmp_path: Path) -> None:
     pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks)
     with pytest.raises(LocalError, match="Spark has ended"):
         run(pipeline, tasks, stop=threading.Event())
+
+
+def test_a_spark_that_ends_while_nothing_is_new_ends_the_loop(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a", b"", 0)])
+    tasks = Here()
+    loop = Loop(Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks), tasks)
+    for now in (100.0, 110.0):
+        loop.turn(now)
+    tasks.alive = False
+    with pytest.raises(LocalError, match="Spark has ended"):
+        loop.turn(120.0)

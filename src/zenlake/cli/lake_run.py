@@ -47,6 +47,7 @@ def run_lake(
     from zenlake.lake import Pipeline
     from zenlake.lake.complaints import reason_of
     from zenlake.lake.config import seconds_of
+    from zenlake.lake.lost_cores import REAPED
     from zenlake.lake.pipeline import Step
     from zenlake.lake.place import Place, absolute
     from zenlake.lake.probe import probe
@@ -62,7 +63,8 @@ def run_lake(
             heard = serving.endpoints
         serving = None
     if serving is not None:
-        conf = [*SPARK, *connect_conf(serving.spark_connect), *(conf or ())]
+        reaped = () if master.startswith("local") else REAPED
+        conf = [*SPARK, *reaped, *connect_conf(serving.spark_connect), *(conf or ())]
     pause = None if every is None else seconds_of(every, "--every")
     where, journals = absolute(where), [absolute(one) for one in journals]
     for one in journals if once else ():

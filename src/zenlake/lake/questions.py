@@ -15,11 +15,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from zenlake.errors import LocalError
 from zenlake.lake.sight import EVERYTHING, Sight
+from zenlake.lake.tasks import SparkTasks
 from zenlake.lake.turns import Gone, Turns
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ __all__ = ["Bounds", "Questions"]
 AT_ONCE: Final = 3
 WAITING: Final = 64
 LOOK: Final = 0.1
+JAVA_ENDED: Final = (
+    "the Java of the lake's Spark has ended; ask again when the lake was started again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +158,14 @@ class Questions:
         one = _Running(tag, time.monotonic() + seconds, gone)
         with self._lock:
             self._running[tag] = one
-        context.addJobTag(tag)
         # What went wrong is told to who asked; Spark would write it to the terminal, too.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
-        # Beside the pipeline, not behind it.
-        context.setLocalProperty("spark.scheduler.pool", "questions")
-        context.setLocalProperty("spark.job.interruptOnCancel", "true")
-        context.setJobDescription(f"zenlake: {query[:100]}")
         try:
+            context.addJobTag(tag)
+            # Beside the pipeline, not behind it.
+            context.setLocalProperty("spark.scheduler.pool", "questions")
+            context.setLocalProperty("spark.job.interruptOnCancel", "true")
+            context.setJobDescription(f"zenlake: {query[:100]}")
             if sight.unrestricted and (trusted or self._plan is None):
                 frame = self.lake.sql(query)
             elif self._plan is None:
@@ -171,6 +176,8 @@ class Questions:
                 raise LocalError(one.why)  # planning took all its time
             rows = collected(frame if first is None else frame.limit(first), allowed)
         except Exception as error:
+            if not SparkTasks(self.lake.spark).alive:
+                raise LocalError(JAVA_ENDED) from error
             context.cancelJobsWithTag(tag)
             if one.why == "gone":
                 raise Gone("who asked has gone") from error
@@ -182,7 +189,8 @@ class Questions:
         finally:
             with self._lock:
                 del self._running[tag]
-            context.removeJobTag(tag)
+            with suppress(ConnectionError, Py4JError):  # its Java may have ended
+                context.removeJobTag(tag)
         return rows
 
     def _look(self) -> None:
@@ -203,9 +211,12 @@ class Questions:
                     self._cancel(one, "gone")
 
     def _cancel(self, one: _Running, why: str) -> None:
+        from py4j.protocol import Py4JError
+
         one.why = why
         context: Any = self.lake.spark.sparkContext
-        context.cancelJobsWithTag(one.tag)
+        with suppress(ConnectionError, Py4JError):  # its Java may have ended
+            context.cancelJobsWithTag(one.tag)
 
 
 def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:

@@ -38,6 +38,9 @@ T = TypeVar("T")
 LOOK: Final = 0.1
 """Seconds between two looks at the journal when nothing is new."""
 
+LOOK_AT_SPARK: Final = 2.0
+"""Seconds between two looks whether Spark is still there."""
+
 AUTO_FAR: Final = 1_000_000
 """Rows that wait for a step at most, where the load decides when it begins."""
 
@@ -45,6 +48,10 @@ LAST_ROWS: Final = 200_000
 """Rows that are still read when it is told to stop."""
 
 MOST_OVERTAKEN: Final = 20
+
+SPARK_ENDED: Final = (
+    "Spark has ended, and the pipeline with it; start it again, it goes on where it was"
+)
 
 WHY: Final = 'zenlake sql "SELECT table, reason, field, count(*) FROM quarantine GROUP BY ALL"'
 
@@ -119,6 +126,7 @@ class Loop:
         self._held = 0
         self._held_told = float("-inf")
         self._written = float("-inf")
+        self._alive_at = float("-inf")
         self._changed = True
         self._committed: tuple[int, ...] | None = None
         before = read_status(pipeline.place.uri)
@@ -133,6 +141,10 @@ class Loop:
         With `once`, None when everything is done.
         """
         failed = False
+        if now - self._alive_at >= LOOK_AT_SPARK:  # questions need it though nothing is new
+            self._alive_at = now
+            if not self._tasks.alive:
+                raise LocalError(SPARK_ENDED)
         try:
             pause = self._work(now)
         except (ConfigError, KeyboardInterrupt):
@@ -245,9 +257,7 @@ class Loop:
         if self._once:
             raise error
         if not self._tasks.alive:
-            raise LocalError(
-                "Spark has ended, and the pipeline with it; start it again, it goes on where it was"
-            ) from error
+            raise LocalError(SPARK_ENDED) from error
         self.done.failures += 1
         self._changed = True
         reason = reason_of(error)

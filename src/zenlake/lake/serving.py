@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import ZError
 from zenlake.lake.lake import Lake
+from zenlake.lake.lost_cores import LostCoresWatch
 from zenlake.lake.quarantine import waiting_for
 from zenlake.lake.questions import Bounds
 from zenlake.lake.service import Service
 from zenlake.lake.tasks import Tasks, tasks_on
+from zenlake.spark.session import kill_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +63,16 @@ def awake(
     session = _session(endpoints) if endpoints else None
     journals = [one.journal for one in (pipeline, *others)]
     service = Service(lake, journals, session, plan=judged(lake))
+
+    def end(why: str) -> None:
+        complain(f"{why}: Spark is ended")
+        kill_spark()
+
     try:
+        if (spark.sparkContext.master or "").startswith("local"):
+            cores = LostCoresWatch(spark.sparkContext, end)
+            service.on_status(cores.problems)
+            service.add(cores)
         if "://" not in pipeline.place.uri:
             from zenlake.lake.standing.standing import Standing
 

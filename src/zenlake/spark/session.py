@@ -154,8 +154,13 @@ def stop_spark(spark: SparkSession) -> None:
     gateway: Any = SparkContext._gateway
     if gateway is None:
         return
-    spark.stop()
     process = getattr(gateway, "proc", None)
+    try:
+        spark.stop()
+    except Exception:
+        if process is None or process.poll() is None:
+            raise
+        # Its Java has ended: there is nothing left to stop, and who ended it has said why.
     if process is None:
         return
     with suppress(Exception):
@@ -169,6 +174,15 @@ def stop_spark(spark: SparkSession) -> None:
         return
     process.kill()
     process.wait()
+
+
+def kill_spark() -> None:
+    """End the Java of this process's Spark at once, whatever it does."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
 
 
 def is_connect(spark: object) -> bool:
