@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cli.programs import Program, endpoint
@@ -17,6 +18,7 @@ from tests.lake.rowsof import Row
 from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.lake.awake import ask
+from zenlake.lake.run import SPARK_ENDED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -121,3 +123,9 @@ def test_views_and_alerts_outlive_a_kill(tmp_path: Path) -> None:
             timeout=180,
         ).stdout.splitlines()
         assert told == [f"samples {total}", f"plain {high}"]
+        # A Java that ends takes the lake with it, though nothing is new: who looks after it knows.
+        family = psutil.Process(program.process.pid).children(recursive=True)
+        (java,) = [one for one in family if one.name() == "java"]
+        java.kill()
+        program.says(SPARK_ENDED, 60)
+        assert program.ends() == 2

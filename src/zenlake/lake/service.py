@@ -110,9 +110,13 @@ class Service:
                 log.exception("a part of the lake failed after a commit")
 
     def close(self) -> None:
-        """End all parts, the last one first."""
+        """End all parts, the last one first; one that fails is told and keeps no other from it."""
         while self._parts:
-            self._parts.pop().close()
+            part = self._parts.pop()
+            try:
+                part.close()
+            except Exception as error:  # such as where Java has ended before
+                log.warning("%s did not end as it should: %s", type(part).__name__, error)
 
     # --- what programs on this machine ask ------------------------------------------------------
 
