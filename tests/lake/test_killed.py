@@ -16,9 +16,9 @@ from tests.cli.programs import Program, endpoint
 from tests.lake.journals import rows_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import until
+from zenlake.cli.ending import FAILED
 from zenlake.errors import LocalError
 from zenlake.lake.awake import ask
-from zenlake.lake.run import SPARK_ENDED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -127,5 +127,5 @@ def test_views_and_alerts_outlive_a_kill(tmp_path: Path) -> None:
         family = psutil.Process(program.process.pid).children(recursive=True)
         (java,) = [one for one in family if one.name() == "java"]
         java.kill()
-        program.says(SPARK_ENDED, 60)
-        assert program.ends() == 2
+        program.says("Spark has ended", 60)
+        assert program.ends() == FAILED, "it was told nothing wrong, and is started again at once"

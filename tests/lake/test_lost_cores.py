@@ -76,7 +76,7 @@ def test_a_core_that_a_cancelled_join_holds_is_seen_until_it_is_free(spark: Spar
     from pyspark.errors import PySparkException
 
     context: Any = spark.sparkContext
-    # Some 10 s, and after the first moment no row is read.
+    # Some 20 s, and after the first moment no row is read.
     rows = [spark.range(0, 350, 1, 1).toDF(name) for name in ("a", "b", "c")]
     triples = rows[0].crossJoin(rows[1]).crossJoin(rows[2]).where("(a + b) % 7 != c % 11")
 

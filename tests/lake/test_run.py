@@ -12,14 +12,14 @@ import pytest
 from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import until
-from zenlake.errors import JournalError, LocalError
+from zenlake.errors import JournalError
 from zenlake.journal import Journal
 from zenlake.journal.disk.files import LocalFiles
 from zenlake.journal.disk.layout import INFO, JournalInfo
 from zenlake.journal.writing.readers import read_by_all
 from zenlake.lake import LakeConfig, Pipeline, read_config
 from zenlake.lake.delta import Overtaken
-from zenlake.lake.run import Loop, Ran, Schedule, opened, run
+from zenlake.lake.run import Loop, Ran, Schedule, SparkEnded, opened, run
 from zenlake.lake.status import LakeStatus, read_status
 from zenlake.lake.tasks import Work
 from zenlake.lake.work import Ingest, Stretch
@@ -306,7 +306,7 @@ def test_a_spark_that_has_ended_ends_the_loop(tmp_path: Path) -> None:
     write(tmp_path / "j", [Row("a", b"", 0)])
     tasks = Dead()
     pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks)
-    with pytest.raises(LocalError, match="Spark has ended"):
+    with pytest.raises(SparkEnded, match="Spark has ended"):
         run(pipeline, tasks, stop=threading.Event())
 
 
@@ -317,5 +317,5 @@ def test_a_spark_that_ends_while_nothing_is_new_ends_the_loop(tmp_path: Path) ->
     for now in (100.0, 110.0):
         loop.turn(now)
     tasks.alive = False
-    with pytest.raises(LocalError, match="Spark has ended"):
+    with pytest.raises(SparkEnded, match="Spark has ended"):
         loop.turn(120.0)

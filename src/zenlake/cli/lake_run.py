@@ -47,7 +47,7 @@ def run_lake(
     from zenlake.lake import Pipeline
     from zenlake.lake.complaints import reason_of
     from zenlake.lake.config import seconds_of
-    from zenlake.lake.lost_cores import REAPED
+    from zenlake.lake.lost_cores import REAPED, in_one_java
     from zenlake.lake.pipeline import Step
     from zenlake.lake.place import Place, absolute
     from zenlake.lake.probe import probe
@@ -63,7 +63,7 @@ def run_lake(
             heard = serving.endpoints
         serving = None
     if serving is not None:
-        reaped = () if master.startswith("local") else REAPED
+        reaped = () if in_one_java(master) else REAPED
         conf = [*SPARK, *reaped, *connect_conf(serving.spark_connect), *(conf or ())]
     pause = None if every is None else seconds_of(every, "--every")
     where, journals = absolute(where), [absolute(one) for one in journals]
@@ -77,7 +77,7 @@ def run_lake(
         if len(set(ids)) < len(ids):
             raise LocalError(f"two of {', '.join(journals)} are the same journal; name each once")
         tasks = tasks_on(spark)
-        for one in () if master.startswith("local") else journals:
+        for one in () if in_one_java(master) else journals:
             probe(tasks, Place(where), Journal.open(one))
         tasks.warm()
 
@@ -127,7 +127,7 @@ def run_lake(
         except (ZError, KeyboardInterrupt):
             raise
         except Exception as error:
-            raise LocalError(f"the lake {where} cannot be filled: {reason_of(error)}") from error
+            raise ZError(f"the lake {where} cannot be filled: {reason_of(error)}") from error
     if not as_json:
         summary = f"{done.rows:,} rows read in {done.steps} steps"
         if done.quarantined:

@@ -22,6 +22,7 @@ __all__ = [
     "LostCores",
     "LostCoresWatch",
     "held_by_cancelled",
+    "in_one_java",
 ]
 
 log = logging.getLogger("zenlake.lake")
@@ -36,6 +37,11 @@ LOOK: Final = 1.0
 
 REAPED: Final = ("spark.task.reaper.enabled=true", f"spark.task.reaper.killTimeout={ALL_FOR:.0f}s")
 """The settings with which a cluster ends executors whose tasks do not end."""
+
+
+def in_one_java(master: str | None) -> bool:
+    """Whether the tasks of a Spark run in the Java of its driver: it has no executor to end."""
+    return (master or "").startswith("local")
 
 
 @final

@@ -35,9 +35,7 @@ __all__ = ["Bounds", "Questions"]
 AT_ONCE: Final = 3
 WAITING: Final = 64
 LOOK: Final = 0.1
-JAVA_ENDED: Final = (
-    "the Java of the lake's Spark has ended; ask again when the lake was started again"
-)
+JAVA_ENDED: Final = "the Java of the lake's Spark has ended; ask again when the lake is back"
 
 
 @dataclass(frozen=True, slots=True)

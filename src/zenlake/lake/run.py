@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar, final
 
-from zenlake.errors import ConfigError, LocalError
+from zenlake.errors import ConfigError, LocalError, ZError
 from zenlake.lake.cadence import Cadence
 from zenlake.lake.complaints import AGAIN, Complaints, reason_of
 from zenlake.lake.delta import Overtaken
@@ -29,7 +29,7 @@ from zenlake.lake.status import LakeStatus, TableStatus, read_status, write_stat
 from zenlake.lake.tasks import Tasks
 from zenlake.lake.work import QUARANTINED
 
-__all__ = ["Loop", "Ran", "Schedule", "opened", "run"]
+__all__ = ["Loop", "Ran", "Schedule", "SparkEnded", "opened", "run"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -49,11 +49,17 @@ LAST_ROWS: Final = 200_000
 
 MOST_OVERTAKEN: Final = 20
 
-SPARK_ENDED: Final = (
-    "Spark has ended, and the pipeline with it; start it again, it goes on where it was"
-)
-
 WHY: Final = 'zenlake sql "SELECT table, reason, field, count(*) FROM quarantine GROUP BY ALL"'
+
+
+class SparkEnded(ZError):
+    """Spark has ended, which no patience mends: the lake has to be started again."""
+
+    def __init__(self) -> None:
+        """It says what to do."""
+        super().__init__(
+            "Spark has ended, and the pipeline with it; start it again, it goes on where it was"
+        )
 
 
 class Stop(Protocol):
@@ -144,7 +150,7 @@ class Loop:
         if now - self._alive_at >= LOOK_AT_SPARK:  # questions need it though nothing is new
             self._alive_at = now
             if not self._tasks.alive:
-                raise LocalError(SPARK_ENDED)
+                raise SparkEnded
         try:
             pause = self._work(now)
         except (ConfigError, KeyboardInterrupt):
@@ -257,7 +263,7 @@ class Loop:
         if self._once:
             raise error
         if not self._tasks.alive:
-            raise LocalError(SPARK_ENDED) from error
+            raise SparkEnded from error
         self.done.failures += 1
         self._changed = True
         reason = reason_of(error)

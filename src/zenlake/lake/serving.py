@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import ZError
 from zenlake.lake.lake import Lake
-from zenlake.lake.lost_cores import LostCoresWatch
+from zenlake.lake.lost_cores import LostCoresWatch, in_one_java
 from zenlake.lake.quarantine import waiting_for
 from zenlake.lake.questions import Bounds
 from zenlake.lake.service import Service
@@ -69,7 +69,7 @@ def awake(
         kill_spark()
 
     try:
-        if (spark.sparkContext.master or "").startswith("local"):
+        if in_one_java(spark.sparkContext.master):
             cores = LostCoresWatch(spark.sparkContext, end)
             service.on_status(cores.problems)
             service.add(cores)

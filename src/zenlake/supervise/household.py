@@ -61,13 +61,6 @@ LOOPBACK: Final = re.compile(r"/(127\.|localhost|\[::1\])")
 NUMBERS: Final = re.compile(r"\d+")
 
 
-def blamed(part: str, why: str, refused: bool) -> tuple[str, bool]:
-    """Why a part ended, for people, and whether what it was told is to blame."""
-    if part == LAKE and any(sign in why for sign in JAVA_GONE):
-        return "ended because Spark's Java did", False
-    return why, refused
-
-
 class NotStarted(ZError):
     """The router could not be started at all; with its last words and its exit code."""
 
@@ -224,8 +217,9 @@ class Household:
         child.close()
         del self._children[part.name]
         self.reports.doing.pop(part.name, None)
-        why, refused = blamed(part.name, why, child.refused)
-        part.ended(time.monotonic(), why, refused=refused)
+        if part.name == LAKE and any(sign in why for sign in JAVA_GONE):
+            why = "ended because Spark's Java did"
+        part.ended(time.monotonic(), why, refused=child.refused)
         if part.name == ROUTER:
             self.reports.report = {}
             if not part.was_up:
