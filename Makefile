@@ -17,7 +17,11 @@ INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
 COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
 # Two workers keep both cores of a small machine busy, and a third where many tests wait for other
 # programs; ARGS="-n 0 -k name" is for a close look.
-PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=worksteal --durations=20 --durations-min=15
+PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=loadfile -p tools.times \
+	--durations=20 --durations-min=15
+# Runs a verb and records how long it took; `make times` writes the table.
+STAGE       := $(PYTHON) tools/times.py stage
+DAY         := not nightly
 # For what searches for hours.
 ENDLESS     := --timeout=0 -o faulthandler_timeout=0
 FUZZ_SECONDS ?= 300
@@ -33,7 +37,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help up style format types layers fresh test interpreted compiled newest matrix cover wire fuzz \
+.PHONY: help up style format types layers fresh test nightly times interpreted compiled newest matrix cover wire fuzz \
 	bench bench-full storm docs wheels soak clean
 
 help: ## this page
@@ -68,20 +72,32 @@ layers: $(READY) ## who may import whom
 fresh: $(READY) ## no generated file is stale
 	$(BIN)/python tools/generated.py --check
 
-# The C compiler takes two minutes; installing and the checks run beside it.
-test: ## everything, on both builds
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
+# Each stage is recorded (tools/times.py). The checks run beside the C compiler.
+test: ## all that protects behaviour, on both builds
+	@$(STAGE) environment $(MAKE) --no-print-directory $(READY)
+	@$(STAGE) "compile and checks" $(MAKE) --no-print-directory --jobs=2 --output-sync=target \
 		build/compiled style types layers fresh
-	@$(MAKE) --no-print-directory interpreted
-	@$(MAKE) --no-print-directory compiled
-	@$(MAKE) --no-print-directory newest
+	@$(STAGE) interpreted $(MAKE) --no-print-directory interpreted
+	@$(STAGE) compiled $(MAKE) --no-print-directory compiled
+	@$(PYTHON) tools/times.py summary
 
-interpreted: $(READY) build/compiled ## the suite of what is compiled, on its sources
-	$(INTERPRETED) $(PYTEST) -m "not interop and not slow and not spark and not once" $(ARGS)
+# Everything, with what searches or endures: the tests marked `nightly`, a month of `up` with every
+# part killed, each property searched for longer, the suite on the newest Python.
+nightly: ## `make test`, and all that searches or endures: hours
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory compiled DAY=nightly
+	@$(MAKE) --no-print-directory newest
+	@$(MAKE) --no-print-directory soak
+
+interpreted: $(READY) build/compiled ## the tests of rooms that are compiled, on their sources
+	$(INTERPRETED) $(PYTEST) -m "$(DAY) and not interop and not slow and not spark and not once" $(ARGS)
 
 compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
 	@$(COMPILED) $(BIN)/python -m tools.spark_classes
-	$(COMPILED) $(PYTEST) -n 3 $(ARGS)
+	$(COMPILED) $(PYTEST) -n 3 -m "$(DAY)" $(ARGS)
+
+times: ## write the table of CONTRIBUTING.md from the last `make test`
+	$(PYTHON) tools/times.py table
 
 newest: ## what a new Python breaks first, on the newest one of this machine
 	$(PYTHON) tools/matrix.py --newest tests/aio tests/api tests/docs/test_prose.py

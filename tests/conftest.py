@@ -2,19 +2,23 @@
 
 ZENLAKE_EXPECT=compiled|interpreted   refuse to run on the other build
 HYPOTHESIS_PROFILE=dev|ci|night       how long properties are searched; `ci` when CI is set
+ZENLAKE_SHUFFLE=7                     run files and their tests in a random order, of this seed
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import logging
 import os
+import random
 import tomllib
 from collections.abc import Generator
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -27,11 +31,11 @@ __all__ = ["machine", "no_java", "spark"]
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 COLLECTED = pytest.StashKey[set[Path]]()
-#: What both builds run from the same sources, far from the compiled rooms: one of them is enough.
-ONCE = (
-    "agents", "build", "cli", "config", "demo", "deploy", "docs/test_docstrings.py",
-    "docs/test_prose.py", "examples", "lake", "remote", "replay", "replication", "rest", "ros2",
-    "spark", "supervise", "volumes", "web",
+#: Rooms that are compiled, and tests that tell the builds apart: these run on both builds. Of
+#: other rooms only the files that are named after a compiled module do.
+BOTH = (
+    "api", "clock", "constrained", "engine", "hostile", "journal/ingest", "keys", "linkstate",
+    "node", "routing", "storage", "storages", "transport", "values", "wire", "xrce",
 )  # fmt: skip
 # Every Spark of the suite lives for seconds: what the better compiler of Java makes of its code
 # comes too late to be of use, and takes half of all its CPU.
@@ -80,51 +84,75 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @cache
-def of_compiled(path: Path) -> bool:
-    """Whether a file has the tests of a module that is compiled."""
+def runs_on_both(path: Path) -> bool:
+    """Return True if the tests of a file run interpreted, too."""
+    if not path.is_relative_to(TESTS):
+        return False
+    if any(path.is_relative_to(TESTS / name) for name in BOTH):
+        return True
     # Not by `hatch_build`: what builds a wheel is not there wherever tests run.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     rooms = path.relative_to(TESTS).with_name(path.stem.removeprefix("test_")).parts
     module = ".".join(("zenlake", *rooms))
-    return any(fnmatchcase(module, one) for one in project["tool"]["zenlake"]["compiled"])
+    return any(fnmatchcase(module, pattern) for pattern in project["tool"]["zenlake"]["compiled"])
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take items away
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[COLLECTED] = {item.path for item in items}
-    once = [TESTS / name for name in ONCE]
     for item in items:
-        if any(item.path.is_relative_to(place) for place in once) and not of_compiled(item.path):
+        if not runs_on_both(item.path):
             item.add_marker(pytest.mark.once)
-    long = {item.path for item in items if is_long(item)}
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if workers > 1:
-        items[:] = [items[n] for n in long_ones_first([item.path for item in items], long, workers)]
+    shuffle = os.environ.get("ZENLAKE_SHUFFLE")
+    if shuffle:
+        shuffle_files(items, int(shuffle))
+    else:
+        ranks: dict[Path, int] = {}
+        for item in items:
+            ranks[item.path] = min(weight(item), ranks.get(item.path, 2))
+        items.sort(key=lambda item: ranks[item.path])
 
 
-def is_long(item: pytest.Item) -> bool:
-    """Whether a test starts a Spark, or says that it takes its time."""
-    return any(item.get_closest_marker(name) for name in ("slow", "spark"))
+@cache
+def uses_warm_spark(path: Path) -> bool:
+    """Return True if a function of a test file asks for the fixture `spark`."""
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and any(argument.arg == "spark" for argument in node.args.args)
+        for node in ast.walk(ast.parse(path.read_bytes()))
+    )
 
 
-def long_ones_first(paths: list[Path], long: set[Path], workers: int) -> list[int]:
-    """The order in which each of some workers begins with its share of the long tests.
+def weight(item: pytest.Item) -> int:
+    """Return the rank of a test in a run: Spark first, then slow files, then the rest.
 
-    Each worker has as many tests in a row, and takes from the end of another's row when its own is
-    done: what takes minutes must not stand there. Tests of one file stay together.
+    Workers take files in this order, so that no worker is left with a long file at the end.
     """
-    numbers: dict[Path, list[int]] = {}
-    for number, path in enumerate(paths):
-        numbers.setdefault(path, []).append(number)
-    files = [path for path in numbers if path in long]
-    rows = [[n for path in files[one::workers] for n in numbers[path]] for one in range(workers)]
-    short = [number for number, path in enumerate(paths) if path not in long]
-    share = -(-len(paths) // workers)
-    for row in rows:
-        room = max(0, share - len(row))
-        row += short[:room]
-        del short[:room]
-    return [number for row in rows for number in row]
+    if uses_warm_spark(item.path):
+        return 0
+    return 1 if any(item.get_closest_marker(name) for name in ("slow", "spark")) else 2
+
+
+def shuffle_files(items: list[pytest.Item], seed: int) -> None:
+    """Put the files in random order, and the tests of each file; every worker does the same."""
+    chance = random.Random(seed)
+    ranks = {path: chance.random() for path in sorted({item.path for item in items})}
+    chance.shuffle(items)
+    items.sort(key=lambda item: ranks[item.path])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give workers whole files; one worker gets every file that uses the warm Spark."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "spark" if uses_warm_spark(config.rootpath / file) else file
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 @pytest.fixture

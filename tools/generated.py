@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("src", "docs", "tests", "tools", "pyproject.toml", "README.md")
+COPIED = ("src", "docs", "tests", "tools", "pyproject.toml", "README.md", "CONTRIBUTING.md")
 
 GENERATORS = (
     "zenlake.wire.generator.generate",
@@ -33,6 +33,7 @@ GENERATORS = (
     "zenlake.spark.document",
     "zenlake.lake.document",
     "tools.python_reference",
+    "tools.nightly",
 )
 """Modules that write files when they are run; each knows where its files belong."""
 

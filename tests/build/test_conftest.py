@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import zenlake
-from tests.conftest import long_ones_first
+from tests.conftest import TESTS
 from tools.compiled_tree import ROOT
+from tools.nightly import nightly_tests
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider")
 SKIPS = """
@@ -24,11 +26,16 @@ def test_that_is_expected_to_fail(): raise AssertionError
 SKIPS_WHOLE = "import pytest; pytest.skip('nothing to see', allow_module_level=True)"
 
 
-def run(folder: Path, body: str, **settings: str) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, body: str, *options: str, also: str = "", **settings: str
+) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(body)
-    kept = {name: text for name, text in os.environ.items() if name not in {"CI", "ZENLAKE_EXPECT"}}
+    if also:
+        (folder / "test_also.py").write_text(also)
+    ours = ("CI", "ZENLAKE_", "PYTEST_")
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
-        [*PYTEST, f"--rootdir={folder}", "-c", os.devnull, str(folder)],
+        [*PYTEST, f"--rootdir={folder}", "-c", os.devnull, *options, str(folder)],
         cwd=ROOT,
         env=kept | settings,
         capture_output=True,
@@ -64,13 +71,45 @@ def test_a_run_on_the_other_build_is_refused(tmp_path: Path) -> None:
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
 
 
-def test_each_worker_begins_with_its_share_of_the_long_tests() -> None:
-    files = ["a", "a", "long", "long", "b", "c", "longer", "d", "longest", "e"]
-    paths = [Path(name) for name in files]
-    long = {path for path in paths if path.name.startswith("long")}
-    order = long_ones_first(paths, long, 2)
-    assert [files[n] for n in order[:5]] == ["long", "long", "longest", "a", "a"]
-    assert [files[n] for n in order[5:]] == ["longer", "b", "c", "d", "e"]
-    assert long_ones_first(paths, set(), 3) == list(range(len(paths)))
-    everything = set(paths)
-    assert sorted(long_ones_first(paths, everything, 3)) == list(range(len(paths)))
+SLOW = "import pytest\n\ndef test_first(): ...\n\n@pytest.mark.slow\ndef test_slow(): ..."
+ASKING = "def test_asking(spark): ..."
+SPARK = "import pytest\n@pytest.fixture(scope='session')\ndef spark(): ..."
+
+
+def test_a_run_begins_with_spark_then_what_is_slow(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(SPARK)
+    (tmp_path / "test_a_quick.py").write_text("def test_quick(): ...")
+    (tmp_path / "test_z_asking.py").write_text(ASKING)
+    done = run(tmp_path, SLOW, "-vv")
+    order = re.findall(r"::(test_\w+) PASSED", done.stdout)
+    assert order == ["test_asking", "test_first", "test_slow", "test_quick"], done.stdout
+
+
+@pytest.mark.parametrize("fixture", ["", "spark"])
+def test_a_file_and_all_tests_with_the_warm_spark_stay_with_one_worker(
+    tmp_path: Path, fixture: str
+) -> None:
+    (tmp_path / "conftest.py").write_text(SPARK)
+    body = f"""
+import os, pytest
+
+@pytest.mark.parametrize("n", range(6))
+def test_where({", ".join(filter(None, ["n", fixture]))}):
+    with open({str(tmp_path / "workers")!r}, "a") as file:
+        file.write(os.environ["PYTEST_XDIST_WORKER"] + "\\n")
+"""
+    other = body if fixture else "def test_other(): ..."
+    done = run(tmp_path, body, "-n", "2", "--dist=loadfile", also=other)
+    workers = (tmp_path / "workers").read_text().split()
+    assert len(workers) == (12 if fixture else 6), done.stdout
+    assert len(set(workers)) == 1
+
+
+def test_nightly_tests_name_tests_that_run_by_day() -> None:
+    found = list(nightly_tests())
+    whole = {place for place, _ in found if "::" not in place}
+    assert found
+    for place, day in found:
+        for name in day:
+            assert (TESTS / name).is_file(), f"{place} names {name}"
+            assert name not in whole, f"{place} is covered by {name}, which runs by night itself"

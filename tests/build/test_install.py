@@ -82,6 +82,7 @@ def test_pip_installs_the_folder_compiled_in_an_empty_environment(empty: Path) -
     tried(empty, "compiled")
 
 
+@pytest.mark.nightly(day="build/test_install.py, build/test_wheels.py")
 def test_the_source_archive_holds_what_a_build_takes(empty: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=ROOT)
     (archive,) = tmp_path.glob("*.tar.gz")
@@ -93,6 +94,7 @@ def test_the_source_archive_holds_what_a_build_takes(empty: Path, tmp_path: Path
     tried(empty, "interpreted")
 
 
+@pytest.mark.nightly(day="build/test_install.py, build/test_wheels.py")
 @pytest.mark.parametrize("kind", ["compiled", "interpreted"])
 def test_either_wheel_installs_and_runs(
     kind: str, empty: Path, request: pytest.FixtureRequest

@@ -39,6 +39,7 @@ def takes(words: list[str]) -> None:
         pass
 
 
+@pytest.mark.nightly(day="deploy/test_deploy.py")
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
@@ -142,6 +143,7 @@ def asked(port: int, expression: str) -> list[dict[str, Any]]:
     return result
 
 
+@pytest.mark.nightly(day="deploy/test_deploy.py")
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_prometheus_reads_the_metrics_and_answers_the_dashboard(tmp_path: Path) -> None:

@@ -25,7 +25,12 @@ from zenlake.lake.place import Place
 
 __all__ = ["bucket"]
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.nightly(day="lake/test_cluster.py, lake/test_objects.py"),
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
 
 COUNT = 1800
 

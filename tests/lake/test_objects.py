@@ -185,6 +185,7 @@ def test_rows_get_what_their_folder_says_and_nulls_for_newer_columns() -> None:
     assert (row["n"], row["later"], row["day"].isoformat()) == (1, None, "2026-11-16")
 
 
+@pytest.mark.nightly(day="lake/test_objects.py, lake/test_spark.py")
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_spark_answers_from_the_store_without_a_filesystem_for_it(

@@ -568,7 +568,8 @@ class LargeMesh(Mesh):
 
 # A day of twenty routers takes half a second, and several beside a busy neighbour: thirty of
 # them in every run, and as many as the night has time for.
-TestLargeMesh = pytest.mark.timeout(240)(pytest.mark.slow(LargeMesh.TestCase))
+TestLargeMesh = pytest.mark.nightly(day="network/test_meshes.py")(LargeMesh.TestCase)
+TestLargeMesh = pytest.mark.timeout(240)(pytest.mark.slow(TestLargeMesh))
 TestLargeMesh.settings = settings(
     max_examples=max(30, settings().max_examples // 100),
     stateful_step_count=60,

@@ -117,6 +117,7 @@ print(process.returncode is not None)
 """
 
 
+@pytest.mark.nightly(day="spark/test_session.py, spark/test_java.py")
 @pytest.mark.spark
 @pytest.mark.timeout(180)
 def test_a_java_of_the_machine_runs_spark_quietly_and_leaves_no_process(

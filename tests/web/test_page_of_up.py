@@ -24,7 +24,13 @@ from tests.cli.test_up import Up, got, put, rows
 from tests.waiting import until
 from tests.web.browser import Browser, start
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.nightly(day="web/test_page.py, cli/test_up.py, docs/test_prose.py"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+]
 
 LAKE = """{
   tables: {battery: {format: "robot/${id}/battery"}},
