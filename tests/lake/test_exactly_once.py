@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 ROUNDS = int(os.environ.get("ZENLAKE_ROUNDS", "1"))
 
 pytestmark = [
-    pytest.mark.nightly(day="lake/test_killed.py, journal/test_crash.py"),
+    pytest.mark.nightly(day="lake/test_objects.py, lake/test_standing.py, journal/test_crash.py"),
     pytest.mark.slow,
     pytest.mark.spark,
     pytest.mark.interop,

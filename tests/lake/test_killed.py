@@ -20,7 +20,12 @@ from zenlake.cli.ending import FAILED
 from zenlake.errors import LocalError
 from zenlake.lake.awake import ask
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.nightly(day="lake/test_standing.py, cli/test_up.py"),
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
 
 QUESTIONS = (
     ("view", "plain", "SELECT key, time, percent FROM battery WHERE percent > 50"),

@@ -289,8 +289,25 @@ PHASES = {
 }
 
 
+# One kill of each mechanism by day: the table of rows, that of newest values, the bus.
+BY_DAY = [
+    "after that, before they are published",
+    "before the newest values are replaced",
+    "when one change is published",
+]
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        pytest.param(BY_DAY, id="by day"),
+        pytest.param(
+            list(PHASES), id="all", marks=pytest.mark.nightly(day="lake/test_standing.py")
+        ),
+    ],
+)
 def test_kill_9_in_any_phase_leaves_every_result_in_its_table_once_and_on_the_bus(
-    tmp_path: Path, spark: SparkSession
+    phases: list[str], tmp_path: Path, spark: SparkSession
 ) -> None:
     counts = "SELECT id, count(*) AS n, sum(percent) AS total FROM battery GROUP BY id"
     plain = "SELECT key, time, percent FROM battery WHERE percent > 50"
@@ -323,7 +340,7 @@ def test_kill_9_in_any_phase_leaves_every_result_in_its_table_once_and_on_the_bu
         lives(spark) as begin,
     ):
         at = 0
-        for phase in (*PHASES, None):
+        for phase in (*phases, None):
             life = begin(tmp_path, where(bus), PHASES.get(phase or ""))
             at += 2
             told = [sample(r, at + s, 10.0 + 80 * s) for s in (0, 1) for r in (1, 2)]
