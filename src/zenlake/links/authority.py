@@ -117,13 +117,9 @@ def _write(folder: Path, name: str, made: Any, key: Any) -> list[Path]:
 
 
 def _cryptography() -> tuple[Any, Any, Any, Any]:
-    try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import NameOID
-    except ImportError as error:
-        raise LocalError(
-            "certificates are made with the package cryptography; run: pip install 'zenlake[quic]'"
-        ) from error
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
     return x509, hashes, ec, NameOID
