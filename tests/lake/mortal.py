@@ -26,6 +26,7 @@ from zenlake.lake.place import Place
 from zenlake.lake.service import Service
 from zenlake.lake.serving import judged
 from zenlake.lake.standing.standing import Standing
+from zenlake.spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,8 +118,8 @@ def lives(spark: SparkSession) -> Iterator[Any]:
     from py4j.java_gateway import JavaObject
 
     context: Any = spark.sparkContext
-    client = context._gateway
-    server: Any = JavaObject("GATEWAY_SERVER", client._gateway_client)
+    client = jvm.gateway()
+    server: Any = JavaObject("GATEWAY_SERVER", jvm.gateway_client(context))
     own = server.getCallbackClient()
     address, port = own.getAddress(), own.getPort()
     parameters = client.java_parameters
@@ -130,7 +131,8 @@ def lives(spark: SparkSession) -> Iterator[Any]:
 
     def begin(folder: Path, endpoint: str, phase: Phase | None) -> Any:
         # What Java keeps in memory would have died with the process.
-        state = getattr(context._jvm, "org.apache.spark.sql.execution.streaming.state.StateStore$")
+        packages = jvm.java_packages(context)
+        state = getattr(packages, "org.apache.spark.sql.execution.streaming.state.StateStore$")
         getattr(state, "MODULE$").stop()
         gateway = (parameters.port, parameters.auth_token)
         process = forks.Process(target=live, args=(folder, endpoint, gateway, phase), daemon=True)

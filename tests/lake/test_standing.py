@@ -34,6 +34,7 @@ from zenlake.lake.serving import judged
 from zenlake.lake.standing.definition import Definition
 from zenlake.lake.standing.standing import Standing, accepted
 from zenlake.lake.standing.stillness import PATIENCE
+from zenlake.spark.jvm import java_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,8 +85,8 @@ class World:
     def end(self) -> None:
         """As the death of the process: nothing is left in memory, of Python or of Java."""
         self.service.close()
-        state: Any = self._spark._jvm
-        state = getattr(state, "org.apache.spark.sql.execution.streaming.state.StateStore$")
+        packages = java_packages(self._spark.sparkContext)
+        state = getattr(packages, "org.apache.spark.sql.execution.streaming.state.StateStore$")
         getattr(state, "MODULE$").stop()
 
     def heard(self, *rows: Row) -> None:

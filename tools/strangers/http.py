@@ -148,7 +148,7 @@ class HttpRequests:
         assert service._serving is not None
         assert service._keys is not None
         self._door, self._streams = service._door, service._keys.streams
-        self._config = service._serving._server.config
+        self._config = service._serving.config
         self._state = ServerState()
         self._loop = service._serving.loop
 

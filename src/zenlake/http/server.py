@@ -94,14 +94,14 @@ class HttpServer:
         """`certificate`: the files of it and of its key, for TLS."""
         import uvicorn
 
-        from zenlake.http.connections import HttpConnection
         from zenlake.http.few_lines import bound_server_log
+        from zenlake.http.uvicorn_internals import HttpConnection
 
         bound_server_log()
         self._socket = sock
         self.host, self.port = sock.getsockname()[:2]
         self._secure = certificate is not None
-        config = uvicorn.Config(
+        self.config = uvicorn.Config(
             app,
             loop="none",
             http=HttpConnection,
@@ -119,8 +119,8 @@ class HttpServer:
             ssl_certfile=None if certificate is None else certificate[0],
             ssl_keyfile=None if certificate is None else certificate[1],
         )
-        config.load()
-        self._server: uvicorn.Server = uvicorn.Server(config)
+        self.config.load()
+        self._server: uvicorn.Server = uvicorn.Server(self.config)
         self.loop = new_loop()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"zenlake {name}", daemon=True)
@@ -133,9 +133,11 @@ class HttpServer:
         return f"{scheme}{'s' if self._secure else ''}://{shown}:{self.port}"
 
     def _run(self) -> None:
+        from zenlake.http.uvicorn_internals import serve_without_signals
+
         asyncio.set_event_loop(self.loop)
         try:
-            self.loop.run_until_complete(self._serve())
+            self.loop.run_until_complete(serve_without_signals(self._server, self._socket))
         except Exception:
             log.exception("the HTTP server ended")
         finally:
@@ -143,10 +145,6 @@ class HttpServer:
                 self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
             self._ended.set()
-
-    async def _serve(self) -> None:
-        # `serve` would take over the signals of the process.
-        await self._server._serve(sockets=[self._socket])
 
     def call(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a coroutine on its loop, and wait for it."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, final
 from zenlake.lake.judge import Limits, Refused, demand_text
 from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.lake.texts import mended
+from zenlake.spark.jvm import cancel_job_group
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +88,7 @@ class Gate:
                 late.set()
             # Again and again: of jobs that begin later Spark cancels only some.
             while not over.is_set():
-                context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+                cancel_job_group(context, group)
                 over.wait(AGAIN)
 
         def refused() -> Refused:

@@ -36,6 +36,7 @@ from zenlake.lake.tasks import Tasks, tasks_on
 from zenlake.lake.upkeep import Progress, compact, promised, retain, vacuum
 from zenlake.lake.views import frame_of, matching
 from zenlake.lake.work import QUARANTINED
+from zenlake.spark import jvm
 from zenlake.spark.session import session_conf
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Lake:
             every, damaged = self._looked() if asof is None else self.at_time(asof)
             asked = self._named(query, every, damaged, strange=limits is not None)
             if limits is not None:
-                parser = self.session._jsparkSession.sessionState().sqlParser()
+                parser = jvm.sql_parser(self.session)
                 judge_parsed(parsed(parser, query), frozenset(every), limits)
             tables = {name: every[name] for name in asked.tables}
             then = dict(versions or {})
@@ -189,7 +190,7 @@ class Lake:
             frame = self.session.sql(query)
             if limits is not None:
                 judge_analysed(
-                    frame._jdf.queryExecution().analyzed(),
+                    jvm.analysed_plan(frame),
                     self.place.address("").rstrip("/"),
                     limits,
                 )
@@ -313,12 +314,7 @@ class Lake:
 
     def _lend(self, name: str) -> None:
         """Let a view of the caller's session be seen in the lake's own."""
-        spark, own = self.spark, self.session
-        plan = spark.table(name)._jdf.logicalPlan()
-        jvm: Any = spark.sparkContext._jvm
-        jvm.org.apache.spark.sql.classic.Dataset.ofRows(
-            own._jsparkSession, plan
-        ).createOrReplaceTempView(name)
+        jvm.copy_view(name, self.spark, self.session)
 
     def _show(
         self,

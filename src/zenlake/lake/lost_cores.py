@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from zenlake.spark.jvm import task_pool
+
 __all__ = [
     "ALL_FOR",
     "REAPED",
@@ -83,7 +85,7 @@ def _since(before: float | None, now: float, holds: bool) -> float | None:
 
 def held_by_cancelled(context: Any) -> int:
     """How many tasks run though all that they were for was cancelled."""
-    return _held(context._jsc.sc().taskScheduler().rootPool())
+    return _held(task_pool(context))
 
 
 def _held(pool: Any) -> int:

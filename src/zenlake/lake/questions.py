@@ -23,6 +23,7 @@ from zenlake.errors import LocalError
 from zenlake.lake.sight import EVERYTHING, Sight
 from zenlake.lake.tasks import SparkTasks
 from zenlake.lake.turns import Gone, Turns
+from zenlake.spark.jvm import arrow_stream, read_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,12 +225,11 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
     from pyspark.errors.exceptions.captured import unwrap_spark_exception
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.util import _load_from_socket
 
     from zenlake.lake.texts import mended
 
     schema = to_arrow_schema(frame.schema, timezone="UTC")
-    port, secret, server = frame._jdf.collectAsArrowToPython()
+    address, server = arrow_stream(frame)
     rows = size = 0
     wire: Any = serializers
 
@@ -253,8 +253,7 @@ def collected(frame: DataFrame, allowed: Bounds) -> pa.Table:
             yield from (batches[place] for place in order)
 
     try:
-        with _load_from_socket((port, secret), Bounded()) as stream:
-            batches = list(stream)
+        batches = read_stream(address, Bounded())
     except LocalError:
         raise
     except Exception:

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from zenlake.spark.jvm import is_stopped
 from zenlake.spark.session import is_connect
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class SparkTasks:
     def alive(self) -> bool:
         """Whether Spark is still there; no patience brings back one that has ended."""
         try:
-            return not self.spark.sparkContext._jsc.sc().isStopped()
+            return not is_stopped(self.spark.sparkContext)
         except Exception:  # the connection to a Java that is gone fails in many ways
             return False
 

@@ -8,7 +8,6 @@ import socket
 import ssl
 from typing import Final, final
 
-from aioquic.asyncio.server import QuicServer
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import NetworkAddress, QuicConnection
 from aioquic.tls import load_pem_private_key, load_pem_x509_certificates
@@ -26,6 +25,7 @@ from zenlake.links.inet import (
 )
 from zenlake.links.link import LinkListener, OnLink, UnicastLink, reason
 from zenlake.links.options import only_inet
+from zenlake.links.quic_internals import ServerProtocol
 from zenlake.links.quic_side import QuicLink, QuicSide
 from zenlake.links.tls import named_locators
 from zenlake.values.locator import EndPoint
@@ -129,12 +129,11 @@ def _source(place: InetAddress) -> str:
         return str(probe.getsockname()[0])
 
 
-class _Server(QuicServer):
+class _Server(ServerProtocol):
     """A bound socket; datagrams go to connections by their ids."""
 
     def __init__(self, listening: _QuicListener, sock: socket.socket) -> None:
-        configuration = listening.configuration()
-        super().__init__(configuration=configuration, create_protocol=self._came)
+        super().__init__(listening.configuration(), self._came)
         self.sock = sock
         self._listening = listening
         self._knocking: set[QuicSide] = set()
@@ -153,23 +152,23 @@ class _Server(QuicServer):
         if data and isinstance(data, bytes) and data[0] & 0x80 and self._is_new(data):
             if self._shut or len(self._knocking) >= MAX_KNOCKING:
                 return
-            self._configuration = self._listening.configuration()
+            self.set_configuration(self._listening.configuration())
         super().datagram_received(data, addr)
 
     def _is_new(self, data: bytes) -> bool:
         # A long header: flags, version, then the length of the id and the id.
-        return len(data) > 5 and data[6 : 6 + data[5]] not in self._protocols
+        return len(data) > 5 and not self.is_known(data[6 : 6 + data[5]])
 
     def _came(self, quic: QuicConnection, stream_handler: object = None) -> QuicSide:
         side = QuicSide(quic, self._listening.tls)
-        timer = self._loop.call_later(self._listening.tls.handshake_timeout, side.end)
+        timer = self.loop.call_later(self._listening.tls.handshake_timeout, side.end)
         self._knocking.add(side)
 
         def on_stream() -> None:
             timer.cancel()
             self._knocking.discard(side)
             self._living.add(side)
-            side.link = QuicLink(side, self._loop, self.sock.getsockname(), side.peer)
+            side.link = QuicLink(side, self.loop, self.sock.getsockname(), side.peer)
             self._listening.on_link(side.link)
 
         def on_end() -> None:
@@ -188,8 +187,8 @@ class _Server(QuicServer):
         return side
 
     def _close_if_empty(self) -> None:
-        if not self._living and self._transport is not None:
-            self._transport.close()
+        if not self._living:
+            self.close_socket()
 
 
 @final

@@ -1,8 +1,6 @@
 """One stream of a QUIC connection, and this end of the connection itself.
 
-Everything about packets, keys and loss is aioquic's. Where it offers no public word for what a link
-must know (how much waits to be sent, whose certificate it saw), its private ones are used, here and
-nowhere else.
+Everything about packets, keys and loss is aioquic's.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Final, final
 
-from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.quic.connection import NetworkAddress, QuicConnection
 from aioquic.quic.events import (
     ConnectionTerminated,
@@ -28,6 +25,7 @@ from zenlake.links.certificates import TlsCredentials
 from zenlake.links.inet import address_text, host_of
 from zenlake.links.interfaces import interfaces_at
 from zenlake.links.link import MAX_BATCH, OnData, OnLost, UnicastLink
+from zenlake.links.quic_internals import ConnectionProtocol
 from zenlake.links.tls import LONGEST_SLEEP
 
 __all__ = ["QuicLink", "QuicSide"]
@@ -89,7 +87,7 @@ class QuicLink(UnicastLink):
             raise LinkError(f"{self.dst}: the link is closed")
         if self._over is not None:
             raise LinkError(f"{self.dst}: cannot send: the connection is over")
-        room = MAX_UNSENT - self._side.unsent()
+        room = MAX_UNSENT - self._side.unsent(STREAM)
         if room <= 0:
             return 0
         piece = data[:room]
@@ -142,7 +140,7 @@ class QuicLink(UnicastLink):
     def look_for_room(self) -> None:
         """Something may have been acknowledged."""
         callback = self._on_writable
-        if callback is not None and (self._over or self._side.unsent() < MAX_UNSENT // 2):
+        if callback is not None and (self._over or self._side.unsent(STREAM) < MAX_UNSENT // 2):
             self._on_writable = None
             callback()
 
@@ -162,14 +160,14 @@ class QuicLink(UnicastLink):
             on_lost(self._over[0])
 
 
-class QuicSide(QuicConnectionProtocol):
+class QuicSide(ConnectionProtocol):
     """This end of a connection, and the link that runs over its stream."""
 
     def __init__(self, quic: QuicConnection, tls: TlsCredentials) -> None:
         super().__init__(quic)
         self.link: QuicLink | None = None
         self.peer: NetworkAddress | None = None
-        self.opened: asyncio.Future[None] = self._loop.create_future()
+        self.opened: asyncio.Future[None] = self.loop.create_future()
         self.on_stream: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
         self._tls = tls
@@ -177,14 +175,9 @@ class QuicSide(QuicConnectionProtocol):
         self._leaving = False
         self._alarm: asyncio.TimerHandle | None = None
 
-    def unsent(self) -> int:
-        """How many bytes wait to be sent or acknowledged."""
-        stream = self._quic._streams.get(STREAM)
-        return len(stream.sender._buffer) if stream is not None else 0
-
     def write(self, data: bytes) -> None:
         """Send on the stream."""
-        self._quic.send_stream_data(STREAM, data)
+        self.quic.send_stream_data(STREAM, data)
         self.transmit()
 
     def leave(self) -> None:
@@ -196,28 +189,22 @@ class QuicSide(QuicConnectionProtocol):
         if self._ended or self._is_said():
             self.end()
         else:
-            self._alarm = self._loop.call_later(LAST_WORDS, self.end)
+            self._alarm = self.loop.call_later(LAST_WORDS, self.end)
 
     def _is_said(self) -> bool:
         # The pace at which packets are sent may hold some back.
-        stream = self._quic._streams.get(STREAM)
-        return stream is None or stream.sender.buffer_is_empty
+        return self.is_flushed(STREAM)
 
     def end(self) -> None:
         """Close the connection, and forget it: no timer of it is left."""
         if self._ended:
             return
         self._ended = True
-        if self._transport is not None and not self._transport.is_closing():
-            self.close()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.abandon()
         if self._alarm is not None:
             self._alarm.cancel()
         if not self.opened.done():
             self.opened.cancel()
-        self._connection_terminated_handler()
         self.on_end()
 
     def datagram_received(self, data: bytes | str, addr: NetworkAddress) -> None:
@@ -229,9 +216,10 @@ class QuicSide(QuicConnectionProtocol):
         super().datagram_received(data, addr)
         self._progress()
 
-    def _handle_timer(self) -> None:
+    def on_timer(self) -> None:
+        """A timer of the connection is due."""
         if not self._ended:
-            super()._handle_timer()
+            super().on_timer()
             self._progress()
 
     def _progress(self) -> None:
@@ -274,7 +262,7 @@ class QuicSide(QuicConnectionProtocol):
 
     def _know_peer(self) -> None:
         self.common_name: str | None = None
-        shown = self._quic.tls._peer_certificate
+        shown = self.peer_certificate()
         if shown is None:
             return
         for attribute in shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
@@ -286,7 +274,7 @@ class QuicSide(QuicConnectionProtocol):
     def _watch(self) -> None:
         left = self._expiry - time.time()
         if left > 0:
-            self._alarm = self._loop.call_later(min(left, LONGEST_SLEEP), self._watch)
+            self._alarm = self.loop.call_later(min(left, LONGEST_SLEEP), self._watch)
             return
         self._alarm = None
         if self.link is not None:

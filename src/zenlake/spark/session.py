@@ -24,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from zenlake.errors import LocalError
+from zenlake.spark import jvm
 from zenlake.spark.classes import ClassArchive
 from zenlake.spark.java import find_java, write_shim
 
@@ -89,9 +90,7 @@ def spark_session(
     _demand_pyspark()
     if master.startswith("sc://"):
         return _connect(master, {**session_conf(), **(conf or {})}, tell)
-    from pyspark import SparkContext
-
-    if SparkContext._active_spark_context is not None:
+    if jvm.active_context() is not None:
         return _join({**session_conf(), **(conf or {})})
     began = time.monotonic()
     java = find_java()
@@ -146,15 +145,13 @@ def stop_spark(spark: SparkSession) -> None:
 
     Sessions of one process share a Spark: who comes second finds it stopped, and does nothing.
     """
-    from pyspark import SparkContext
-
     if is_connect(spark):
         spark.stop()  # the session; the server goes on
         return
-    gateway: Any = SparkContext._gateway
+    gateway = jvm.gateway()
     if gateway is None:
         return
-    process = getattr(gateway, "proc", None)
+    process = jvm.java_process()
     try:
         spark.stop()
     except Exception:
@@ -165,10 +162,10 @@ def stop_spark(spark: SparkSession) -> None:
         return
     with suppress(Exception):
         gateway.shutdown()
-    # Forget the gateway: the next session in this process starts a Java of its own.
-    SparkContext._gateway = SparkContext._jvm = None
-    with suppress(OSError):
-        process.stdin.close()
+    jvm.forget_gateway()
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
     with suppress(Exception):
         process.wait(EXIT_SECONDS)
         return
@@ -178,9 +175,7 @@ def stop_spark(spark: SparkSession) -> None:
 
 def kill_spark() -> None:
     """End the Java of this process's Spark at once, whatever it does."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
+    process = jvm.java_process()
     if process is not None:
         process.kill()
 
@@ -301,9 +296,7 @@ def cache_folder(state: Path | None = None) -> Path:
 def spark_home() -> Path:
     """Where Spark is installed."""
     _demand_pyspark()
-    from pyspark.find_spark_home import _find_spark_home
-
-    return Path(_find_spark_home())
+    return Path(jvm.spark_home())
 
 
 def _demand_pyspark() -> None:
@@ -332,17 +325,13 @@ def _join(wanted: Mapping[str, str]) -> SparkSession:
 
 
 def _start(wanted: Mapping[str, str], log: IO[bytes] | None) -> SparkSession:
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     conf = SparkConf(loadDefaults=False).setAll(list(wanted.items()))
     try:
-        if SparkContext._gateway is None:
-            launch: Any = launch_gateway
-            gateway = launch(conf, {"stderr": log} if log else None)
-            SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+        jvm.start_java(conf, {"stderr": log} if log else None)
         builder: Any = SparkSession.builder
         session: SparkSession = builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError as error:

@@ -37,6 +37,7 @@ from zenlake.lake.standing.results import MOST_ROWS, Results, columns_of, flatte
 from zenlake.lake.standing.shape import ResultShape, chunks_of, conditional, shape_of
 from zenlake.lake.standing.source import Feed, NewestSource, Position, at
 from zenlake.lake.views import spark_type
+from zenlake.spark.jvm import is_append_possible, java_stacks, thread_connection
 from zenlake.spark.session import session_conf
 
 if TYPE_CHECKING:
@@ -251,24 +252,12 @@ class Running:
 
     def _replacing(self, frame: DataFrame) -> bool:
         """Whether groups never end, so that their newest values take the place of older ones."""
-        from pyspark.errors import AnalysisException
-
-        if not self.shape.grouped:
-            return False
-        jvm: Any = frame.sparkSession.sparkContext._jvm
-        modes = jvm.org.apache.spark.sql.streaming.OutputMode
-        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-        try:
-            checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), modes.Append())
-        except AnalysisException:
-            return True
-        return False
+        return self.shape.grouped and not is_append_possible(frame)
 
     # --- what it finds --------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, number: int, replacing: bool) -> None:
-        client: Any = frame.sparkSession.sparkContext._gateway
-        self._connection = client._gateway_client.get_thread_connection()
+        self._connection = thread_connection(frame.sparkSession.sparkContext)
         self._thread = threading.get_ident()
         self._idle.clear()
         try:
@@ -369,12 +358,8 @@ class Running:
         frame = sys._current_frames().get(self._thread)
         if frame is not None:
             lines += [line.rstrip() for line in traceback.format_stack(frame)]
-        context: Any = self._lake.spark.sparkContext
         try:
-            every = context._jvm.java.lang.Thread.getAllStackTraces()
-            for thread in every.keySet().toArray():
-                if self.query.runId in thread.getName():
-                    lines += [f"  {thread}", *(f"    at {at}" for at in every.get(thread))]
+            lines += java_stacks(self._lake.spark.sparkContext, str(self.query.runId))
         except Py4JError as error:
             lines.append(f"  Java does not tell: {told_of(error)}")
         return "\n".join(lines[:MOST_LINES])

@@ -1,18 +1,30 @@
-"""A connection of the HTTP server: when it is lost, every request on it learns of that.
+"""The internal parts of uvicorn that the HTTP server uses.
 
-The server below tells only the newest request of a connection, and none if that became a WebSocket.
-A second one that was sent behind a stream of events hid the end from the stream, which went on for
-ever and took the place of another.
+A connection tells every request on it when it is lost. uvicorn tells only the newest request, and
+none if that became a WebSocket: a second request that was sent behind a stream of events hid the
+end from the stream, which went on for ever and took the place of another.
+
+uvicorn documents neither its protocol classes nor a way to serve on a thread without taking over
+the signals of the process. Only this module touches them (`tests/build/test_private_names.py`), and
+the extra `web` bounds uvicorn to the versions that the suite runs on. To support a new version,
+begin here.
 """
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-__all__ = ["HttpConnection"]
+__all__ = ["HttpConnection", "serve_without_signals"]
+
+
+async def serve_without_signals(server: uvicorn.Server, sock: socket.socket) -> None:
+    """Serve until `server.should_exit` is set; the signals of the process stay as they are."""
+    await server._serve(sockets=[sock])
 
 
 class HttpConnection(HttpToolsProtocol):

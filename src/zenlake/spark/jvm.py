@@ -1,0 +1,185 @@
+"""The private parts of pyspark, and of Spark's Java, that zenlake uses.
+
+pyspark has no public way to read a plan, to cancel jobs that begin later, or to wait until its Java
+has ended. Only this module touches the private names (`tests/build/test_private_names.py`), and the
+extra `spark` bounds pyspark to the versions that the suite runs on. To support a new version, begin
+here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "active_context",
+    "analysed_plan",
+    "arrow_stream",
+    "cancel_job_group",
+    "copy_view",
+    "executed_plan",
+    "forget_gateway",
+    "gateway",
+    "gateway_client",
+    "is_append_possible",
+    "is_stopped",
+    "java_packages",
+    "java_process",
+    "java_stacks",
+    "read_stream",
+    "spark_home",
+    "sql_parser",
+    "start_java",
+    "task_pool",
+    "thread_connection",
+]
+
+# --- the Java process -------------------------------------------------------------------------
+
+
+def active_context() -> SparkContext | None:
+    """Return the context that runs in this process, or None."""
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context
+
+
+def gateway() -> Any:
+    """Return py4j's connection to the Java of this process's Spark, or None."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway
+
+
+def java_process() -> subprocess.Popen[bytes] | None:
+    """Return the Java process that this process started, or None."""
+    process: subprocess.Popen[bytes] | None = getattr(gateway(), "proc", None)
+    return process
+
+
+def start_java(conf: SparkConf, popen_options: dict[str, Any] | None) -> None:
+    """Start Spark's Java unless it runs. `popen_options` go to `subprocess.Popen`."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is None:
+        launch: Any = launch_gateway
+        SparkContext._ensure_initialized(gateway=launch(conf, popen_options), conf=conf)
+
+
+def forget_gateway() -> None:
+    """Forget the connection to Java: the next session starts a Java of its own."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def spark_home() -> str:
+    """Return the folder that Spark is installed in."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    return _find_spark_home()
+
+
+def gateway_client(context: SparkContext) -> Any:
+    """Return the client that py4j sends commands to Java by."""
+    own: Any = context._gateway
+    return own._gateway_client
+
+
+def thread_connection(context: SparkContext) -> Any:
+    """Return the connection over which Java calls the current thread."""
+    return gateway_client(context).get_thread_connection()
+
+
+def java_packages(context: SparkContext) -> Any:
+    """Return the root of Java's packages: `java_packages(context).java.lang.Thread`."""
+    return context._jvm
+
+
+def java_stacks(context: SparkContext, named: str) -> Iterator[str]:
+    """Yield the stacks of Java's threads with `named` in their names, line by line."""
+    every = java_packages(context).java.lang.Thread.getAllStackTraces()
+    for thread in every.keySet().toArray():
+        if named in thread.getName():
+            yield f"  {thread}"
+            for at in every.get(thread):
+                yield f"    at {at}"
+
+
+# --- jobs and tasks ---------------------------------------------------------------------------
+
+
+def is_stopped(context: SparkContext) -> bool:
+    """Return True if Spark was stopped. Raises if its Java is gone."""
+    return bool(context._jsc.sc().isStopped())
+
+
+def cancel_job_group(context: SparkContext, group: str) -> None:
+    """Cancel the jobs of a group, and those of it that begin later."""
+    context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+
+def task_pool(context: SparkContext) -> Any:
+    """Return the scheduler's root pool, which holds every set of running tasks."""
+    return context._jsc.sc().taskScheduler().rootPool()
+
+
+# --- plans and frames -------------------------------------------------------------------------
+
+
+def sql_parser(session: SparkSession) -> Any:
+    """Return the parser of a session's SQL."""
+    return session._jsparkSession.sessionState().sqlParser()
+
+
+def analysed_plan(frame: DataFrame) -> Any:
+    """Return the logical plan of a frame, with every name resolved."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def executed_plan(frame: DataFrame) -> str:
+    """Return the physical plan of a frame as text."""
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def copy_view(name: str, source: SparkSession, target: SparkSession) -> None:
+    """Make a table or view of one session a temporary view of another."""
+    plan = source.table(name)._jdf.logicalPlan()
+    datasets = java_packages(source.sparkContext).org.apache.spark.sql.classic.Dataset
+    datasets.ofRows(target._jsparkSession, plan).createOrReplaceTempView(name)
+
+
+def is_append_possible(frame: DataFrame) -> bool:
+    """Return True if a streaming frame can be written in the output mode `append`."""
+    from pyspark.errors import AnalysisException
+
+    sql = java_packages(frame.sparkSession.sparkContext).org.apache.spark.sql
+    checker = sql.catalyst.analysis.UnsupportedOperationChecker
+    try:
+        checker.checkForStreaming(analysed_plan(frame), sql.streaming.OutputMode.Append())
+    except AnalysisException:
+        return False
+    return True
+
+
+def arrow_stream(frame: DataFrame) -> tuple[Any, Any]:
+    """Run a frame's job: the address of its rows as a stream of Arrow, and Java's side of it.
+
+    `getResult()` of Java's side waits for the job and raises what it failed with.
+    """
+    port, secret, server = frame._jdf.collectAsArrowToPython()
+    return (port, secret), server
+
+
+def read_stream(address: Any, serializer: Any) -> list[Any]:
+    """Return what a serializer of pyspark reads from the stream at an address."""
+    from pyspark.util import _load_from_socket
+
+    with _load_from_socket(address, serializer) as stream:
+        return list(stream)
