@@ -54,10 +54,14 @@ build/zenlake:
 		'PYTHONPATH="$$here/build/compiled" exec "$$here/$(BIN)/python" -m zenlake "$$@"' > $@
 	@chmod +x $@
 
-style: $(READY) ## formatting, lint and spelling
+style: $(READY) ## formatting, lint, spelling, workflows of GitHub and subjects of commits
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/codespell
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --quiet --offline --no-progress .github
+	$(BIN)/python tools/commits.py
 
 format: $(READY) ## rewrite what `style` can mend by itself
 	$(BIN)/ruff check --fix --quiet .
