@@ -15,7 +15,7 @@ from mkdocs.structure.pages import Page
 from pygments.formatters import HtmlFormatter
 
 ROOT = Path(__file__).resolve().parent.parent
-BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md")
+BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md")
 STYLE = """
 pre code { white-space: pre; }
 img { max-width: 100%; border: 1px solid rgba(128, 128, 128, 0.4); }
