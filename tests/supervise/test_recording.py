@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +44,8 @@ def test_a_recorder_whose_folder_was_taken_away_is_opened_again(
     with Recording(session, (service(folder),)) as recording:
         session.put("robot/7", "1")
         until(lambda: durable(recording) == 1)
-        shutil.rmtree(folder)
+        # At once: a file that the writer makes meanwhile would keep the folder.
+        folder.rename(tmp_path / "away")
 
         def noticed() -> bool:
             session.put("robot/7", "2")  # which operation fails is the writer's affair
