@@ -6,9 +6,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 # What working on zenlake takes is installed, and what running it from this folder takes.
 READY   := $(VENV)/ready
-NEEDS   := $(VENV)/needs-to-develop.txt
 RUNS    := $(VENV)/ready-to-run
-RUN_NEEDS := $(VENV)/needs-to-run.txt
 
 # Nothing is installed yet: pip brings what compiling takes, and all the rest comes meanwhile.
 ISOLATED := $(if $(wildcard $(READY) $(RUNS)),,--isolated)
@@ -29,13 +27,6 @@ FUZZ_SECONDS ?= 300
 # which is slower, three quarters of an hour more.
 FUZZ_MESSAGES ?= 10000000
 
-# uv fetches and unpacks side by side. It does not read pip's settings: where it fails, pip may not.
-define install
-@{ $(BIN)/pip install --quiet --disable-pip-version-check uv && \
-	$(BIN)/uv pip install --python $(BIN)/python $(1) -r $(2); } || \
-	$(BIN)/pip install --disable-pip-version-check --prefer-binary $(1) -r $(2)
-endef
-
 .DEFAULT_GOAL := help
 .PHONY: help up style format types layers fresh test nightly times interpreted compiled newest matrix cover wire fuzz \
 	bench bench-full storm docs wheels soak clean
@@ -43,16 +34,8 @@ endef
 help: ## this page
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-up: build/zenlake ## router, journal and lake on this machine, until you stop them
-	@ZENLAKE_COMMAND=build/zenlake build/zenlake up $(ARGS)
-
-# The command on the compiled tree, for those who have not installed anything.
-.PHONY: build/zenlake
-build/zenlake:
-	@$(MAKE) --no-print-directory --jobs=2 $(RUNS) build/compiled
-	@printf '%s\n' '#!/bin/sh' 'here=$$(cd "$$(dirname "$$0")/.." && pwd)' \
-		'PYTHONPATH="$$here/build/compiled" exec "$$here/$(BIN)/python" -m zenlake "$$@"' > $@
-	@chmod +x $@
+up: ## router, journal and lake on this machine, until you stop them
+	@PYTHON="$(PYTHON)" ./zenlake up $(ARGS)
 
 style: $(READY) ## formatting, lint, spelling, workflows of GitHub and subjects of commits
 	$(BIN)/ruff format --check --quiet .
@@ -160,26 +143,12 @@ clean: ## forget everything but the sources
 build/compiled: $(if $(ISOLATED),$(BIN)/python,$(firstword $(wildcard $(READY)) $(RUNS)))
 	@$(BIN)/python tools/compiled_tree.py $(ISOLATED)
 
+# tools/environment.py compares requirements: other edits to pyproject.toml install nothing.
 $(BIN)/python:
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) tools/environment.py empty
 
-# Edits to pyproject.toml that leave the requirements alone install nothing.
-$(NEEDS): pyproject.toml tools/needs.py
-	@mkdir -p $(VENV)
-	@$(PYTHON) tools/needs.py dev > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(RUNS): pyproject.toml tools/needs.py | $(BIN)/python
+	@$(PYTHON) tools/environment.py run
 
-$(RUN_NEEDS): pyproject.toml tools/needs.py
-	@mkdir -p $(VENV)
-	@$(PYTHON) tools/needs.py run > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
-
-# Not quiet: most of what it brings is Spark and its Java, which take minutes to arrive.
-$(RUNS): $(RUN_NEEDS) | $(BIN)/python
-	@echo "zenlake: installing what running takes into $(VENV); Spark and its Java are most of it"
-	$(call install,,$(RUN_NEEDS))
-	@touch $@
-
-$(READY): $(NEEDS) | $(BIN)/python
-	$(call install,--quiet,$(NEEDS))
-	@touch $@
+$(READY): pyproject.toml tools/needs.py | $(BIN)/python
+	@$(PYTHON) tools/environment.py dev
