@@ -11,6 +11,7 @@ extension modules beside them, which Python prefers; take them away and everythi
 build does nothing where no compiled module has changed, nor one that they import. Objects of the C
 compiler are kept there by the content they were made from; without it all of that lives in a
 temporary folder.
+`ZENLAKE_BUILD_PROGRESS` names a file that always holds how far the build is, in one line.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ MYPY = (
 
 KEEP_OBJECTS_SECONDS = 14 * 24 * 3600
 """How long an object of the C compiler is kept that no build uses."""
+PRINT_EVERY_SECONDS = 20.0
+"""How often a log is told how far the build is."""
 
 MARK = "made-from.txt"
 """Beside what was made: a digest of what it was made from, the mypy that made it, the files."""
@@ -305,10 +308,20 @@ class CompiledModules(BuildHookInterface[Any]):
         return Path(self._temporary.name)
 
 
+_printed = 0.0
+
+
 def _progress(text: str) -> None:
-    """Show how far the build is, in one line of a terminal; others need no such thing."""
+    """Show how far the build is: in one line of a terminal, or now and then in a log."""
+    global _printed
+    file = os.environ.get("ZENLAKE_BUILD_PROGRESS")
+    if file and text:
+        Path(file).write_text(text)
     if sys.stderr.isatty():
         print(f"\r\033[K  {text}", end="", file=sys.stderr, flush=True)
+    elif text and time.monotonic() - _printed >= PRINT_EVERY_SECONDS:
+        _printed = time.monotonic()
+        print(f"  {text}", file=sys.stderr, flush=True)
 
 
 def _kind() -> str:
