@@ -173,8 +173,10 @@ def up(
     unless --open, -l or the configuration says otherwise. Ctrl-C stops everything (exit code 130),
     a SIGTERM too (0); when it is run again it goes on where it stopped.
     """
+    from zenlake.supervise.compiling import Compilation
     from zenlake.supervise.voice import Manner, Voice
 
+    compilation = Compilation.of_environment(time.time())
     with ended_well():
         age = quantities.duration(retain_age, "--retain-age")
         budget = quantities.size(retain_size, "--retain-size")
@@ -188,13 +190,15 @@ def up(
                 plan = _with_lake(plan, master, conf or [], spark_connect, iceberg)
             live = sys.stdout.isatty() and not (plain or as_json)
             manner = Manner.JSON if as_json else Manner.LIVE if live else Manner.PLAIN
-            voice = Voice(manner, interval)
+            voice = Voice(manner, interval, compilation)
             try:
                 number = _run(plan, presence, voice, place)
             finally:
                 voice.close()
         if not as_json:
             note(f"stopped; everything is kept in {data}")
+            if compilation is not None and (process := compilation.process()):
+                note(f"compiling goes on in the background; `kill {process}` stops it")
     if number == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from zenlake.supervise.parts import State
 from zenlake.supervise.status import Health, PartStatus, Status
 
-__all__ = ["amount", "line", "screen", "span"]
+__all__ = ["amount", "compiling", "line", "screen", "span"]
 
 LAST: Final = 4
 """Told lines that are shown at the end of a screen."""
+
+BAR: Final = 20
+"""The width of a bar, in letters."""
 
 
 def span(seconds: float) -> str:
@@ -73,6 +77,15 @@ def screen(status: Status, width: int = 80) -> list[str]:
     if status.told:
         lines += ["", *status.told[-LAST:]]
     return [one if len(one) <= width else one[: width - 1] + "…" for one in lines]
+
+
+def compiling(words: str) -> str:
+    """Return the row of the compiler in the background, with a bar if `words` say `3 of 100`."""
+    found = re.search(r"(\d+) of (\d+)", words)
+    if found is None or not int(found[2]):
+        return _row("compiling", words)
+    full = min(BAR, BAR * int(found[1]) // int(found[2]))
+    return _row("compiling", f"{'█' * full}{'░' * (BAR - full)} {words}")
 
 
 def line(status: Status) -> str:

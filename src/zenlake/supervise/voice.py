@@ -16,7 +16,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from zenlake.supervise.screen import line, screen
+from zenlake.supervise.compiling import Compilation
+from zenlake.supervise.screen import compiling, line, screen
 from zenlake.supervise.status import Health, Status
 from zenlake.supervise.telling import Line
 
@@ -42,10 +43,16 @@ class Manner(Enum):
 class Voice:
     """Prints what it is given, in its own time."""
 
-    def __init__(self, manner: Manner, every: float) -> None:
-        """`every`: seconds between two lines with the status, if it is told in lines."""
+    def __init__(
+        self, manner: Manner, every: float, compilation: Compilation | None = None
+    ) -> None:
+        """`every`: seconds between two lines with the status, if it is told in lines.
+
+        `compilation`: a compiler in the background, whose progress is shown.
+        """
         self._manner = manner
         self._every = every
+        self._compilation = compilation
         self._waiting: queue.Queue[tuple[str, dict[str, Any] | None] | None]
         self._waiting = queue.Queue(WAITING)
         self._status: Status | None = None
@@ -95,10 +102,12 @@ class Voice:
             message = self._next(REFRESH)
             if message is not None:
                 self._print(*message)
+            self._look_at_compiler()
             status = self._status
             if status is not None and time.monotonic() - shown >= self._every:
                 shown = time.monotonic()
-                self._print(str(Line(status.at, line(status))), {"status": _plain(status)})
+                words = "; ".join([line(status), *self._compiler("compiling: ")])
+                self._print(str(Line(status.at, words)), {"status": _plain(status)})
 
     def _print(self, text: str, fact: dict[str, Any] | None) -> None:
         if self._manner is Manner.JSON:
@@ -119,7 +128,18 @@ class Voice:
                 while message is not None:
                     console.print(message[0], markup=False)
                     message = None if self._waiting.empty() else self._next(0.0)
+                self._look_at_compiler()
                 self._draw(live, console.width)
+
+    def _look_at_compiler(self) -> None:
+        ended = None if self._compilation is None else self._compilation.look(time.time())
+        if ended is not None:
+            self.tell(ended)
+
+    def _compiler(self, lead: str = "") -> list[str]:
+        """How far the compiler is, in a line of its own; empty if there is none."""
+        words = "" if self._compilation is None else self._compilation.words
+        return [lead + words] if words else []
 
     def _draw(self, live: Live, width: int) -> None:
         from rich.text import Text
@@ -129,6 +149,7 @@ class Voice:
             return
         # What was told stands above already.
         lines = screen(replace(status, told=[]), width)
+        lines += [compiling(words)[:width] for words in self._compiler()]
         text = Text("\n".join(lines), no_wrap=True)
         text.stylize(_colour(status.health), 0, len(lines[0]))
         live.update(text, refresh=True)
