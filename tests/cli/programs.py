@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -37,22 +38,27 @@ class Program:
         given: str | None = None,
         folder: Path | None = None,
         stdin: int = subprocess.DEVNULL,
+        program: str = sys.executable,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`arguments` for Python; `given` on the standard input, which then ends."""
+        """`arguments` for Python; `given` on the standard input, which then ends.
+
+        Another `program` has an `environment` of its own, too.
+        """
         path = os.environ.get("PYTHONPATH", "")
+        ours = os.environ | {"PYTHONPATH": str(ROOT / path) if path else ""}
         self.lines: list[str] = []
         self._heard: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.process = subprocess.Popen(
-            [sys.executable, *arguments],
+            [program, *arguments],
             cwd=folder,
             stdin=stdin if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
-            env=os.environ
-            | {
-                "PYTHONPATH": str(ROOT / path) if path else "",
+            env={
+                **(ours if environment is None else environment),
                 "PYTHONUNBUFFERED": "1",
                 "PYTHONIOENCODING": "utf-8",
                 "COLUMNS": "200",

@@ -30,7 +30,7 @@ LINES = [
     for page in PAGES
     for body in blocks(page, "sh")
     for line in command_lines(body)
-    if line.startswith("zenlake ")
+    if line.startswith(("zenlake ", "./zenlake "))
 ]
 
 

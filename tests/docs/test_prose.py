@@ -2,6 +2,7 @@
 
 ```python   with >>> prompts: a doctest; a page's blocks share their names
 ```console  `$ zenlake …` and `$ curl …` lines: run in a folder of the page's own, and compared;
+            `$ ./zenlake …` in a fresh checkout, in a shell with the base system alone on its PATH;
             with `&` at the end it runs on beside what follows, which waits for its first line
             that begins without dots; it must have said all lines in their order by the page's end
 ```shellsession  the same with a Spark
@@ -26,6 +27,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import base_system, checkout
 from tests.cli.programs import Program, endpoint
 from zenlake.config import ConfigWarning
 
@@ -81,6 +83,8 @@ def test_commands_with_a_spark_print_what_the_page_says(page: Path, tmp_path: Pa
 
 def follow(page: Path, language: str, folder: Path) -> None:
     """Do what a page says, in its order."""
+    if any(command.startswith(CHECKOUT) for command, _ in commands(page, language)):
+        checkout(folder)
     for body in blocks(page, "json5"):
         first = body.partition("\n")[0]
         if first.startswith("// "):
@@ -145,23 +149,31 @@ def commands(page: Path, language: str) -> Iterator[tuple[str, str]]:
 PROGRESS = re.compile(r"^zenlake: (?:starting Spark|Spark \S+ is ready).*\n", re.MULTILINE)
 
 
+#: The command of a checkout.
+CHECKOUT = "./zenlake"
+
+
 def started(command: str, folder: Path) -> Program:
     word, *arguments = shlex.split(command)
-    assert word == "zenlake", f"only zenlake commands can run beside others, not {command!r}"
+    assert word in ("zenlake", CHECKOUT), f"only zenlake runs beside others, not {command!r}"
+    if word == CHECKOUT:
+        return Program(*arguments, folder=folder, program=word, environment=base_system())
     return Program("-m", "zenlake", *arguments, folder=folder)
 
 
 def run(command: str, folder: Path) -> str:
     before, piped, command = command.rpartition("| ")
     word, _, arguments = command.partition(" ")
-    assert word in ("zenlake", "curl"), f"only zenlake and curl run here, not {command!r}"
+    words = ("zenlake", CHECKOUT, "curl")
+    assert word in words, f"only zenlake and curl run here, not {command!r}"
     program = f"{sys.executable} -m zenlake" if word == "zenlake" else word
     path = str(Path(os.environ["PYTHONPATH"]).absolute()) if "PYTHONPATH" in os.environ else ""
+    ours = base_system() if word == CHECKOUT else os.environ | {"PYTHONPATH": path}
     done = subprocess.run(
         f"{before}{piped}{program} {arguments}",
         shell=True,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
+        env=ours | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
