@@ -35,7 +35,7 @@ help: ## this page
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 up: ## router, journal and lake on this machine, until you stop them
-	@PYTHON="$(PYTHON)" ./zenlake up $(ARGS)
+	@PYTHON="$(PYTHON)" exec ./zenlake up $(ARGS)
 
 style: $(READY) ## formatting, lint, spelling, workflows of GitHub and subjects of commits
 	$(BIN)/ruff format --check --quiet .
