@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import zenlake
 from tests.api.sessions import listening, where
 from tests.cli.programs import run, run_alone
+from tests.waiting import until
 
 
 def test_a_storage_is_made_filled_exported_moved_and_removed(tmp_path: Path) -> None:
@@ -35,6 +37,38 @@ def test_a_storage_is_made_filled_exported_moved_and_removed(tmp_path: Path) -> 
     code, lines = run_alone("storage", "verify", "one", *files)
     assert lines == ["0 keys: sound"]
     assert code == 0
+
+
+def test_encodings_come_back_from_an_export_as_they_were(tmp_path: Path) -> None:
+    encodings: dict[str, tuple[int, bytes | None]] = {
+        "a/json": (5, b"pose"),
+        "a/newer": (4000, b"v2"),
+        "a/custom": (65535, b"text/plain"),
+        "a/bytes": (4000, b"\xff\x00"),
+    }
+    saved = tmp_path / "saved.jsonl"
+    with listening(
+        mode='"router"', adminspace__enabled="true", adminspace__permissions__write="true"
+    ) as router:
+        there = ("-m", "client", "-e", where(router))
+        assert run("storage", "add", "one", "-k", "a/**", *there)[0] == 0
+        for key, (id, schema) in encodings.items():
+            router.put(key, b"x", encoding=zenlake.Encoding.from_wire(id, schema))
+        until(lambda: len(list(router.get("a/*"))) == 4)
+        assert run("storage", "export", "one", str(saved), *there)[0] == 0
+        assert run("storage", "rm", "one", *there)[0] == 0
+        assert run("storage", "add", "two", "-k", "a/**", *there)[0] == 0
+        assert run("storage", "import", str(saved), *there)[0] == 0
+        until(lambda: len(list(router.get("a/*"))) == 4)
+        found = [reply.ok for reply in router.get("a/*") if reply.ok is not None]
+    assert {str(s.key_expr): (s.encoding.id, s.encoding.schema) for s in found} == encodings
+    lines = [json.loads(line) for line in saved.read_text().splitlines()]
+    assert {line["key"]: (line["encoding"], line.get("encoding_schema")) for line in lines} == {
+        "a/json": ("application/json;pose", None),
+        "a/newer": ("unknown(4000);v2", None),
+        "a/custom": ("unknown(65535);text/plain", None),
+        "a/bytes": ("unknown(4000)", "/wA="),
+    }
 
 
 def test_what_cannot_be_is_said_in_a_line(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ class Row:
     kind: int = 0
     attachment: bytes | None = None
     origin: int = 0
+    encoding_id: int = 0
+    encoding_schema: str | None = None
 
 
 def batch_of(rows: list[Row]) -> Any:
@@ -39,8 +41,8 @@ def batch_of(rows: list[Row]) -> Any:
         "key": pa.array([row.key for row in rows]).dictionary_encode(),
         "value": [row.value for row in rows],
         "kind": [row.kind for row in rows],
-        "encoding_id": [0] * len(rows),
-        "encoding_schema": [None] * len(rows),
+        "encoding_id": [row.encoding_id for row in rows],
+        "encoding_schema": [row.encoding_schema for row in rows],
         "hlc": [row.hlc for row in rows],
         "time": [NOW + timedelta(microseconds=row.hlc) for row in rows],
         "stamp_id": [row.stamp_id for row in rows],

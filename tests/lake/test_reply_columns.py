@@ -8,22 +8,36 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.api.options import encoding_parts
 from zenlake.journal.reading.wire_times import TIME_BYTES
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake.answering import NEWEST, SAMPLES
 from zenlake.lake.reply_columns import ReplyColumns
-from zenlake.lake.rows import id_bytes
-from zenlake.values import Encoding
 from zenlake.wire.cursor import Reader
 
-ids = st.sampled_from(["1", "ab", "ffffffffffffffffffffffffffffffff"])
+IDS = {"1": b"\x01", "1ab": b"\xab\x01", "f" * 32: b"\xff" * 16}
+"""The bytes of ids by their texts: hexadecimal digits of a little-endian number."""
+
+ENCODINGS: dict[str | None, tuple[int, bytes]] = {
+    None: (0, b""),
+    "": (0, b""),
+    "zenoh/bytes": (0, b""),
+    "application/json;x": (5, b"x"),
+    "my/own;v2": (65535, b"my/own;v2"),
+    "unknown(4000)": (4000, b""),
+    "unknown(4000);v2": (4000, b"v2"),
+    "unknown(65535);text/plain": (65535, b"text/plain"),
+    "unknown(4000);" + "x" * 255: (4000, b"x" * 255),
+    # Longer than a message carries: only the number is left.
+    "unknown(4000);" + "x" * 256: (4000, b""),
+}
+"""The number and the schema of encodings on the wire by their texts in the table."""
+
+ids = st.sampled_from(sorted(IDS))
 rows = st.fixed_dictionaries(
     {
         "key": st.sampled_from(["a", "a/b", "ä/☃", "robot/1"]),
         "value": st.none() | st.binary(max_size=4),
-        "encoding": st.none()
-        | st.sampled_from(["zenoh/bytes", "application/json;x", "unknown(7)"]),
+        "encoding": st.sampled_from(list(ENCODINGS)),
         "kind": st.sampled_from(["put", "delete"]),
         "time": st.just(0),
         "hlc": st.integers(0, 1 << 62),
@@ -72,14 +86,14 @@ def test_every_row_keeps_what_it_has(
         {
             "key": row["key"],
             "deleted": row["kind"] == "delete",
-            "id": id_bytes(row["stamp_id"]),
-            "encoding": encoding_parts(Encoding(row["encoding"] or "")),
+            "id": IDS[row["stamp_id"]],
+            "encoding": ENCODINGS[row["encoding"]],
             "hlc": row["hlc"],
             "value": row["value"] or b"",
             "attachment": row["attachment"],
             "source": None
             if row["source_zid"] is None or row["source_sn"] is None
-            else (id_bytes(row["source_zid"]), row["source_eid"] or 0, row["source_sn"]),
+            else (IDS[row["source_zid"]], row["source_eid"] or 0, row["source_sn"]),
         }
         for row in told
     ]
@@ -95,7 +109,5 @@ def test_other_values_have_an_encoding_of_their_own() -> None:
     }
     one["stamp_id"] = "ab"
     columns = ReplyColumns(table([[one, one]], NEWEST), "application/json")
-    assert [(kind.encoding, kind.schema) for kind in columns.kinds] == [
-        encoding_parts(Encoding("application/json"))
-    ]
+    assert [(kind.encoding, kind.schema) for kind in columns.kinds] == [(5, b"")]
     assert columns.stretch(0, 2, [b"x", b"y"]).values == [b"x", b"y"]

@@ -45,6 +45,15 @@ def test_chunks_and_members_become_columns() -> None:
     assert str(row["day"]) == "2023-11-14"
 
 
+@pytest.mark.parametrize("count", [1, 500], ids=["one by one", "in columns"])
+def test_json_of_publishers_without_a_table_of_numbers_is_json(count: int) -> None:
+    typed = decoded(
+        [Row("robot/7/pose", b'{"x": 1.5}', encoding=65535, schema="application/json")] * count
+    )
+    assert [row["x"] for row in typed.rows().to_pylist()] == [1.5] * count
+    assert typed.quarantine().num_rows == 0
+
+
 def test_keys_of_another_shape_are_nobodys_business() -> None:
     typed = decoded([said("robot/7", 1), said("other/7/pose", 1)])
     assert typed.rows().num_rows == 0

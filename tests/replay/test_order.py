@@ -73,7 +73,29 @@ def test_runs_that_are_put_aside_are_merged_batch_by_batch(monkeypatch: Any) -> 
     assert max(part.num_rows for part in found) < 20, "nothing was merged before all was read"
 
 
-@given(st.integers(0, 60), st.none() | st.text(st.characters(codec="utf-8"), max_size=5))
+@pytest.mark.parametrize(
+    ("text", "id", "schema"),
+    [
+        (None, 0, None),
+        ("zenoh/bytes", 0, None),
+        ("application/json;pose", 5, "pose"),
+        ("my/own;v2", 65535, "my/own;v2"),
+        ("unknown(4000)", 4000, None),
+        ("unknown(4000);a\nb", 4000, "a\nb"),
+        ("unknown(65535);text/plain", 65535, "text/plain"),
+    ],
+)
+def test_words_of_a_lake_are_numbers_again(text: str | None, id: int, schema: str | None) -> None:
+    row = {name: pa.nulls(1, ROWS.field(name).type) for name in ROWS.names}
+    row |= {"key": pa.array(["k"]), "value": pa.array([b""]), "hlc": pa.array([0])}
+    row |= {"encoding": pa.array([text], pa.string()), "kind": pa.array(["put"])}
+    row |= {"stamp_id": pa.array(["1ab"])}
+    found = from_answer(pa.table(row)).to_pylist()[0]
+    assert (found["encoding_id"], found["encoding_schema"]) == (id, schema)
+    assert (found["kind"], found["stamp_id"]) == (0, b"\xab\x01")
+
+
+@given(st.integers(0, 65535), st.none() | st.text(st.characters(codec="utf-8"), max_size=5))
 def test_encodings_survive_the_words_of_a_lake(id: int, schema: str | None) -> None:
     text = encoding_text(pa.array([id], pa.int32()), pa.array([schema], pa.string()))
     row = {name: pa.nulls(1, ROWS.field(name).type) for name in ROWS.names}

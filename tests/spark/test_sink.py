@@ -65,6 +65,30 @@ def test_what_was_written_has_arrived(router: zenlake.Session) -> None:
     assert [(str(s.key_expr), s.payload.to_bytes()) for s in found] == rows
 
 
+@pytest.mark.parametrize(
+    ("text", "id", "schema"),
+    [
+        (None, 0, None),
+        ("application/json;pose", 5, b"pose"),
+        ("my/own;v2", 65535, b"my/own;v2"),
+        ("unknown(4000);v2", 4000, b"v2"),
+        ("unknown(65535);text/plain", 65535, b"text/plain"),
+    ],
+)
+def test_rows_are_published_with_the_encodings_that_rows_are_read_with(
+    router: zenlake.Session, text: str | None, id: int, schema: bytes | None
+) -> None:
+    given = CaseInsensitiveDict({"zenoh.connect": where(router)})
+    schema_of_rows = StructType([*ROWS, StructField("encoding", StringType())])
+    writer = ZenohSource(given).writer(schema_of_rows, False)
+    assert isinstance(writer, Sink)
+    rows = batch(("a", b"x")).append_column("encoding", pa.array([text], pa.string()))
+    with router.declare_subscriber("a", zenlake.handlers.FifoChannel(2)) as heard:
+        assert writer.write(iter([rows])).done == Counter(puts=1)
+        encoding = heard.recv().encoding
+    assert (encoding.id, encoding.schema) == (id, schema)
+
+
 def test_a_row_without_a_value_deletes(router: zenlake.Session) -> None:
     with router.declare_subscriber("a/**", zenlake.handlers.FifoChannel(10)) as heard:
         assert sink(router).write(iter([batch(("a/b", None))])).done == Counter(deletes=1)

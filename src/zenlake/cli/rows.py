@@ -6,7 +6,7 @@ from typing import Any
 
 from zenlake.cli.show import aside, escaped, paint, payload_facts, readable, size_of, unpacked
 from zenlake.clock.zid import id_text
-from zenlake.values import Encoding
+from zenlake.values.recorded_encoding import recorded_text
 
 ORIGINS = ("heard", "healed", "imported")
 
@@ -52,5 +52,4 @@ def row_line(row: dict[str, Any]) -> str:
 
 
 def _encoding(row: dict[str, Any]) -> str:
-    schema = row["encoding_schema"]
-    return str(Encoding.from_wire(row["encoding_id"], None if schema is None else schema.encode()))
+    return recorded_text(row["encoding_id"], row["encoding_schema"])

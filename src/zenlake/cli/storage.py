@@ -17,6 +17,7 @@ from zenlake.cli.pages import group, page
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
+    from zenlake.values import Encoding
 
 storage = group("List, make, remove and check storages of routers.")
 
@@ -205,7 +206,7 @@ def export(connection: Connection, name: Name, lines_file: File = None) -> None:
                 attachment = sample.attachment
                 line = {
                     "key": str(sample.key_expr),
-                    "encoding": str(sample.encoding),
+                    **_encoding_facts(sample.encoding),
                     "timestamp": None if sample.timestamp is None else str(sample.timestamp),
                     "payload": base64.b64encode(sample.payload.to_bytes()).decode(),
                 }
@@ -240,7 +241,7 @@ def import_(connection: Connection, lines_file: File = None) -> None:
                 session.put(
                     one["key"],
                     payload,
-                    encoding=one["encoding"],
+                    encoding=_encoding_in(one),
                     timestamp=stamp,
                     attachment=None if attachment is None else base64.b64decode(attachment),
                 )
@@ -369,6 +370,30 @@ def _option(text: str) -> tuple[str, object]:
 def _batched(keys: list[str], size: int) -> Iterator[list[str]]:
     """Some keys at a time."""
     return (keys[first : first + size] for first in range(0, len(keys), size))
+
+
+def _encoding_facts(encoding: Encoding) -> dict[str, str]:
+    """Return the fields of a line that tell an encoding; `_encoding_in` reads them back."""
+    from zenlake.values.recorded_encoding import recorded_text
+
+    schema = encoding.schema or b""
+    try:
+        return {"encoding": recorded_text(encoding.id, schema.decode())}
+    except UnicodeDecodeError:
+        written = base64.b64encode(schema).decode()
+        return {"encoding": recorded_text(encoding.id, None), "encoding_schema": written}
+
+
+def _encoding_in(line: dict[str, Any]) -> Encoding:
+    """Return the encoding that a line of an export tells."""
+    from zenlake.values import Encoding
+    from zenlake.values.recorded_encoding import recorded_encoding
+
+    encoding = recorded_encoding(line["encoding"])
+    schema = line.get("encoding_schema")
+    if schema is None:
+        return encoding
+    return Encoding.from_wire(encoding.id, base64.b64decode(schema, validate=True))
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from zenlake.journal.serving.parts import ARROW
 from zenlake.keys import is_wild
 from zenlake.lake.reading import CODED, COLUMNS
 from zenlake.lake.selection import AggregateCall, Selection
+from zenlake.values.recorded_encoding import without_custom_id
 
 __all__ = [
     "ARROW",
@@ -126,7 +127,8 @@ class Rows:
             payload = json_value(value or b"") if self._payloads else None
             record = payload if isinstance(payload, dict) else None
             plain = None if isinstance(payload, dict | list) else payload
-            yield SampleFields(record, key, at, kind, encoding, plain, self._now)
+            shown = without_custom_id(encoding)
+            yield SampleFields(record, key, at, kind, shown, plain, self._now)
 
     def chosen(self, tables: Iterable[pa.Table]) -> Answered:
         """The rows of the answer. Raises `LocalError` when they are more than is allowed."""

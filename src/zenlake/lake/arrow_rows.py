@@ -36,6 +36,7 @@ from zenlake.lake.typed import (
     typed_schema,
 )
 from zenlake.lake.typed_rows import TypedRows
+from zenlake.values.recorded_encoding import without_custom_id
 
 __all__ = ["ArrowRows", "rows_for", "wider"]
 
@@ -93,7 +94,7 @@ class ArrowRows:
             parents = parents.take(np.array(puts, np.int64))
         if not puts:
             return
-        encodings = mine["encoding"].to_pylist()
+        encodings = [without_custom_id(text) for text in mine["encoding"].to_pylist()]
         if self.table.encoding is not None:
             encodings = [self.table.encoding] * len(encodings)
         batch = PayloadBatch(

@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenlake.api.options import encoding_parts
-from zenlake.errors import EncodingError
 from zenlake.journal.reading.lists import coded, list_of_bytes
 from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake.recorded_replies import RecordedRows, RowKind
 from zenlake.lake.rows import id_bytes
-from zenlake.values import Encoding
+from zenlake.values.encoding import MAX_SCHEMA_BYTES
+from zenlake.values.recorded_encoding import recorded_parts
 from zenlake.wire.codec_zenoh import SourceInfo
 
 __all__ = ["ReplyColumns"]
@@ -97,9 +96,8 @@ def _id(text: str | None) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _encoding(text: str | None) -> tuple[int, bytes]:
-    """The number and the schema of an encoding."""
-    try:
-        encoding = Encoding(text or "")
-    except EncodingError:
-        encoding = Encoding("zenoh/bytes")
-    return encoding_parts(encoding)
+    """Return the id and the schema of an encoding as they are on the wire."""
+    id, schema = recorded_parts(text or "")
+    data = (schema or "").encode()
+    # A schema that was no UTF-8 has grown where its bytes were replaced: no message can carry it.
+    return id, data if len(data) <= MAX_SCHEMA_BYTES else b""

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenlake.errors import EncodingError
 from zenlake.journal.schema import INSTANT
-from zenlake.values import Encoding, ZenohId
+from zenlake.values import ZenohId
+from zenlake.values.recorded_encoding import recorded_text
 
 __all__ = [
     "DAY",
@@ -132,10 +132,10 @@ def with_day(rows: pa.Table) -> pa.Table:
 
 
 def encoding_text(ids: pa.Array, schemas: pa.Array) -> pa.Array:
-    """The names of encodings, from the numbers and schemas of the wire."""
+    """Return the recorded texts of encodings, from the ids and schemas of the wire."""
     numbers = ids.to_numpy(zero_copy_only=False).astype(np.int64)
     if len(ids) and schemas.null_count == len(ids) and (numbers == numbers[0]).all():
-        return _constant(_encoding(int(numbers[0]), None), len(ids))
+        return _constant(recorded_text(int(numbers[0]), None), len(ids))
     named = schemas.dictionary_encode() if schemas.null_count < len(schemas) else None
     codes = np.zeros(len(numbers), np.int64) if named is None else _codes(named)
     both = pa.array(numbers << 32 | codes).dictionary_encode()
@@ -143,7 +143,7 @@ def encoding_text(ids: pa.Array, schemas: pa.Array) -> pa.Array:
     for value in both.dictionary.to_pylist():
         code = value & 0xFFFFFFFF
         schema = named.dictionary[code - 1].as_py() if named is not None and code else None
-        texts.append(_encoding(value >> 32, schema))
+        texts.append(recorded_text(value >> 32, schema))
     return pa.DictionaryArray.from_arrays(both.indices, pa.array(texts, pa.string()))
 
 
@@ -165,13 +165,6 @@ def _source(zids: pa.Array, eids: pa.Array) -> pa.Array:
         texts.append(None if zid is None else f"{id_text(zid)}:{value & 0xFFFFFFFF}")
     # Encoded once more, for a dictionary may not hold null itself.
     return pa.array(texts, pa.string()).take(both.indices).dictionary_encode()
-
-
-def _encoding(id: int, schema: str | None) -> str:
-    try:
-        return str(Encoding.from_wire(id, None if schema is None else schema.encode()))
-    except EncodingError:
-        return f"unknown({id})" if schema is None else f"unknown({id});{schema}"
 
 
 def id_text(id: bytes) -> str:

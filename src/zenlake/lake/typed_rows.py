@@ -31,6 +31,7 @@ from zenlake.lake.typed import (
     quarantined,
     typed_schema,
 )
+from zenlake.values.recorded_encoding import without_custom_id
 
 __all__ = ["TypedRows"]
 
@@ -259,7 +260,7 @@ class TypedRows:
     def _decoder(self, encoding: str) -> tuple[Decoder, str]:
         if self.table.encoding is not None:
             encoding = self.table.encoding
-        name, _, schema = encoding.partition(";")
+        name, _, schema = without_custom_id(encoding).partition(";")
         if self.table.decoder is not None:
             return decoder_named(self.table.decoder), schema
         decoder = decoder_for(name)
@@ -364,7 +365,7 @@ class TypedRows:
 
 
 def _is_json(encoding: str) -> bool:
-    return encoding.partition(";")[0] in Json.encodings
+    return without_custom_id(encoding).partition(";")[0] in Json.encodings
 
 
 def _stretches(flags: np.ndarray[Any, np.dtype[np.bool_]]) -> list[tuple[int, bool]]:

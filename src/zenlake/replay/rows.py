@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenlake.errors import EncodingError, LocalError
+from zenlake.errors import LocalError
 from zenlake.journal.schema import DELETE, HLC_BIAS, PUT
-from zenlake.values import Encoding
+from zenlake.values.recorded_encoding import recorded_parts
 
 __all__ = ["JOURNAL_COLUMNS", "ROWS", "from_answer", "from_journal", "from_lake", "hlc_floor"]
 
@@ -37,8 +35,6 @@ ROWS: Final = pa.schema(
 JOURNAL_COLUMNS: Final = tuple(name for name in ROWS.names if name != "partition")
 _DATA: Final = 5
 _NEEDED: Final = ("key", "value")
-#: What a lake calls an encoding whose number has no name.
-_UNKNOWN: Final = re.compile(r"unknown\(([0-9]{1,9})\)(?:;(.*))?", re.DOTALL)
 
 
 def from_journal(batch: pa.RecordBatch, partition: int) -> pa.Table:
@@ -66,8 +62,10 @@ def from_lake(rows: pa.Table) -> pa.Table:
     )
     columns["stamp_id"] = _mapped(rows["stamp_id"], id_bytes, pa.binary())
     texts = rows["encoding"]
-    columns["encoding_id"] = _mapped(texts, lambda text: _encoding(text)[0], pa.int32())
-    columns["encoding_schema"] = _mapped(texts, lambda text: _encoding(text)[1], pa.string())
+    columns["encoding_id"] = _mapped(texts, lambda text: recorded_parts(text or "")[0], pa.int32())
+    columns["encoding_schema"] = _mapped(
+        texts, lambda text: recorded_parts(text or "")[1], pa.string()
+    )
     return pa.table([columns[name].cast(ROWS.field(name).type) for name in ROWS.names], schema=ROWS)
 
 
@@ -126,21 +124,6 @@ def _hlc_of_times(times: Any) -> Any:
     seconds, part = raw // second, raw % second
     hlc = (seconds << np.uint64(32)) | ((part << np.uint64(32)) // second + np.uint64(1))
     return pa.array((hlc ^ np.uint64(HLC_BIAS)).view(np.int64))
-
-
-@lru_cache(maxsize=1024)
-def _encoding(text: str | None) -> tuple[int, str | None]:
-    """The number and the schema of an encoding in words."""
-    from zenlake.api.options import encoding_parts
-
-    unknown = _UNKNOWN.fullmatch(text or "")
-    if unknown is not None:
-        return int(unknown[1]), unknown[2] or None
-    try:
-        number, schema = encoding_parts(Encoding(text or ""))
-    except EncodingError:
-        return 0, None
-    return number, schema.decode("utf-8", "replace") if schema else None
 
 
 def _mapped(column: Any, function: Any, kind: pa.DataType) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,7 +30,7 @@ from zenlake.clock.zid import id_text
 from zenlake.config.nearest import nearest
 from zenlake.journal.schema import INSTANT
 from zenlake.spark.options import OptionError, SourceOptions
-from zenlake.values import Encoding
+from zenlake.values.recorded_encoding import recorded_text
 
 __all__ = ["COLUMNS", "USUAL", "Column", "Maker", "documented_columns", "schema_of"]
 
@@ -67,15 +66,10 @@ def _encoding(number: Array, schema: Array) -> Array:
     """The name of each encoding; most batches have one or two, and no schema."""
     ids = number.dictionary_encode()
     if schema.null_count == len(schema):
-        names = pa.array([_encoding_name(id, None) for id in ids.dictionary.to_pylist()])
+        names = pa.array([recorded_text(id, None) for id in ids.dictionary.to_pylist()])
         return names.cast(pa.string()).take(ids.indices)
     pairs = zip(number.to_pylist(), schema.to_pylist(), strict=True)
-    return pa.array([_encoding_name(id, text) for id, text in pairs], pa.string())
-
-
-@lru_cache(4096)
-def _encoding_name(id: int, schema: str | None) -> str:
-    return str(Encoding.from_wire(id, None if schema is None else schema.encode()))
+    return pa.array([recorded_text(id, text) for id, text in pairs], pa.string())
 
 
 def _source(zid: Array, eid: Array) -> Array:
@@ -112,7 +106,7 @@ COLUMNS: Final = {
             pa.string(),
             ("encoding_id", "encoding_schema"),
             _encoding,
-            "what the payload is, such as `application/json`",
+            "what the payload is, such as `application/json`; `unknown(4000)`: an unnamed id",
         ),
         Column("kind", _TEXT, pa.string(), ("kind",), _kind, "`put` or `delete`"),
         Column(

@@ -31,6 +31,7 @@ from zenlake.spark.network import open_session
 from zenlake.spark.options import OptionError, SourceOptions
 from zenlake.spark.schema import COLUMNS
 from zenlake.values import CongestionControl, Priority
+from zenlake.values.recorded_encoding import recorded_encoding
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -113,7 +114,7 @@ class _Voice:
         publisher = self._declared.get((key, encoding))
         if publisher is None:
             publisher = self._session.declare_publisher(
-                key, encoding=encoding or self._encoding, **self._qos
+                key, encoding=recorded_encoding(encoding or self._encoding or ""), **self._qos
             )
             if len(self._declared) >= MOST_DECLARED:
                 for old in self._declared.values():

@@ -80,6 +80,36 @@ def test_an_mcap_of_others_becomes_keys(tmp_path: Path) -> None:
     assert row["stamped"]
 
 
+@pytest.mark.parametrize(
+    ("text", "id", "schema"),
+    [
+        ("application/json;pose", 5, "pose"),
+        ("unknown(4000);v2", 4000, "v2"),
+        ("my/own;v2", 65535, "my/own;v2"),
+        ("unknown(65535);text/plain", 65535, "text/plain"),
+    ],
+)
+def test_an_mcap_names_encodings_so_that_their_numbers_come_back(
+    tmp_path: Path, text: str, id: int, schema: str
+) -> None:
+    write_rows(tmp_path / "a", [Row("a", encoding_id=id, encoding_schema=schema)])
+    to_mcap(Journal.open(tmp_path / "a"), tmp_path / "ours.mcap")
+    with open(tmp_path / "ours.mcap", "rb") as file:
+        ((_, channel, _),) = make_reader(file).iter_messages()
+    assert channel.metadata["zenoh.encoding"] == text
+    # As another tool copies it: the attachments are gone.
+    with open(tmp_path / "copy.mcap", "wb") as out:
+        writer = Writer(out)
+        writer.start()
+        copied = writer.register_channel("a", channel.message_encoding, 0, channel.metadata)
+        writer.add_message(copied, 2_000_000_000, b"{}", 1_500_000_000)
+        writer.finish()  # type: ignore[no-untyped-call]
+    with JournalWriter.open(tmp_path / "b") as journal:
+        assert from_mcap(journal, tmp_path / "copy.mcap") == 1
+    (row,) = (row for batch in Journal.open(tmp_path / "b").scan() for row in batch.to_pylist())
+    assert (row["encoding_id"], row["encoding_schema"]) == (id, schema)
+
+
 @pytest.mark.parametrize("form", ["parquet", "mcap"])
 def test_a_file_is_imported_once_unless_it_is_told_to(tmp_path: Path, form: str) -> None:
     file = tmp_path / f"rows.{form}"

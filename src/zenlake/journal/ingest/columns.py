@@ -33,6 +33,7 @@ from zenlake.keys import KeyExpr
 from zenlake.node.entities import ANY, LocalSubscriber
 from zenlake.values import QoS
 from zenlake.values.qos import QOS_EXPRESS
+from zenlake.values.recorded_encoding import recorded_schema
 
 if TYPE_CHECKING:
     from typing import Self
@@ -280,9 +281,7 @@ class FrameColumns:
         try:
             return schemas.cast(pa.string())
         except pa.ArrowInvalid:  # not UTF-8, which nobody forbids
-            texts = [
-                None if s is None else s.decode("utf-8", "replace") for s in schemas.to_pylist()
-            ]
+            texts = [None if s is None else recorded_schema(s) for s in schemas.to_pylist()]
             return pa.array(texts, pa.string())
 
     def _sources(self, chosen: Numbers | None, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:

@@ -17,6 +17,7 @@ from zenlake.clock import NTP64, Timestamp
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.schema import HLC_BIAS, UNNUMBERED
 from zenlake.node.sample import Sample
+from zenlake.values.recorded_encoding import recorded_schema
 
 __all__ = ["batches_of", "hlc_nanos", "hlc_of", "timestamp_of", "unnumbered_batch"]
 
@@ -88,7 +89,7 @@ def _row(
         "value": sample.content(),
         "kind": sample.kind.value,
         "encoding_id": sample._encoding,
-        "encoding_schema": sample._schema.decode("utf-8", "replace") if sample._schema else None,
+        "encoding_schema": recorded_schema(sample._schema) if sample._schema else None,
         "hlc": hlc_of(time),
         "time": NTP64.as_nanos(time.get_time_as_ntp64()) // 1000,
         "stamp_id": time.id_bytes,

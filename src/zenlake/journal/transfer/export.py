@@ -27,7 +27,7 @@ from zenlake.journal.serving.parts import ARROW, stream_of
 from zenlake.ros2.definitions import Definitions
 from zenlake.ros2.message_text import message_text
 from zenlake.ros2.names import DataKey, parse_key
-from zenlake.values import Encoding
+from zenlake.values.recorded_encoding import recorded_text
 
 __all__ = ["BESIDE", "KEY", "to_mcap", "to_parquet"]
 
@@ -118,8 +118,8 @@ class _Channels:
         return self._known[name]
 
     def _made(self, key: str, id: int, schema: str | None) -> int:
-        encoding = str(Encoding.from_wire(id, None if schema is None else schema.encode()))
-        plain = str(Encoding.from_wire(id, None))
+        encoding = recorded_text(id, schema)
+        plain = recorded_text(id, None)
         metadata = {"zenoh.encoding": encoding}
         topic, written, schema_id = key, MCAP_NAMES.get(plain, encoding), 0
         of_ros = parse_key(key)

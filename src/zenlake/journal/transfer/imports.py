@@ -30,7 +30,7 @@ from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import canonize
 from zenlake.ros2.definitions import described_by_text
 from zenlake.ros2.names import DataKey
-from zenlake.values import Encoding
+from zenlake.values.recorded_encoding import recorded_parts
 
 __all__ = ["from_mcap", "from_parquet"]
 
@@ -145,14 +145,13 @@ def _foreign(key: str, channel: Any, message: Any, stamp_id: bytes) -> dict[str,
     encoding_text = channel.metadata.get("zenoh.encoding") or _encoding_named(
         channel.message_encoding
     )
-    encoding = Encoding(encoding_text)
-    schema = encoding.schema
+    encoding_id, encoding_schema = recorded_parts(encoding_text)
     return {
         "key": key,
         "value": message.data,
         "kind": 0,
-        "encoding_id": encoding.id,
-        "encoding_schema": None if schema is None else schema.decode("utf-8", "replace"),
+        "encoding_id": encoding_id,
+        "encoding_schema": encoding_schema,
         "hlc": int(NTP64.from_nanos(message.publish_time)) - HLC_BIAS,
         "time": message.publish_time // 1000,
         "stamp_id": stamp_id,
