@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.transport.pair import CLIENT, COOKIE, PEER, ROUTER, ear, exchange, side, taken
 from zenlake.errors import ClosedError, DecodeError, HandshakeError
+from zenlake.transport import handshake
 from zenlake.transport.handshake import (
     CONNECTION_TO_SELF,
     INVALID,
@@ -83,6 +84,14 @@ def test_a_router_says_the_recorded_bytes() -> None:
     router.receive(framed(OPEN_SYN), 0.0)
     assert taken(router) == [framed(OPEN_ACK)]
     assert router.state == OPEN
+
+
+def test_reasons_have_the_numbers_of_the_protocol() -> None:
+    """Those of `transport::close::reason` in zenoh-protocol."""
+    assert (handshake.GENERIC, handshake.UNSUPPORTED, INVALID) == (0, 1, 2)
+    assert (handshake.MAX_SESSIONS, MAX_LINKS, handshake.EXPIRED) == (3, 4, 5)
+    assert (handshake.UNRESPONSIVE, CONNECTION_TO_SELF) == (6, 7)
+    assert sorted(handshake.REASONS) == list(range(8))
 
 
 def close_reason(batches: list[bytes]) -> int:

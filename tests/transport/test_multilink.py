@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from zenlake.errors import DecodeError, HandshakeError, RemoteError
 from zenlake.transport.multilink import LinkProof, Purpose
 from zenlake.transport.rsa import PrivateKey
+from zenlake.wire.cursor import Writer
 
 CHANCE = random.Random(7)
 ONE, OTHER = (PrivateKey.make(CHANCE.randbytes) for _ in range(2))
@@ -69,19 +70,47 @@ def test_both_sides_learn_whose_link_it_is() -> None:
     assert (near.theirs, far.theirs) == (OTHER.public, ONE.public)
 
 
-def test_who_shows_a_key_that_is_not_its_own_is_refused() -> None:
+def sized(data: bytes) -> bytes:
+    """Bytes behind their length, as extensions have them."""
+    w = Writer()
+    w.sized(data, 0xFFFF)
+    return w.getvalue()
+
+
+@pytest.mark.parametrize(
+    "guess",
+    [
+        OTHER.public.encrypt(bytes(8), CHANCE.randbytes),
+        OTHER.public.encrypt(b"", CHANCE.randbytes),
+        ONE.public.encrypt(bytes(8), CHANCE.randbytes),
+        bytes(64),
+        b"\xff" * 64,
+    ],
+    ids=["another nonce", "no nonce", "for another key", "zeros", "beyond the modulus"],
+)
+def test_who_shows_a_key_that_is_not_its_own_is_refused(guess: bytes) -> None:
+    """Without the key the nonce cannot be read: a thief can only guess."""
+    thief, far = LinkProof(ONE, CHANCE.randbytes), LinkProof(OTHER, CHANCE.randbytes)
+    far.init_ack(thief.init_syn())
+    with pytest.raises(HandshakeError, match="did not prove whose link") as caught:
+        far.open_ack(sized(guess))
+    assert caught.value.reason == 2, "invalid"
+
+
+def test_who_cannot_read_the_nonce_does_not_answer() -> None:
     thief, far = LinkProof(ONE, CHANCE.randbytes), LinkProof(OTHER, CHANCE.randbytes)
     ack = far.init_ack(thief.init_syn())
     thief.key = PrivateKey(ONE.public, PrivateKey.make(CHANCE.randbytes).d)
-    with pytest.raises(RemoteError):
-        far.open_ack(thief.open_syn(ack))
+    with pytest.raises(RemoteError, match="not encrypted with our key"):
+        thief.open_syn(ack)
 
 
 def test_who_proves_nothing_is_refused() -> None:
     near, far = LinkProof(ONE, CHANCE.randbytes), LinkProof(OTHER, CHANCE.randbytes)
     far.init_ack(near.init_syn())
-    with pytest.raises(HandshakeError, match="did not prove"):
+    with pytest.raises(HandshakeError, match="did not prove") as caught:
         far.open_ack(None)
+    assert caught.value.reason == 2, "invalid"
 
 
 def test_where_one_side_has_no_key_there_is_one_link() -> None:

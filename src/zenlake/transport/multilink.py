@@ -21,7 +21,8 @@ from zenlake.errors import DecodeError, HandshakeError, RemoteError
 from zenlake.transport.rsa import PrivateKey, PublicKey, Random
 from zenlake.wire.cursor import Reader, Writer
 
-INVALID: Final = 1
+#: The reason in the Close message, as in `handshake`, which imports this module.
+INVALID: Final = 2
 NONCE: Final = 8
 
 #: In the value that says what a link is for: a range of priorities and a reliability follow.
