@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from zenlake.admin.documents import JSON, OPENMETRICS, Document, Facts, documents
+from zenlake.admin.documents import Document, Facts, documents
 from zenlake.config import Config
 from zenlake.keys.matching import intersects
 from zenlake.node.inspection import view
@@ -88,7 +88,7 @@ def test_everything_is_what_it_is_elsewhere() -> None:
         "@/aa/router/linkstate/north",
         "@/aa/router/linkstate/south:0:peer",
     }
-    assert found["@/aa/router"].encoding == JSON
+    assert found["@/aa/router"].encoding == "application/json"
     assert found["@/aa/router/linkstate/north"].encoding == "text/plain"
     assert found["@/aa/router/subscriber/demo/**"].payload == (
         b'{"routers":["aa"],"peers":[],"clients":["cc"]}'
@@ -107,8 +107,11 @@ def test_metrics_come_compressed_unless_asked_otherwise() -> None:
     host = router()
     packed = asked(host, "@/aa/router/metrics")["@/aa/router/metrics"]
     plain = asked(host, "@/aa/router/metrics", "compression=false")["@/aa/router/metrics"]
-    assert packed.encoding == f"{OPENMETRICS};content-encoding=gzip"
-    assert plain.encoding == OPENMETRICS
+    # The media type of OpenMetrics, by which scrapers choose their parser.
+    assert plain.encoding == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert packed.encoding == (
+        "application/openmetrics-text; version=1.0.0; charset=utf-8;content-encoding=gzip"
+    )
     assert gzip.decompress(packed.payload) == plain.payload
     text = plain.payload.decode()
     assert list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
@@ -145,7 +148,10 @@ def test_the_configuration_is_shown_without_its_secrets() -> None:
         assert not any(b"rabbit" in document.payload for document in found.values())
     assert asked(host, f"{path}/user", config=config)[f"{path}/user"].payload == b'"alice"'
     whole = json.loads(asked(host, "@/aa/router/config")["@/aa/router/config"].payload)
-    assert whole["scouting"]["delay"] == json.loads(Config().get_json("scouting/delay"))
+    assert whole["scouting"]["delay"] is None, "nobody set it"
+    config.insert_json5("scouting/delay", "700")
+    (shown,) = asked(host, "@/aa/router/config", config=config).values()
+    assert json.loads(shown.payload)["scouting"]["delay"] == 700
     assert asked(host, "@/aa/router/config/no/such/key") == {}
 
 

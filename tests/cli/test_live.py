@@ -175,8 +175,8 @@ def test_info_shows_the_neighbours() -> None:
 )
 def test_what_was_tried_is_told_when_nobody_is_there(arguments: tuple[str, ...], code: int) -> None:
     where = endpoint()
-    code, lines = run(*arguments, "-e", where, "--wait", "0.05")
-    assert code == code
+    ended, lines = run(*arguments, "-e", where, "--wait", "0.05")
+    assert ended == code
     told = "\n".join(lines)
     assert where in told
     assert "refused" in told

@@ -151,7 +151,8 @@ def test_a_broker_that_starts_after_its_client_is_found() -> None:
 
 
 def test_a_broker_is_found_by_asking(broker: RunningBroker) -> None:
-    for place in broker.locators():
+    udp, tcp = broker.locators()
+    for place in (udp, tcp):
         (found,) = xrce.scout(place)
         assert found.mask == 1
 

@@ -10,6 +10,7 @@ from zenlake.links.serial_frame import (
     INIT,
     MAX_FRAME,
     MAX_PAYLOAD,
+    RESET,
     SerialDeframer,
     check_sum,
     decode,
@@ -30,7 +31,9 @@ def test_the_check_sum_is_that_of_other_implementations(payload: bytes, check: s
 def test_a_frame_is_as_other_implementations_write_it() -> None:
     # header 0, length 4, the payload, its check sum; each zero replaced by the way to the next
     assert encode(0, b"\x11\x22\x00\x33").hex() == "01020403112206338d036dfb00"
+    assert encode(INIT, b"").hex() == "020101010101010100"
     assert encode(INIT | ACK, b"").hex() == "020301010101010100"
+    assert encode(RESET, b"").hex() == "020401010101010100"
 
 
 def test_a_long_run_without_zeros_is_cut() -> None:

@@ -11,7 +11,6 @@ from zenlake.errors import DecodeError
 from zenlake.ros2.definitions import Definitions, described_by_text
 from zenlake.ros2.description import TypeDescription
 from zenlake.ros2.graph import AGAIN, Ros2Graph, TypeQuestion, WantedSubscription
-from zenlake.ros2.names import wire_type
 from zenlake.ros2.tokens import EntityKind, endpoint_token
 from zenlake.ros2.type_service import SERVICE, read_reply, write_request
 
@@ -85,7 +84,10 @@ def test_a_node_is_asked_for_a_type_that_is_not_known_and_asked_again_later() ->
     seen.came(PUBLISHER)
     assert seen.due(0.0) == []
     seen.came(OFFER)
-    key = f"0/r1/arm/{SERVICE}/{wire_type(SERVICE_TYPE)}/{SERVICE_HASH}"
+    key = (
+        "0/r1/arm/get_type_description/"
+        f"type_description_interfaces::srv::dds_::GetTypeDescription_/{SERVICE_HASH}"
+    )
     assert seen.due(1.0) == [TypeQuestion("shop/msg/Part", PART.hash, key)]
     assert seen.due(2.0) == []
     assert len(seen.due(1.0 + AGAIN)) == 1
@@ -116,7 +118,7 @@ def test_publishers_of_buffers_are_shown_a_subscription_once() -> None:
     seen.came(token(EntityKind.PUBLISHER, "/cam", type, hash, "backends:cpu:"))
     (listen,) = seen.due(0.0)
     assert isinstance(listen, WantedSubscription)
-    assert listen.key == f"0/cam/{wire_type(type)}/{hash}/_buf_cpu"
+    assert listen.key == f"0/cam/sensor_msgs::msg::dds_::Image_/{hash}/_buf_cpu"
     assert seen.due(1.0) == []
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from zenlake.spark.classes import KEPT, MAGIC, ClassArchive
+from zenlake.spark.classes import KEPT, ClassArchive
 from zenlake.spark.java import Java
 
-WHOLE = MAGIC.to_bytes(4, sys.byteorder) + b"classes"
+# CDS_DYNAMIC_ARCHIVE_MAGIC of OpenJDK's cds.h, with which a whole archive begins.
+WHOLE = 0xF00BABA8.to_bytes(4, sys.byteorder) + b"classes"
 
 
 @pytest.fixture

@@ -19,6 +19,13 @@ def test_a_timestamp_survives_its_columns(raw: int, id: bytes) -> None:
     assert timestamp_of(hlc_of(stamp), stamp.id_bytes) == stamp
 
 
+def test_the_column_has_the_64_bits_of_the_time_less_2_to_the_63() -> None:
+    assert hlc_of(Timestamp(0, b"\x01", 0)) == -9223372036854775808
+    assert hlc_of(Timestamp(1_700_000_000, b"\x01", 1 << 31)) == -1921927631507292160
+    assert hlc_of(Timestamp(0xFFFF_FFFF, b"\x01", 0xFFFF_FFFF)) == 9223372036854775807
+    assert hlc_nanos(np.array([-1921927631507292160])).tolist() == [1_700_000_000_500_000_000]
+
+
 @given(st.lists(raws, max_size=5))
 def test_nanoseconds_of_a_column_are_those_of_each_time(found: list[int]) -> None:
     hlc = np.array([raw - 2**63 for raw in found], np.int64)
@@ -52,4 +59,5 @@ def test_a_sample_without_a_time_is_stamped_and_marked() -> None:
     assert (first["encoding_id"], first["encoding_schema"], first["express"]) == (5, "s", True)
     assert (second["kind"], second["stamped"], second["congestion"]) == (1, False, 2)
     assert second["time"].timestamp() == 7.5
-    assert (second["origin"], second["reliable"]) == (HEALED, False)
+    assert second["hlc"] == (7 << 32 | 1 << 31) - 2**63
+    assert (second["origin"], second["reliable"]) == (1, False)

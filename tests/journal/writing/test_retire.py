@@ -18,7 +18,7 @@ from zenlake.journal.disk.files import JournalFiles, LocalFiles
 from zenlake.journal.ledger import checkpoint
 from zenlake.journal.ledger.past import unrecorded
 from zenlake.journal.options import RetainRule
-from zenlake.journal.schema import DELETE, RETIRED
+from zenlake.journal.schema import DELETE
 from zenlake.journal.verify import verify
 from zenlake.journal.writing import retire
 from zenlake.journal.writing.log import Log, LogLimits
@@ -66,7 +66,7 @@ def test_values_that_are_old_enough_go_and_offsets_stay() -> None:
     # The rows are still there for who counts them, without what they said.
     (batch, _) = journal.scan(heartbeats=True)
     assert batch.column("offset").to_pylist() == [0, 1, 2]
-    assert batch.column("origin").to_pylist() == [RETIRED, 0, RETIRED]
+    assert batch.column("origin").to_pylist() == [4, 0, 4]
     assert batch.column("value").to_pylist() == [b"", b"1", b""]
     assert batch.column("source_sn").to_pylist() == [0, 1, 2]
     assert (log.retired.rows, log.retired.segments) == (4, 2)
