@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.node.sessions.connect import DIALS, MOST_UNDER_WAY, ConnectPlan
-from zenlake.scouting.believed import PROTOCOLS, believed
+from zenlake.scouting.believed import believed
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,29 @@ def test_addresses_of_the_network_are_dialled_and_loopback_for_those_on_this_mac
     assert believed([*told, "tcp/192.168.0.1:1"], False, nets) == ["tcp/10.0.0.7:7447"]
 
 
+@given(
+    st.sampled_from(["tcp", "udp", "tls", "quic", "ws", "wss", "serial", "unixpipe", "TCP", ""]),
+    st.sampled_from(["10.0.0.7", "[fe80::1]", "robot.example", "224.0.0.1", ""]),
+    st.integers(-1, 70_000),
+    st.sampled_from(["", "#iface=eth0", "#", "?rel=1"]),
+    st.booleans(),
+)
+def test_only_a_plain_locator_of_a_network_is_believed(
+    protocol: str, host: str, port: int, more: str, within: bool
+) -> None:
+    text = f"{protocol}/{host}:{port}{more}"
+    plain = (
+        protocol in ("tcp", "udp", "tls", "quic", "ws", "wss")
+        and host in ("10.0.0.7", "[fe80::1]", "robot.example")
+        and 1 <= port <= 65535
+        and "#" not in more
+    )
+    assert believed([text], within) == ([text] if plain else [])
+
+
 @given(st.text(), st.booleans())
-def test_whatever_is_told_it_is_a_plain_locator_or_nothing(text: str, within: bool) -> None:
-    for found in believed([text], within):
-        assert found.partition("/")[0] in PROTOCOLS
-        assert "#" not in found
+def test_whatever_is_told_is_believed_or_not(text: str, within: bool) -> None:
+    assert believed([text, "tcp/10.0.0.7:7447"], within)[-1] == "tcp/10.0.0.7:7447"
 
 
 def test_others_decide_only_so_many_of_our_connections() -> None:
