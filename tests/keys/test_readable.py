@@ -56,6 +56,14 @@ def test_what_is_granted_lacks_only_what_a_rule_denies() -> None:
     assert not ReadableKeys(((),)).lets("a")
 
 
+def test_routers_and_lakes_of_any_version_write_it_alike() -> None:
+    readable = ReadableKeys(((ReadableChoice(("a/**",), ("a/secret",)), ReadableChoice(None)),))
+    # [[[["a/**"],["a/secret"]],[null,[]]]] in base64 without its end.
+    said = "_readable=W1tbWyJhLyoqIl0sWyJhL3NlY3JldCJdXSxbbnVsbCxbXV1dXQ;_sql=x"
+    assert readable.restrict("_sql=x") == said
+    assert ReadableKeys.in_parameters(Parameters(said)) == readable
+
+
 @pytest.mark.parametrize(
     "value", ["", "*", "W1tb", "W1sxXV0", "bnVsbA", base64.b64encode(b'[[[["a//b"],[]]]]').decode()]
 )

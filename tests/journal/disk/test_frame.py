@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.journal.disk.frame import HEADER, Block, Torn, checksum, walk
+from zenlake.journal.disk.segment import index_of
 
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -34,6 +35,21 @@ def test_a_header_says_what_was_put_into_it(
     assert len(header) == HEADER.size == 64
     assert Block.parse(header, 77) == (block, 0xDEADBEEF)
     assert (block.end, block.after) == (first + rows, 77 + 64 + length)
+
+
+def test_a_header_and_the_index_have_the_bytes_that_the_format_says() -> None:
+    """As docs/reference/journal-format.md has them: journals of any age must be read."""
+    header = bytes.fromhex(
+        "5a4c4231 efbeadde 1800000000000000 0500000000000000 02000000 07000000"
+        "feffffffffffffff 0100000000000000 0200000000000000 0300000000000000"
+    )
+    block = Block(77, 0x18, 5, 2, 7, -2, 1, 2, 3)
+    assert block.header(0xDEADBEEF) == header
+    assert Block.parse(header, 77) == (block, 0xDEADBEEF)
+    crc = zlib.crc32(header * 2).to_bytes(4, "little")
+    assert index_of([header, header], 0x0102) == (
+        header * 2 + bytes.fromhex("0201000000000000 02000000") + crc + b"ZLINDEX1"
+    )
 
 
 @given(flip=st.integers(0, 8 * (64 + 24) - 1))
