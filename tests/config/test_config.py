@@ -123,7 +123,8 @@ def test_a_key_without_effect_warns_once() -> None:
 def test_writing_a_default_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Config.from_json5("{transport: {link: {tx: {threads: 1}}}, plugins: {}}")
+        config = Config.from_json5("{transport: {link: {tx: {threads: 1}}}, plugins: {}}")
+    assert config.get_json("transport/link/tx/threads") == "1"
 
 
 def test_all_keys_without_effect_are_named_together() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from zenlake.engine.channel import END, Channel, live
 from zenlake.engine.delivery import MOST_OF_BATCH
 from zenlake.engine.item_queue import BYTES
+from zenlake.errors import ZError
 from zenlake.transport.drops import FULL, OLDEST, DropLog
 
 SECONDS = 10.0
@@ -132,7 +133,7 @@ def test_the_loop_thread_may_look_but_not_wait() -> None:
     channel = Channel()
     channel.on_loop = lambda: True
     assert channel.take(False) is None
-    with pytest.raises(Exception, match="must not wait"):
+    with pytest.raises(ZError, match="must not wait"):
         channel.take()
     feed(channel, 1)
     assert channel.take() == 1

@@ -26,11 +26,13 @@ def test_an_option_that_means_nothing_here_is_refused() -> None:
 def test_every_option_is_taken_where_it_says() -> None:
     for option in OPTIONS:
         for use in option.used_by:
-            SourceOptions({option.name.replace("*", "mode").upper(): "x"}, use)
+            name = option.name.replace("*", "mode")
+            assert SourceOptions({name.upper(): "x"}, use).text(name) == "x"
 
 
 def test_spark_hands_its_own_options_to_a_sink() -> None:
-    SourceOptions({"checkpointLocation": "/x", "path": "/y", "queryName": "q"}, WRITE)
+    given = SourceOptions({"checkpointLocation": "/x", "path": "/y", "queryName": "q"}, WRITE)
+    assert (given.text("checkpointLocation"), given.text("path")) == ("/x", "/y")
 
 
 @pytest.mark.parametrize(
