@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zenlake.errors import SelectorError
@@ -207,10 +207,34 @@ def test_any_decimal_is_the_nearest_nanosecond(number: object, unit: str) -> Non
     assert only_start(f"now({number}{unit})") == Now(round(Fraction(str(number)) * UNITS[unit]))
 
 
-@given(st.text(st.sampled_from("[]now().;-0129eZT: sm"), max_size=24))
-def test_hostile_text_is_read_or_refused(text: str) -> None:
+pieces = st.sampled_from(
+    ["", "now()", "now(-1h)", "now(", "2022-06-30T01:02:03Z", "1.5s", "-", "9e"]
+)
+ends = st.lists(pieces, max_size=2).map("".join)
+almost_ranges = st.tuples(
+    st.sampled_from("[]("), ends, st.sampled_from(["..", ";", "."]), ends, st.sampled_from("[])")
+)
+
+
+@given(almost_ranges)
+@example(("[", "now(-1h)", ";", "1.5s", "["))
+@example(("]", "", "..", "", "]"))
+def test_almost_a_range_is_read_or_refused(parts: tuple[str, str, str, str, str]) -> None:
+    text = "".join(parts)
     try:
         found = TimeRange.parse(text)
     except SelectorError:
+        assert not {parts[0], parts[4]} <= {"[", "]"} or parts[1:4] != ("", "..", "")
         return
     assert TimeRange.parse(str(found)) == found
+    assert {parts[0], parts[4]} <= {"[", "]"}
+    assert (found.start is None) is (parts[1] == "")
+
+
+@given(st.text(st.sampled_from("[]now().;-0129eZT: sm"), max_size=24))
+def test_hostile_text_is_a_range_or_refused(text: str) -> None:
+    try:
+        found: object = TimeRange.parse(text)
+    except SelectorError as refusal:
+        found = str(refusal)
+    assert found

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zenlake.errors import LocatorError
@@ -133,6 +133,8 @@ def test_an_address_without_host_or_port_is_refused(address: str) -> None:
 
 
 @given(locators, pairs)
+@example(Locator("tcp", "a:1"), (("k", "a?b"),))
+@example(Locator("tcp", "a:1", (("m", "1"),)), (("k", "a?b"),))
 def test_text_and_pickle_bring_the_same_endpoint_back(
     locator: Locator, config: tuple[tuple[str, str], ...]
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.xrce.world import World
@@ -30,8 +30,24 @@ def test_a_batch_is_read_and_written_as_the_codec_does(
     assert batch.to_dict().items() <= wanted.to_dict().items()
 
 
-@given(st.binary(max_size=40))
-def test_what_the_codec_refuses_is_refused(rest: bytes) -> None:
+def batched(payloads: list[bytes], sn: int, cut: int, more: bytes) -> bytes:
+    """What stands behind the first byte of a batch that may have lost its end, or have more."""
+    whole = xrce.write(xrce.BatchedData(reliable=True, sn=sn, id=2, payloads=tuple(payloads)))
+    return whole[1 : len(whole) - cut] + more
+
+
+@given(
+    st.binary(max_size=40)
+    | st.builds(
+        batched,
+        st.lists(st.binary(max_size=20), max_size=4),
+        st.integers(0, 1 << 20),
+        st.sampled_from([0, 0, 0, 1, 2]),
+        st.sampled_from([b"", b"", b"\x00", b"\x0f\x01"]),
+    )
+)
+@example(bytes.fromhex("05 02 02 01 61 02 6263"))
+def test_what_the_codec_refuses_is_refused_and_the_rest_is_read_alike(rest: bytes) -> None:
     packet = b"\x48" + rest
     try:
         wanted = xrce.read_packet(packet)
