@@ -313,7 +313,14 @@ def test_a_place_that_never_agrees_is_given_up_in_time(
         with socket.create_server(("127.0.0.1", 0)) as mute:
             place = f"{protocol}/127.0.0.1:{mute.getsockname()[1]}"
             options = Place(protocol, authority).options
-            with pytest.raises(LinkError, match="no agreement within the time"):
-                await connected(place + options, timeout=0.05)
+            # On a busy machine a short time may be over before there is a connection to agree on.
+            timeout = 0.05
+            said = "no answer in time"
+            while "no answer in time" in said and timeout < PATIENCE:
+                with pytest.raises(LinkError) as told:
+                    await connected(place + options, timeout=timeout)
+                said = str(told.value)
+                timeout *= 4
+            assert "no agreement within the time" in said
 
     run(scene())
