@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 P = ParamSpec("P")
 
@@ -19,7 +19,7 @@ def steps(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> i
     """
     count = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> object:
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
         nonlocal count
         count += 1
         return trace

@@ -9,11 +9,9 @@ import pytest
 
 import zenlake
 from tests.api.sessions import config, connected, listening, where
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.admin import space
 from zenlake.node.inspection import view
-
-SECONDS = 10.0
 
 
 def shown(session: zenlake.Session, selector: str) -> dict[str, zenlake.Sample]:

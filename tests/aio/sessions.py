@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import zenlake
-from tests.api.sessions import config
+from tests.api.sessions import config, connecting_to
+from tests.waiting import SECONDS
 from zenlake import aio
 
 T = TypeVar("T")
-SECONDS = 10.0
 BLOCK = zenlake.CongestionControl.BLOCK
 TCP = "tcp/127.0.0.1:0"
 
@@ -65,8 +65,8 @@ def listening(endpoint: str = TCP, **keys: str) -> aio.Declaring[aio.Session]:
 
 
 def connected(to: aio.Session, **keys: str) -> aio.Declaring[aio.Session]:
-    """A session that is connected to another."""
-    return aio.open(config(connect__endpoints=f'["{where(to)}"]', **keys))
+    """A session that is connected to another, and knows what that one has declared."""
+    return aio.open(config(**connecting_to(where(to)) | keys))
 
 
 @asynccontextmanager

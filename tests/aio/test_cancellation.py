@@ -16,9 +16,10 @@ import hypothesis
 from hypothesis import strategies as st
 
 import zenlake
-from tests.aio.sessions import BLOCK, SECONDS, leftovers, matched, run
+from tests.aio.sessions import BLOCK, leftovers, matched, run
 from tests.aio.wires import Wires
 from tests.api.sessions import config
+from tests.waiting import SECONDS
 from zenlake import aio
 from zenlake.handlers import FifoChannel
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.aio.sessions import BLOCK, alone, matched, run
-from tests.api.sessions import config
+from tests.api.sessions import config, connecting_to
 from tests.waiting import holding
 from zenlake import aio
 
@@ -51,7 +51,7 @@ def answered(query: Any) -> None:
 def test_samples_and_answers_go_both_ways(theirs: Any, endpoint: str) -> None:
     async def main() -> None:
         async with (
-            aio.open(config(connect__endpoints=f'["{endpoint}"]')) as session,
+            aio.open(config(**connecting_to(endpoint))) as session,
             session.declare_subscriber("echo") as echo,
             session.declare_publisher("a", congestion_control=BLOCK) as publisher,
             session.declare_querier("q/*") as querier,
@@ -93,7 +93,7 @@ def test_they_are_told_when_a_task_is_cancelled(theirs: Any, endpoint: str) -> N
     async def main() -> None:
         async def program() -> None:
             async with (
-                aio.open(config(connect__endpoints=f'["{endpoint}"]')) as session,
+                aio.open(config(**connecting_to(endpoint))) as session,
                 session.liveliness().declare_token("alive/ours"),
                 session.declare_subscriber("never") as subscriber,
             ):
@@ -116,7 +116,7 @@ def test_their_end_is_noticed(endpoint: str) -> None:
     theirs = eclipse.open(settings)
 
     async def main() -> None:
-        async with aio.open(config(connect__endpoints=f'["{endpoint}"]')) as session:
+        async with aio.open(config(**connecting_to(endpoint))) as session:
             assert len(session.info.transports()) == 1
             await asyncio.to_thread(theirs.close)
             await alone(session)

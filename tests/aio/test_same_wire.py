@@ -18,7 +18,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import config, listening, where
-from tests.waiting import holding
+from tests.waiting import SECONDS, holding
 from zenlake import aio
 from zenlake.wire.codec_declare import DeclareKeyExpr
 from zenlake.wire.codec_network import (
@@ -32,8 +32,6 @@ from zenlake.wire.codec_network import (
 from zenlake.wire.codec_transport import Frame, read_transport
 from zenlake.wire.cursor import Reader
 from zenlake.wire.message import Message
-
-SECONDS = 20.0
 
 #: A value for each option; a call is made with those that it has.
 VALUES: dict[str, Any] = {

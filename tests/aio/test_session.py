@@ -17,7 +17,7 @@ from tests.aio.sessions import (
     run,
     where,
 )
-from tests.api.sessions import config
+from tests.api.sessions import config, connecting_to
 from zenlake import aio
 
 
@@ -167,7 +167,7 @@ def test_a_session_of_a_loop_and_one_of_a_thread_are_neighbours() -> None:
 
         async def main() -> None:
             async with (
-                aio.open(config(connect__endpoints=f'["{endpoint}"]')) as there,
+                aio.open(config(**connecting_to(endpoint))) as there,
                 there.declare_subscriber("echo") as echo,
                 there.declare_publisher("a") as publisher,
                 there.declare_querier("q") as querier,

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import zenlake
+from tests.waiting import SECONDS
 from zenlake.config.problem import ConfigWarning
-
-SECONDS = 10.0
 
 
 def config(**keys: str) -> zenlake.Config:
@@ -35,8 +34,13 @@ def where(session: zenlake.Session) -> str:
 
 
 def connected(to: zenlake.Session, **keys: str) -> zenlake.Session:
-    """A session that is connected to another."""
-    return zenlake.open(config(connect__endpoints=f'["{where(to)}"]', **keys))
+    """A session that is connected to another, and knows what that one has declared."""
+    return zenlake.open(config(**connecting_to(where(to)) | keys))
+
+
+def connecting_to(endpoint: str) -> dict[str, str]:
+    """Keys of a session that opens when it is connected, however long a busy machine takes."""
+    return {"connect__endpoints": f'["{endpoint}"]', "scouting__delay": str(int(SECONDS * 1000))}
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import zenlake
-from tests.api.sessions import config, connected, listening, where
+from tests.api.sessions import config, connected, connecting_to, listening, where
 from tests.waiting import until
 from zenlake import aio
 from zenlake.errors import SelectorError
@@ -48,7 +48,7 @@ def test_a_filter_works_where_subscribers_are_awaited() -> None:
 
     async def hear() -> list[int]:
         with listening() as there:
-            settings = config(connect__endpoints=f'["{where(there)}"]')
+            settings = config(**connecting_to(where(there)))
             async with (
                 aio.open(settings) as session,
                 session.declare_subscriber("n/**?_filter=value()>=3") as heard,

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS
+from tests.waiting import SECONDS
 from zenlake import SampleKind
 
 Pair = tuple[zenlake.Session, zenlake.Session]

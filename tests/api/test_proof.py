@@ -34,7 +34,8 @@ def test_a_role_that_must_be_proven_is_not_had_for_the_asking() -> None:
         with connected(strict, mode='"client"'):
             pass
         incidents = strict._runtime.node.incidents
-        with connected(strict, mode='"peer"'):  # a peer opens whether or not it is let in
+        # A peer opens whether or not it is let in.
+        with connected(strict, mode='"peer"', scouting__delay="0"):
             until(lambda: incidents.counts["login"] > 0)
             assert strict._runtime.neighbours() == []
         assert any("claims a role" in incident.reason for incident in incidents.newest())
@@ -53,6 +54,7 @@ def test_guesses_are_slowed_down_and_the_user_is_named(tmp_path: Path) -> None:
         with connected(
             strict,
             mode='"peer"',
+            scouting__delay="0",
             connect__retry__period_init_ms="20",
             connect__retry__period_max_ms="20",
             **guess,

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS, joined, until_matched
+from tests.api.sessions import joined, until_matched
+from tests.waiting import SECONDS
 from zenlake import ConsolidationMode, Locality, QueryTarget, ReplyKeyExpr
 from zenlake.handlers import Callback
 

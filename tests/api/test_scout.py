@@ -5,7 +5,8 @@ import threading
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS, config
+from tests.api.sessions import config
+from tests.waiting import SECONDS
 
 GROUP = '"224.0.0.231:7991"'
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 import zenlake
 from tests.links.authority import Authority
+from tests.ports import free_port
 
 COUNT, SIZE = 400, 60_000
 
@@ -28,9 +28,7 @@ def test_who_publishes_faster_than_the_link_waits_and_loses_nothing(
 ) -> None:
     authority = Authority(tmp_path)
     paper = authority.sign("server", "localhost")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        place = f"{protocol}/localhost:{probe.getsockname()[1]}"
+    place = f"{protocol}/localhost:{free_port()}"
     papers: dict[str, object] = {
         "transport/link/tls/root_ca_certificate": str(authority.path),
         "transport/link/tls/listen_certificate": str(paper.certificate),

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS, config, connected, joined, listening, until_matched
+from tests.api.sessions import config, connected, joined, listening, until_matched
+from tests.waiting import SECONDS
 
 Pair = tuple[zenlake.Session, zenlake.Session]
 

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS, until_matched
+from tests.api.sessions import until_matched
+from tests.waiting import SECONDS
 from zenlake.handlers import Callback, FifoChannel, Handler, RingChannel
 
 Pair = tuple[zenlake.Session, zenlake.Session]

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.api.sessions import SECONDS, listening, where
+from tests.api.sessions import connecting_to, listening, where
+from tests.waiting import SECONDS
 from zenlake import SampleKind
 
 BEGIN = """
@@ -22,7 +23,7 @@ def run(program: str) -> str:
         [sys.executable, "-W", "ignore", "-c", BEGIN + program],
         capture_output=True,
         text=True,
-        timeout=3 * SECONDS,
+        timeout=SECONDS,
         check=False,
     )
     assert told.returncode == 0, told.stderr
@@ -66,7 +67,7 @@ def test_a_careless_program_ends_by_itself(program: str) -> None:
 def test_neighbours_hear_a_goodbye_from_a_program_that_just_ends() -> None:
     with listening() as here:
         events = here.info.declare_transport_events_listener()
-        run(f"s = zenlake.open(config(connect__endpoints='[\"{where(here)}\"]'))")
+        run(f"s = zenlake.open(config(**{connecting_to(where(here))}))")
         assert [events.recv().kind for _ in range(2)] == [SampleKind.PUT, SampleKind.DELETE]
 
 

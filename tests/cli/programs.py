@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import Self
 
 from typer.testing import CliRunner
 
+from tests.ports import free_port
 from zenlake.cli.app import application
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,6 +144,4 @@ def script(file: Path, *arguments: str) -> Program:
 
 def endpoint() -> str:
     """An endpoint on loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+    return f"tcp/127.0.0.1:{free_port()}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from tests.cli.test_up import Up
 from tests.constrained.conftest import Bridged
 from tests.constrained.old_peers import ROOT, VERSIONS, script
 from tests.lake.journals import Here
+from tests.ports import free_port
 from tests.waiting import until
 from zenlake import xrce
 from zenlake.constrained.brokering import RunningBroker
@@ -143,9 +143,7 @@ def test_2018_and_eclipse_share_one_world(bridge: Bridged) -> None:
 def test_what_2018_says_to_zenlake_up_is_found_with_sql(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        devices = f"127.0.0.1:{found.getsockname()[1]}"
+    devices = f"127.0.0.1:{free_port()}"
     where = endpoint()
     data, lake = tmp_path / "data", tmp_path / "lake"
     up = Up(data, where, "--no-lake", "--cfg", f'xrce/listen:["tcp/{devices}"]')

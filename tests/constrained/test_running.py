@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.constrained.lossy import Relay
+from tests.ports import free_port
 from zenlake import xrce
 from zenlake.constrained.brokering import KNOCKING_MAX, RunningBroker
 from zenlake.constrained.volume import TieredValues, VolumeValues
@@ -133,9 +134,7 @@ def test_nobody_there_is_told_in_time() -> None:
 
 
 def test_a_broker_that_starts_after_its_client_is_found() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port(socket.SOCK_DGRAM)
     running = RunningBroker(BrokerOptions(b"brokerid"))
     with ThreadPoolExecutor(1) as program:
         opening = program.submit(xrce.open, f"udp/127.0.0.1:{port}", timeout=20)

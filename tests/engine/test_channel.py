@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.waiting import SECONDS
 from zenlake.engine.channel import END, Channel, live
 from zenlake.engine.delivery import MOST_OF_BATCH
 from zenlake.engine.item_queue import BYTES
 from zenlake.errors import ZError
 from zenlake.transport.drops import FULL, OLDEST, DropLog
-
-SECONDS = 10.0
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import zenlake
-from tests.api.sessions import SECONDS, connected, joined, listening, until_matched, where
-from tests.waiting import until
+from tests.api.sessions import connected, joined, listening, until_matched, where
+from tests.waiting import SECONDS, until
 from zenlake import CongestionControl
 from zenlake.wire import (
     Declare,

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.waiting import SECONDS
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import (
     FEW,
@@ -28,8 +29,6 @@ from zenlake.keys import KeyExpr
 from zenlake.node.sample import Sample, sample_of
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Del, Err, Put
-
-SECONDS = 10.0
 
 
 def sample(payload: bytes = b"x") -> Sample:

@@ -8,9 +8,8 @@ from typing import cast
 
 import pytest
 
+from tests.waiting import SECONDS
 from zenlake.engine.mutex import Mutex
-
-SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import pytest
 
 from tests.engine.by_hand import Client, HandLoop, MemoryLink, connected, framed, started
+from tests.waiting import SECONDS
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.polling import LOOK, LOOKS, SocketPoller
 from zenlake.engine.runtime import Runtime
 from zenlake.wire import Push, Put
-
-SECONDS = 10.0
 
 
 @dataclass

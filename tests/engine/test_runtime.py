@@ -16,8 +16,9 @@ import pytest
 
 import zenlake
 from bench.storm.hostile import Hostile
-from tests.api.sessions import SECONDS, config, connected, joined, listening, until_matched, where
-from tests.waiting import until
+from tests.api.sessions import config, connected, joined, listening, until_matched, where
+from tests.ports import free_port
+from tests.waiting import SECONDS, until
 from zenlake import CongestionControl, SampleKind
 from zenlake.engine.loop import shared_loop
 from zenlake.engine.pump import Pump
@@ -41,12 +42,6 @@ def mute() -> Iterator[str]:
     """Somebody who lets others connect and never says a word; where."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield f"tcp/127.0.0.1:{server.getsockname()[1]}"
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 # ------------------------------------------------------------------------------------ opening
@@ -126,7 +121,8 @@ def test_a_failed_opening_leaves_no_link_and_no_thread_behind() -> None:
                     transport__unicast__open_timeout="100",
                 )
             )
-        assert threading.active_count() == before
+        # Those of tests before this one may end meanwhile.
+        until(lambda: threading.active_count() <= before, "a thread is left")
 
 
 def test_all_sessions_of_a_process_share_one_loop_thread() -> None:
@@ -184,11 +180,12 @@ def test_the_end_of_a_questions_time_comes_though_nothing_else_happens() -> None
 
 
 def test_an_idle_link_outlives_its_lease() -> None:
-    with joined(transport__link__tx__lease="300") as (here, there):
+    # Long enough for a busy machine to send a word in time, of which there are four in a lease.
+    with joined(transport__link__tx__lease="1500") as (here, there):
         over = threading.Event()
         for session in (here, there):
             session.info.declare_transport_events_listener(lambda event: over.set())
-        assert not over.wait(1.0)
+        assert not over.wait(3.5)
         assert len(here.info.transports()) == len(there.info.transports()) == 1
 
 
@@ -197,10 +194,16 @@ def test_an_idle_link_outlives_its_lease() -> None:
 
 def test_closing_while_a_connection_is_under_way_does_not_wait_for_it() -> None:
     with mute() as endpoint:
-        session = zenlake.open(config(connect__endpoints=f'["{endpoint}"]', scouting__delay="0"))
+        session = zenlake.open(
+            config(
+                connect__endpoints=f'["{endpoint}"]',
+                scouting__delay="0",
+                transport__unicast__open_timeout="3600000",
+            )
+        )
         began = time.monotonic()
         session.close()
-        assert time.monotonic() - began < SECONDS / 2
+        assert time.monotonic() - began < SECONDS
 
 
 def test_what_was_put_before_the_close_arrives(pair: Pair) -> None:
@@ -232,7 +235,7 @@ def test_closing_does_not_wait_long_for_a_neighbour_that_does_not_read() -> None
         assert outcome is zenlake.PutOutcome.QUEUE_FULL
         began = time.monotonic()
         there.close()
-        assert time.monotonic() - began < SECONDS / 2
+        assert time.monotonic() - began < SECONDS
         assert subscriber.stats.received < 10_000
 
 
@@ -262,7 +265,8 @@ RULE = """{
 @pytest.mark.parametrize("rules", [{}, {"access_control": RULE}], ids=["free", "ruled"])
 def test_what_a_neighbour_was_is_freed_by_reference_counts(rules: dict[str, str]) -> None:
     # A router's collections of garbage spare what lives long (`engine/survivors`).
-    with listening(mode='"router"', **rules) as router:
+    # With a lease so long that nothing is freed because one has ended.
+    with listening(mode='"router"', transport__link__tx__lease="3600000", **rules) as router:
         runtime = router._runtime
         strangers: set[bytes] = set()
 
@@ -289,7 +293,7 @@ def test_what_a_neighbour_was_is_freed_by_reference_counts(rules: dict[str, str]
                 assert strangers
                 stranger.sock.close()
                 until(lambda: not runtime.pumps)
-            until(lambda: not left(), "they are still there", 5.0)  # less than a lease
+            until(lambda: not left(), "they are still there")
         finally:
             gc.enable()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import SECONDS
 from zenlake.engine import tasks
 from zenlake.engine.channel import Channel
 from zenlake.engine.congestion import BLOCK, BLOCK_FIRST, DROP
@@ -28,7 +29,6 @@ from zenlake.engine.tasks import (
 )
 from zenlake.transport.drops import DropLog
 
-SECONDS = 10.0
 FOREVER = 1e6
 DATA = 5
 

@@ -16,14 +16,15 @@ import pytest
 
 import zenlake
 from tests.api.sessions import (
-    SECONDS,
     config,
     connected,
+    connecting_to,
     joined,
     listening,
     until_matched,
     where,
 )
+from tests.waiting import SECONDS
 from zenlake import CongestionControl, ConsolidationMode
 from zenlake.handlers import Callback, FifoChannel, RingChannel
 
@@ -32,7 +33,7 @@ Pair = tuple[zenlake.Session, zenlake.Session]
 BLOCK = CongestionControl.BLOCK
 DROP = CongestionControl.DROP
 THREADS = 8
-DEADLINE = 4 * SECONDS
+DEADLINE = SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -360,8 +361,7 @@ def test_sessions_are_opened_and_closed_by_many_threads_at_once() -> None:
         events = middle.info.declare_transport_events_listener()
 
         # Made beforehand: what is said of warnings holds for all threads.
-        # A peer is open after this many milliseconds, even without the session that is asked for.
-        settings = config(connect__endpoints=f'["{where(middle)}"]', scouting__delay="10000")
+        settings = config(**connecting_to(where(middle)))
 
         def live(number: int) -> None:
             for _ in range(4):

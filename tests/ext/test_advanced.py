@@ -11,9 +11,9 @@ from datetime import timedelta
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS, config, connected, listening, where
+from tests.api.sessions import config, connected, listening, where
 from tests.ext.cable import Cable
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake import ext
 from zenlake.errors import ZError
 

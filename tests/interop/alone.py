@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-SECONDS = 15.0
+SECONDS = 60.0
 
 
 def opened(package: str, mode: str, listen: str) -> Any:

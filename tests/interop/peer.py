@@ -25,7 +25,7 @@ import warnings
 from typing import Any
 
 #: How long anything may take that must happen.
-SECONDS = 20.0
+SECONDS = 60.0
 
 #: Payloads longer than this are told by their digest.
 SHOWN = 256

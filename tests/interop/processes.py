@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from tests.interop.peer import SECONDS, Peer
+from tests.ports import free_port
 
 T = TypeVar("T")
 
@@ -134,30 +135,15 @@ def meanwhile(call: Callable[..., T], *args: Any, **options: Any) -> Future[T]:
     return future
 
 
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port that nobody uses now."""
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 def listen(peer: Peer, mode: str = "peer", protocol: str = "tcp", **keys: object) -> str:
     """Open a node that others can connect to; where."""
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
-    for attempt in range(5):
-        endpoint = f"{protocol}/127.0.0.1:{free_port(kind)}"
-        try:
-            peer.open(mode, listen__endpoints=[endpoint], **keys)
-        except Exception:
-            # Somebody may have taken the port meanwhile.
-            if attempt == 4:
-                raise
-            continue
-        return endpoint
-    raise AssertionError
+    endpoint = f"{protocol}/127.0.0.1:{free_port(kind)}"
+    peer.open(mode, listen__endpoints=[endpoint], **keys)
+    return endpoint
 
 
 def connect(peer: Peer, endpoint: str, mode: str = "peer", **keys: object) -> str:
-    """Open a node that connects to another; its id."""
-    return peer.open(mode, connect__endpoints=[endpoint], **keys)
+    """Open a node that connects to another; its id. A peer waits until it is connected."""
+    patient = {"scouting__delay": int(SECONDS * 1000)}
+    return peer.open(mode, connect__endpoints=[endpoint], **patient | keys)

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from tests.interop.peer import SECONDS, Peer, large
-from tests.interop.processes import free_port
+from tests.ports import free_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("multicast")]

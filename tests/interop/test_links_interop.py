@@ -11,6 +11,7 @@ import pytest
 import zenoh
 
 from tests.links.authority import DAY, Authority, Certificate
+from tests.ports import free_port
 from tests.waiting import until
 from zenlake.config import Config
 from zenlake.engine.runtime import Runtime
@@ -52,13 +53,6 @@ def ours(settings: Settings) -> Runtime:
     for key, value in {"scouting/multicast/enabled": False, **settings}.items():
         config.insert_json5(key, json.dumps(value))
     return Runtime.open(config)
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def _matches(publisher: zenoh.Publisher) -> bool:

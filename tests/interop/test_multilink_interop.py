@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.peer import Peer, Plain
-from tests.interop.processes import free_port
+from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
 

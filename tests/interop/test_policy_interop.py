@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.interop.peer import Peer, Plain
-from tests.interop.processes import OURS, Process, connect, free_port, listen
+from tests.interop.processes import OURS, Process, connect, listen
 from tests.links.authority import Authority
+from tests.ports import free_port
 from tests.routing.policies import access_control, applying, rule, subject
 from zenlake.routing.policy import KINDS
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.interop.peer import SECONDS, Peer
-from tests.interop.processes import OURS, Process, free_port
+from tests.interop.processes import OURS, Process
 from tests.interop.test_router_mesh_interop import until_here
+from tests.ports import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.interop

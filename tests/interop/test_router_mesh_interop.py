@@ -12,7 +12,8 @@ from itertools import count
 import pytest
 
 from tests.interop.peer import SECONDS, Peer
-from tests.interop.processes import OURS, THEIRS, Process, connect, free_port, listen
+from tests.interop.processes import OURS, THEIRS, Process, connect, listen
+from tests.ports import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.interop

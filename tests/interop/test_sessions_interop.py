@@ -12,10 +12,10 @@ from tests.interop.processes import (
     THEIRS,
     Process,
     connect,
-    free_port,
     listen,
     meanwhile,
 )
+from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import zenlake
 from tests.api.sessions import config, connected, listening
-from tests.interop.processes import free_port
+from tests.ports import free_port
 from tests.waiting import until
 from zenlake.lake.standing.publishing import MOST, RECENT, ResultPublisher
 

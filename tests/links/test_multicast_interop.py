@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 import zenoh
 
+from tests.ports import free_port
 from zenlake.clock import ZenohId
 from zenlake.links import MulticastSockets
 from zenlake.scouting import DiscoveredNode, HelloResponder, ScoutSender
@@ -18,13 +19,6 @@ from zenlake.scouting import DiscoveredNode, HelloResponder, ScoutSender
 pytestmark = pytest.mark.interop
 
 PATIENCE = 20.0
-
-
-def free_port(kind: socket.SocketKind) -> int:
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def config(mode: str, group: str, listen: list[str]) -> zenoh.Config:

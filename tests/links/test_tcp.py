@@ -7,6 +7,7 @@ import pytest
 
 from tests.links.conftest import Run
 from tests.links.watching import Visitors, connected
+from tests.ports import free_port
 from zenlake.errors import LinkError
 from zenlake.links.inet import bound, listening_locators
 from zenlake.links.stream import StreamLink
@@ -101,8 +102,7 @@ def test_a_name_is_tried_at_all_its_addresses(run: Run, monkeypatch: pytest.Monk
 
 def test_an_error_says_what_was_tried(run: Run) -> None:
     async def scene() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+        port = free_port()
         with pytest.raises(LinkError) as failure:
             await connected(f"tcp/127.0.0.1:{port}#so_sndbuf=4096")
         assert f"tcp/127.0.0.1:{port}" in str(failure.value)

@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import zenlake
-from tests.api.sessions import SECONDS, connected
+from tests.api.sessions import connected
 from tests.journal.recording import until_rows
+from tests.ports import free_port
 from tests.rest.conftest import plugins, router, url_of
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import ConfigError, LocalError
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
@@ -462,8 +463,7 @@ def test_a_port_that_is_taken_does_not_stop_the_bus(bus: zenlake.Session) -> Non
 def test_another_port_is_obeyed_while_it_runs() -> None:
     with router(plugins(), adminspace__permissions__write="true") as bus:
         before = url_of(bus)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         bus.put(f"@/{bus.zid()}/router/config/plugins/rest/http_port", json.dumps(port))
         service = bus._runtime.services["zenlake.rest"]
         assert isinstance(service, RestService)

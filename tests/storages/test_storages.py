@@ -11,16 +11,14 @@ from pathlib import Path
 import pytest
 
 import zenlake
-from tests.api.sessions import config, connected, listening, where
-from tests.waiting import until
+from tests.api.sessions import config, connected, connecting_to, listening, where
+from tests.waiting import SECONDS, until
 from zenlake.errors import ConfigError, LocalError
 from zenlake.node.inspection import view
 from zenlake.storages import Storages
 from zenlake.storages.service import checked_options
 from zenlake.volumes import Capability, Option, VolumeError, volume_class
 from zenlake.volumes.memory import Memory
-
-SECONDS = 10.0
 
 
 def manager(**storages: object) -> str:
@@ -415,7 +413,7 @@ def test_an_acknowledged_put_is_published_once_where_two_routers_store_its_key(
         listening(
             mode='"router"',
             plugins=manager(s=sqlite(tmp_path)),
-            connect__endpoints=json.dumps([where(one)]),
+            **connecting_to(where(one)),
         ) as two,
         connected(one, mode='"client"') as client,
         connected(two, mode='"client"') as other,

@@ -23,6 +23,7 @@ import psutil
 import pytest
 
 from tests.installed import installed, which
+from tests.ports import free_port
 
 SECONDS = 60.0
 
@@ -82,13 +83,6 @@ class Server:
     def end(self) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def accepts(port: int) -> Callable[[], bool]:
