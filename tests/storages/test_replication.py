@@ -50,7 +50,7 @@ def test_an_empty_storage_takes_everything_from_the_first_replica_it_finds() -> 
         old.put("s/1$*/**", "of many")
         old.put("s/*/later", "no such key yet")
         until(lambda: len(held(old)) == 1200 and held(old)["s/11"] == "of many")
-        with connected(old, mode='"router"', plugins=settings) as new:
+        with connected(old, mode='"router"', plugins=settings, scouting__delay="100") as new:
             until(lambda: held(new) == held(old))
             (reply,) = list(new.get("s/3", allowed_destination=zenlake.Locality.SESSION_LOCAL))
             assert reply.ok is not None
