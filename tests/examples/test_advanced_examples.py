@@ -19,6 +19,8 @@ def test_a_late_subscriber_is_told_the_past(packages: tuple[str, str], tmp_path:
     with script(pub, *options, *ALONE) as publisher:
         publisher.says("Declaring AdvancedPublisher on 'demo/example/zenoh-python-pub'...")
         publisher.says("Putting Data ('demo/example/zenoh-python-pub': '[   2] kept')...")
+        # Connected when it opens: of what Eclipse's subscriber hears before it can ask for the
+        # past, it is never told the past.
         with script(sub, "-e", where, *ALONE) as subscriber:
             subscriber.says("Declaring AdvancedSubscriber on 'demo/example/**'...")
             for number in range(6):

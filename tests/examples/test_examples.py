@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.programs import ROOT, Program, endpoint, script
+from tests.waiting import SECONDS
 
 EXAMPLES = ROOT / "examples"
 IMPORT = "import zenlake as zenoh"
-ALONE = ("--no-multicast-scouting",)
+# A peer opens after `scouting/delay` though it is not connected yet: on a busy machine it is not.
+ALONE = ("--no-multicast-scouting", "--cfg", f"scouting/delay:{SECONDS * 1000:.0f}")
 
 Start = Callable[..., Program]
 

@@ -18,7 +18,7 @@ from zenlake.scouting import DiscoveredNode, HelloResponder, ScoutSender
 
 pytestmark = pytest.mark.interop
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def config(mode: str, group: str, listen: list[str]) -> zenoh.Config:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from tests.waiting import SECONDS
 from zenlake.links import LinkListener, UnicastLink, connect, listen
 from zenlake.values.locator import EndPoint
 
-PATIENCE = 20.0
+PATIENCE = SECONDS
 
 
 class Watched:
