@@ -1,13 +1,16 @@
 """How a key of the configuration is declared, and what is derived from the declaration.
 
-The model is made of frozen dataclasses whose annotations are the types *that the node uses*
+The model is made of frozen records whose annotations are the types *that the node uses*
 (`lease: Milliseconds`, an `int`). `key()` adds the rest: default, sentence, who honours it. One
-walk over the annotations turns a dataclass into a `Section`, and everything else comes from
+walk over the annotations turns a record into a `Section`, and everything else comes from
 sections: reading, validation, suggestions, the defaults file and the reference page.
 
 Why not a validation library: msgspec and its like stop at the first fault, forget where in the
 text it stood, and cannot tell `{router: …}` (a value for each mode) from a value that is itself
-an object. Here the walk is ours and short, and the dataclasses stay ordinary.
+an object. Here the walk is ours and short, and the records stay ordinary.
+
+Modules that declare keys do without `from __future__ import annotations`: the walk needs types, and
+annotations that are texts would have to be compiled whenever a program starts.
 
 A key may be written differently from how it is used:
 
@@ -19,7 +22,6 @@ A key may be written differently from how it is used:
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
@@ -32,7 +34,6 @@ from typing import (
     dataclass_transform,
     get_args,
     get_origin,
-    get_type_hints,
     overload,
 )
 
@@ -53,6 +54,7 @@ from zenlake.config.shape import (
     Whole,
     refuse,
 )
+from zenlake.records import record
 
 __all__ = [
     "REQUIRED",
@@ -73,7 +75,7 @@ REQUIRED: Any = object()
 """The default of a key that has none: a file with its section must have it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ByMode(Generic[T_co]):
     """A default for each mode; a file may write the key by mode too."""
 
@@ -86,25 +88,15 @@ class ByMode(Generic[T_co]):
         return {"router": self.router, "peer": self.peer, "client": self.client}[mode]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NonEmpty:
     """Marks a list that must have an item: an empty one would match nothing, by mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    default: object
-    doc: str
-    null: bool
-    hidden: bool
-    secret: bool
-    honoured_by: str | None
-
-
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def section(made_of: type[T]) -> type[T]:
-    """Make a class whose attributes are keys: an ordinary dataclass, frozen and slotted."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(made_of)
+    """Make a class whose attributes are keys: an ordinary record, frozen and slotted."""
+    return record(frozen=True, slots=True, kw_only=True)(made_of)
 
 
 @overload
@@ -162,7 +154,14 @@ def key(
         secret: Whether its value must not be shown.
         honoured_by: The dotted name of the code that obeys the key; None if it has no effect yet.
     """
-    facts = {"facts": _Facts(default, doc, null, hidden, secret, honoured_by)}
+    facts = {
+        "default": default,
+        "doc": doc,
+        "null": null,
+        "hidden": hidden,
+        "secret": secret,
+        "honoured_by": honoured_by,
+    }
     if default is REQUIRED:
         return dataclasses.field(metadata=facts)
     if isinstance(default, type):
@@ -174,7 +173,8 @@ def key(
     return dataclasses.field(default=value, metadata=facts)
 
 
-@dataclass(frozen=True, slots=True)
+# Hundreds are made at each start, so that making them fast counts more than making the class.
+@dataclasses.dataclass(frozen=True, slots=True)
 class Key:
     """All there is to know about one key of a section."""
 
@@ -272,26 +272,25 @@ class Key:
 
 
 class Section:
-    """An object with named keys, derived from a dataclass."""
+    """An object with named keys, derived from a record."""
 
     def __init__(self, made_of: type[Any]) -> None:
-        """Walk over the annotations of a dataclass made with `key()`."""
+        """Walk over the annotations of a record made with `key()`."""
         self.made_of = made_of
         self.keys: dict[str, Key] = {}
-        hints = get_type_hints(made_of, include_extras=True)
         for field in dataclasses.fields(made_of):
-            facts: _Facts = field.metadata["facts"]
-            shape, optional = _shape_of(hints[field.name])
+            facts = field.metadata
+            shape, optional = _shape_of(field.type)
             self.keys[field.name] = Key(
                 name=field.name,
                 shape=shape,
-                default=facts.default,
-                doc=facts.doc,
-                null=facts.null or optional,
-                open=facts.null,
-                hidden=facts.hidden,
-                secret=facts.secret,
-                honoured_by=facts.honoured_by,
+                default=facts["default"],
+                doc=facts["doc"],
+                null=facts["null"] or optional,
+                open=facts["null"],
+                hidden=facts["hidden"],
+                secret=facts["secret"],
+                honoured_by=facts["honoured_by"],
             )
 
     @property
@@ -342,7 +341,7 @@ class Section:
         return plain
 
     def build(self, plain: Plain, mode: Mode) -> object:
-        """The dataclass, with the values of `mode`."""
+        """The record, with the values of `mode`."""
         values = plain if isinstance(plain, dict) else {}
         # What is not shown until it is set has its default all the same.
         unset = {key.name: key.written() for key in self.keys.values() if key.hidden}
@@ -372,7 +371,7 @@ def misplaced(path: Path, paths: tuple[str, ...]) -> str | None:
 
 @cache
 def section_of(made_of: type[Any]) -> Section:
-    """The section derived from a dataclass; derived once."""
+    """The section derived from a record; derived once."""
     return Section(made_of)
 
 

@@ -1,7 +1,5 @@
 """Where a node connects and listens, and when it counts as open."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from zenlake.config.declare import REQUIRED, ByMode, key, section

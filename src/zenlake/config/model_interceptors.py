@@ -1,7 +1,5 @@
 """What is done to messages on their way in and out: access control, downsampling, limits, QoS."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from zenlake.config.declare import REQUIRED, NonEmpty, key, section

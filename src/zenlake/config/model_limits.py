@@ -1,7 +1,5 @@
 """The keys under `limits`: what neighbours may have of this node, each and all together."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from zenlake.config.declare import key, section

@@ -1,7 +1,5 @@
 """The WebSocket protocol of browsers, under `plugins/remote_api` as Eclipse Zenoh writes it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """How samples find their way, and the regions that a node serves."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from zenlake.config.declare import REQUIRED, NonEmpty, key, section

@@ -1,7 +1,5 @@
 """How nodes find each other, and whom they connect to of those they find."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Annotated, Literal
 

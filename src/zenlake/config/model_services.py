@@ -1,7 +1,5 @@
 """Services that a node runs beside carrying messages."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """The storages of a node, under `plugins/storage_manager` as Eclipse Zenoh writes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal

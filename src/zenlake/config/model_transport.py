@@ -1,7 +1,5 @@
 """The keys under `transport`: how sessions with neighbours are kept, and over which links."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from zenlake.config.declare import key, section

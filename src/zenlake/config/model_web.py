@@ -1,7 +1,5 @@
 """HTTP of a node, under `plugins/rest` as Eclipse Zenoh writes it."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 from typing import Annotated

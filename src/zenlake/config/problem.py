@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zenlake.errors import ConfigError
+from zenlake.records import record
 
 __all__ = ["ConfigWarning", "InvalidConfig", "Problem", "Report", "line_and_column", "shown"]
 
 MOST_PROBLEMS = 100
-_LINE_END = re.compile(r"\r\n|[\n\r]")
+_LINE_END = r"\r\n|[\n\r]"
 
 
 class ConfigWarning(UserWarning):
     """A configuration asks for something that is accepted but has no effect yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Problem:
     """One mistake: the key it concerns, what is wrong, and its place (0 when unknown)."""
 
@@ -57,7 +58,7 @@ class InvalidConfig(ConfigError):
         return (InvalidConfig, (self.problems, self.source, self.left_out))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Report:
     """The problems found so far in one text."""
 
@@ -91,7 +92,7 @@ class Report:
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """The line and column of `offset`, both counted from one, as editors count them."""
     line, start = 1, 0
-    for end in _LINE_END.finditer(text, 0, offset):
+    for end in re.finditer(_LINE_END, text[:offset]):
         line += 1
         start = end.end()
     return line, offset - start + 1

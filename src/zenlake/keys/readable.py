@@ -11,12 +11,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import dataclass
 from typing import Final
 
 from zenlake.errors import KeyExprError, SelectorError
 from zenlake.keys.matching import check, includes
 from zenlake.keys.parameters import Parameters
+from zenlake.records import record
 
 __all__ = ["ALL_KEYS", "READABLE", "ReadableChoice", "ReadableKeys", "asks_of_many"]
 
@@ -29,7 +29,7 @@ MOST_EXPRESSIONS: Final = 10_000
 _TELLING: Final = ("@", "@lake", "@journal")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReadableChoice:
     """Keys that some of `allowed` include and none of `denied` does."""
 
@@ -45,7 +45,7 @@ class ReadableChoice:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReadableKeys:
     """Keys that are in at least one choice of each demand."""
 

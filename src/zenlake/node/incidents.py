@@ -8,8 +8,9 @@ one is told to the edge: what fills a log is bounded by the events, not by what 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from zenlake.records import record
 
 MOST: Final = 256
 """The events that are kept."""
@@ -35,7 +36,7 @@ BUSY: Final = "busy"
 KINDS: Final = (DENIED, REJECTED, LOGIN, LIMIT, SLOW, BUSY)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Incident:
     """One thing that happened, once or several times."""
 

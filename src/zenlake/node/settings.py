@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from zenlake.records import record
 from zenlake.routing.limits import DEFAULTS, ResourceLimits
 from zenlake.routing.policy.policy import Policy
 from zenlake.routing.regions import CLIENT, PEER, ROUTER, Subregion
@@ -12,7 +13,7 @@ from zenlake.transport.auth import Credentials
 MODES = {"router": ROUTER, "peer": PEER, "client": CLIENT}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NodeSettings:
     """How a node behaves."""
 

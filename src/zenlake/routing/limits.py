@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from zenlake.records import record
 from zenlake.transport.budget import NO_LIMIT
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ResourceLimits:
     """What neighbours may have; bytes, numbers, and seconds."""
 

@@ -13,9 +13,10 @@ reason to give in Close.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zenlake.errors import ClosedError, HandshakeError
+from zenlake.records import record
 from zenlake.transport.auth import AcceptorAuth, Credentials, InitiatorAuth
 from zenlake.transport.multilink import LinkProof, Purpose
 from zenlake.transport.rsa import PrivateKey, PublicKey, Random
@@ -55,7 +56,7 @@ def no_bound(terms: Terms) -> int:
 NO_CREDENTIALS = Credentials()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Offer:
     """What this side brings to a session."""
 
@@ -81,7 +82,7 @@ class Offer:
     random: Random = no_chance
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Terms:
     """What two sides have agreed on."""
 

@@ -7,9 +7,9 @@ libraries rightly refuse keys of this size, hence these few lines. Secrecy is th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from zenlake.errors import DecodeError, RemoteError
+from zenlake.records import record
 from zenlake.wire.cursor import Reader, Writer
 
 Random = Callable[[int], bytes]
@@ -19,7 +19,7 @@ MAX_MODULUS = 1024
 EXPONENT = 65537
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PublicKey:
     """What others encrypt with."""
 
@@ -58,7 +58,7 @@ class PublicKey:
         return cipher.to_bytes(self.size, "big")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PrivateKey:
     """What this node decrypts with."""
 

@@ -12,8 +12,10 @@ was there a moment ago is most likely being restarted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from zenlake.records import record
 
 #: When to try again what was open a moment ago, in seconds: first, and if that fails.
 AT_ONCE: Final = 0.01
@@ -25,7 +27,7 @@ DIALS_A_SECOND: Final = 16.0
 MOST_UNDER_WAY: Final = 128
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Attempt:
     """One connection under way or in place."""
 
@@ -37,7 +39,7 @@ class Attempt:
     open: bool = False  # its session is open
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Endpoint:
     """A configured endpoint, and how it went so far."""
 
@@ -50,7 +52,7 @@ class Endpoint:
     taken: bytes = b""  # who answers there, connected by another link
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class ConnectPlan:
     """The connections that a node wants."""
 

@@ -7,9 +7,10 @@ are only read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zenlake.node.sessions.neighbour import Neighbour
+from zenlake.records import record
 from zenlake.routing.regions import ROLE_NAMES
 
 #: The lanes by their number on the wire.
@@ -32,7 +33,7 @@ def zeros() -> list[int]:
     return [0] * 16
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class SessionCounts:
     """All that was counted of one session, or of many."""
 

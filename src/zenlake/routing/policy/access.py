@@ -24,7 +24,6 @@ deny rules grow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, final
 
@@ -32,6 +31,7 @@ from zenlake.config.model_interceptors import AccessControl, AccessRule, AccessS
 from zenlake.keys.matching import chunk_includes, is_verbatim
 from zenlake.keys.readable import ReadableChoice, ReadableKeys
 from zenlake.keys.tree import KeyTree
+from zenlake.records import record
 from zenlake.routing.policy.messages import (
     EGRESS,
     FLOWS,
@@ -49,7 +49,7 @@ RULE_SETS: Final = 1024
 """How many combinations of subjects are kept compiled; neighbours mostly share a few."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ground:
     """What one identity of a neighbour says, and by which rule."""
 
@@ -75,7 +75,7 @@ class Ground:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Explanation:
     """A decision and its grounds."""
 

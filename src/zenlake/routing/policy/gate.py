@@ -8,12 +8,12 @@ clocks: a message that is refused or too large takes no other's turn.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, final
 
 from zenlake.errors import KeyExprError
 from zenlake.keys.matching import check
 from zenlake.keys.readable import ReadableKeys
+from zenlake.records import record
 from zenlake.routing.policy.access import Access, Explanation
 from zenlake.routing.policy.downsampling import Downsampler, Timer
 from zenlake.routing.policy.low_pass import NO_LIMIT, Limit, LowPass
@@ -87,7 +87,7 @@ class Ruling:
         self.overwrites: list[Overwrite] = overwrites
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PolicyAccount:
     """All that a gate has to say about one kind of message on one key."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from zenlake.clock import ZenohId
+from zenlake.records import record
 
 __all__ = ["Subject"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Subject:
     """The properties of a neighbour; what is not known is left out and matches only "any"."""
 
