@@ -19,9 +19,20 @@ from typing import Final
 
 from zenlake.errors import LinkError
 
-__all__ = ["MAX_BATCH", "LinkListener", "OnData", "OnLink", "OnLost", "UnicastLink", "reason"]
+__all__ = [
+    "MAX_BATCH",
+    "UDP_BATCH",
+    "LinkListener",
+    "OnData",
+    "OnLink",
+    "OnLost",
+    "UnicastLink",
+    "reason",
+]
 
 MAX_BATCH: Final = 65535
+UDP_BATCH: Final = 65487
+"""The largest batch that fits into a datagram, in bytes."""
 
 OnData = Callable[[bytes], None]
 OnLost = Callable[[Exception | None], None]

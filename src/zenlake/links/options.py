@@ -9,18 +9,20 @@ those that it does: a setting that is silently without effect is worse than an e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from zenlake.errors import LocatorError
+from zenlake.records import record
 from zenlake.values.locator import EndPoint, split_host_port
 
 __all__ = [
+    "BAUD_RATE",
     "BIND",
     "DSCP",
     "IFACE",
     "INET",
     "RETRY",
+    "SERIAL",
     "SO_RCVBUF",
     "SO_SNDBUF",
     "TLS",
@@ -37,7 +39,7 @@ Kind = Literal["integer", "factor", "flag", "class", "text", "address"]
 MAX_INT: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LinkOption:
     """One key that may stand behind the `#` of an endpoint."""
 
@@ -53,7 +55,7 @@ class LinkOption:
             raise LocatorError(f"'{self.name}={value}': {fault}")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Metadata:
     """One key that may stand behind the `?` of an endpoint, with the values it may have."""
 
@@ -80,6 +82,15 @@ RETRY: Final = (
 """Read by `node.connect`, which decides when to connect again; every protocol allows them."""
 
 INET: Final = (IFACE, BIND, SO_SNDBUF, SO_RCVBUF, DSCP)
+
+BAUD_RATE: Final = 9600
+"""Bits a second of a serial line whose endpoint does not say."""
+SERIAL: Final = (
+    LinkOption("baudrate", "integer", f"Bits a second, {BAUD_RATE} unless given."),
+    LinkOption(
+        "exclusive", "flag", "Whether no other process may open the line; true unless given."
+    ),
+)
 
 
 def _material(name: str, effect: str, sides: tuple[Side, ...]) -> tuple[LinkOption, ...]:

@@ -3,7 +3,8 @@
     link = await connect(EndPoint.parse("tcp/127.0.0.1:7447"), loop, timeout=10)
     listening = await listen(EndPoint.parse("tcp/[::]:7447"), loop, on_link)
 
-What is not honoured, be it a protocol, an option or metadata, is refused by name.
+What is not honoured, be it a protocol, an option or metadata, is refused by name. Modules of
+protocols other than tcp are imported when the first link of theirs is made.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
 from zenlake.config.model_transport import LinkSettings
 from zenlake.errors import LocatorError
-from zenlake.links import serial, tcp, tls, udp, unix
-from zenlake.links.link import MAX_BATCH, LinkListener, OnLink, UnicastLink
+from zenlake.links import tcp
+from zenlake.links.link import MAX_BATCH, UDP_BATCH, LinkListener, OnLink, UnicastLink
 from zenlake.links.options import (
     INET,
     RETRY,
+    SERIAL,
     TLS,
     LinkOption,
     Metadata,
@@ -31,6 +32,8 @@ from zenlake.links.options import (
     only_inet,
     shown,
 )
+from zenlake.links.serial_frame import MAX_PAYLOAD
+from zenlake.records import record
 from zenlake.values.locator import EndPoint, Locator
 
 __all__ = ["NOT_YET", "PROTOCOLS", "Protocol", "check", "connect", "listen", "supports"]
@@ -45,7 +48,7 @@ Listen = Callable[
 DEFAULTS: Final = LinkSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Protocol:
     """A kind of link: how it is made, and which options an endpoint may have."""
 
@@ -63,21 +66,28 @@ class Protocol:
     """What to install to have that package."""
 
 
-def _needing(module: str) -> tuple[Connect, Listen]:
-    """How to connect and listen by a module whose package may not be installed."""
+def _imported(module: str, *, configured: bool = True) -> tuple[Connect, Listen]:
+    """How to connect and listen by a module that is imported when it is needed.
+
+    Args:
+        module: Its name below `zenlake.links`; packages that it needs may not be installed.
+        configured: Whether its functions take `transport/link` of the configuration too.
+    """
 
     async def connect(
         endpoint: EndPoint, loop: asyncio.AbstractEventLoop, timeout: float, settings: LinkSettings
     ) -> UnicastLink:
         made = importlib.import_module(f"zenlake.links.{module}")
-        link: UnicastLink = await made.connect(endpoint, loop, timeout, settings)
+        more = (settings,) if configured else ()
+        link: UnicastLink = await made.connect(endpoint, loop, timeout, *more)
         return link
 
     async def listen(
         endpoint: EndPoint, loop: asyncio.AbstractEventLoop, on_link: OnLink, settings: LinkSettings
     ) -> LinkListener:
         made = importlib.import_module(f"zenlake.links.{module}")
-        listening: LinkListener = await made.listen(endpoint, loop, on_link, settings)
+        more = (settings,) if configured else ()
+        listening: LinkListener = await made.listen(endpoint, loop, on_link, *more)
         return listening
 
     return connect, listen
@@ -97,8 +107,7 @@ async def _tcp_listen(
     return await tcp.listen(sized, loop, on_link)
 
 
-_WS: Final = _needing("ws")
-_QUIC: Final = _needing("quic")
+_WS: Final = _imported("ws")
 _PRIORITIES: Final = Metadata(
     "prio",
     tuple(f"{a}-{b}" for a in range(8) for b in range(a, 8)) + tuple(str(a) for a in range(8)),
@@ -131,19 +140,17 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "multicast group (`udp/224.0.0.225:7447#iface=eth0`) joins it: publications go to all "
             "of its members at once, without a session; queries do not cross it.",
             "udp/192.168.0.1:7447",
-            udp.MTU,
-            lambda endpoint, loop, timeout, _: udp.connect(endpoint, loop, timeout),
-            lambda endpoint, loop, on_link, _: udp.listen(endpoint, loop, on_link),
+            UDP_BATCH,
+            *_imported("udp", configured=False),
             (*INET, *RETRY),
             (_PRIORITIES, _BEST_EFFORT),
         ),
         Protocol(
-            unix.PROTOCOL,
+            "unixsock-stream",
             "A stream between processes of one machine, by a path in its file system.",
             "unixsock-stream//run/zenoh.sock",
             MAX_BATCH,
-            lambda endpoint, loop, timeout, _: unix.connect(endpoint, loop, timeout),
-            lambda endpoint, loop, on_link, _: unix.listen(endpoint, loop, on_link),
+            *_imported("unix", configured=False),
             RETRY,
             (_PRIORITIES, _RELIABLE),
         ),
@@ -152,8 +159,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "As tcp, encrypted; the side that is connected to shows a certificate, with mTLS both.",
             "tls/node.example:7447",
             MAX_BATCH,
-            tls.connect,
-            tls.listen,
+            *_imported("tls"),
             (*INET, *TLS, *RETRY),
             (_PRIORITIES, _RELIABLE),
         ),
@@ -184,7 +190,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "One stream of a QUIC connection, which is always encrypted; no mTLS when listening.",
             "quic/node.example:7447",
             MAX_BATCH,
-            *_QUIC,
+            *_imported("quic"),
             (*INET, *TLS, *RETRY),
             (
                 _PRIORITIES,
@@ -199,10 +205,9 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
             "serial",
             "A serial line between two, such as to a board; damaged batches are dropped.",
             "serial//dev/ttyUSB0#baudrate=115200",
-            serial.MTU,
-            lambda endpoint, loop, timeout, _: serial.connect(endpoint, loop, timeout),
-            lambda endpoint, loop, on_link, _: serial.listen(endpoint, loop, on_link),
-            (*serial.OPTIONS, *RETRY),
+            MAX_PAYLOAD,
+            *_imported("serial", configured=False),
+            (*SERIAL, *RETRY),
             (_PRIORITIES, _BEST_EFFORT),
         ),
     )
@@ -255,7 +260,7 @@ def check(endpoint: EndPoint, side: Side, settings: LinkSettings = DEFAULTS) -> 
             f"'{shown(endpoint)}': '{protocol.name}' needs the package {protocol.needs}, which is "
             f"not installed; run: pip install 'zenlake[{protocol.extra}]'"
         )
-    if protocol.name not in (unix.PROTOCOL, serial.PROTOCOL):
+    if protocol.name not in ("unixsock-stream", "serial"):
         endpoint.port  # noqa: B018 - raises when the address has none
     check_options(endpoint, protocol.options, side)
     check_metadata(endpoint, protocol.metadata)

@@ -17,27 +17,19 @@ from typing import Final, final
 from zenlake.errors import EncodeError, LinkError, LocatorError
 from zenlake.links.layered import LayeredLink, opened_in_time
 from zenlake.links.link import LinkListener, OnData, OnLink, OnLost, UnicastLink, reason
-from zenlake.links.options import LinkOption
+from zenlake.links.options import BAUD_RATE
 from zenlake.links.serial_frame import ACK, INIT, MAX_PAYLOAD, RESET, SerialDeframer, encode
 from zenlake.values.locator import EndPoint
 
-__all__ = ["MTU", "OPTIONS", "PROTOCOL", "connect", "listen"]
+__all__ = ["MTU", "PROTOCOL", "connect", "listen"]
 
 PROTOCOL: Final = "serial"
 MTU: Final = MAX_PAYLOAD
 READ_SIZE: Final = 65536
-BAUD_RATE: Final = 9600
 AGAIN: Final = 0.5
 """How many seconds to wait for an answer to INIT, and after RESET, before the next."""
 BREATH: Final = 0.1
 """How many seconds to wait before a line that cannot be opened is tried again."""
-
-OPTIONS: Final = (
-    LinkOption("baudrate", "integer", f"Bits a second, {BAUD_RATE} unless given."),
-    LinkOption(
-        "exclusive", "flag", "Whether no other process may open the line; true unless given."
-    ),
-)
 
 log = logging.getLogger("zenlake.links")
 

@@ -13,6 +13,7 @@ A reader that is lost in the middle of a frame finds the next one behind the nex
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from zenlake.errors import DecodeError, EncodeError
@@ -33,6 +34,7 @@ AROUND: Final = 7
 _POLYNOMIAL: Final = 0x04C11DB7
 
 
+@cache
 def _table() -> tuple[int, ...]:
     table: list[int] = []
     for byte in range(256):
@@ -43,14 +45,12 @@ def _table() -> tuple[int, ...]:
     return tuple(table)
 
 
-_TABLE: Final = _table()
-
-
 def check_sum(payload: bytes) -> int:
     """The number that tells a damaged payload."""
+    table = _table()
     total = 0xFFFFFFFF
     for byte in payload:
-        total = (total >> 8) ^ _TABLE[(total ^ byte) & 0xFF]
+        total = (total >> 8) ^ table[(total ^ byte) & 0xFF]
     return total ^ 0xFFFFFFFF
 
 

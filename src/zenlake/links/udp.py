@@ -24,12 +24,12 @@ from zenlake.links.inet import (
     resolve,
 )
 from zenlake.links.interfaces import interfaces_at
-from zenlake.links.link import LinkListener, OnData, OnLink, OnLost, UnicastLink, reason
+from zenlake.links.link import UDP_BATCH, LinkListener, OnData, OnLink, OnLost, UnicastLink, reason
 from zenlake.values.locator import EndPoint
 
 __all__ = ["MAX_KNOCKING", "MAX_SOURCES", "MTU", "UdpListener", "connect", "listen"]
 
-MTU: Final = 65487
+MTU: Final = UDP_BATCH
 READ_SIZE: Final = 65536
 READS_AT_ONCE: Final = 64
 """How many datagrams are read before other callbacks of the loop run."""
