@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import secrets
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +67,7 @@ class MulticastPump:
             join_interval=max(0.01, multicast.join_interval / 1000),
             max_members=multicast.max_sessions,
             max_message=settings.max_message,
-            initial_sn=secrets.randbits(28),
+            initial_sn=int.from_bytes(os.urandom(4)) >> 4,
         )
         self._session: MulticastSession | None = None
 

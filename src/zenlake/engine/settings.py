@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TypeVar
 
 from zenlake.config.model import Settings
@@ -205,7 +204,8 @@ def _read(where: str, file: str, parse: Callable[[str], T], *, secret: bool = Fa
     try:
         if secret:
             demand_secret(where, file)
-        text = Path(file).read_text()
+        with open(file) as opened:
+            text = opened.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{where}: {file}: {error}") from error
     return _parsed(f"{where}: {file}", text, parse)

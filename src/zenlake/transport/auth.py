@@ -13,12 +13,12 @@ The password itself never travels: its HMAC-SHA3-256 under the nonce does.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zenlake.errors import DecodeError, HandshakeError, RemoteError
+from zenlake.records import record
+from zenlake.transport.digests import hmac_sha3_256, is_same_secret
 from zenlake.transport.rsa import PrivateKey, PublicKey, Random
 from zenlake.wire.cursor import Reader, Writer
 
@@ -79,10 +79,10 @@ def write_methods(methods: Mapping[int, int | bytes | None]) -> bytes | None:
 
 def proof(nonce: int, password: bytes) -> bytes:
     """What shows that one knows the password."""
-    return hmac.digest(nonce.to_bytes(8, "little"), password, hashlib.sha3_256)
+    return hmac_sha3_256(nonce.to_bytes(8, "little"), password)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Credentials:
     """What a node knows: its own user and password, and those that it lets in."""
 
@@ -217,7 +217,7 @@ class AcceptorAuth:
         # Computed for unknown users too, so that time does not tell who exists.
         expected = proof(self.nonce, b"" if password is None else password)
         # An empty password is none: nobody is let in by it, whatever a file says.
-        if not hmac.compare_digest(expected, shown_proof) or not password:
+        if not is_same_secret(expected, shown_proof) or not password:
             raise HandshakeError(f"user or password is wrong (user {user[:64]!r})", GENERIC, LOGIN)
         self.user = user.decode("utf-8", "replace")
 
@@ -231,5 +231,5 @@ class AcceptorAuth:
             raise
         except RemoteError as error:
             raise HandshakeError(f"it did not prove its key: {error}", GENERIC, LOGIN) from error
-        if not hmac.compare_digest(challenge, self.challenge):
+        if not is_same_secret(challenge, self.challenge):
             raise HandshakeError("it did not prove that its key is its own", GENERIC, LOGIN)

@@ -37,8 +37,12 @@ def _vle(value: int) -> bytes:
     return b"".join(w.parts)
 
 
-#: Lengths of small payloads, encoded once.
-_SMALL: Final[list[bytes]] = [_vle(value) for value in range(0x4000)]
+#: Bytes of a variable-length integer: the last one, and one that others follow.
+_LAST: Final[list[bytes]] = [bytes((value,)) for value in range(0x80)]
+_FIRST: Final[list[bytes]] = [bytes((0x80 | value,)) for value in range(0x80)]
+#: Lengths of small payloads, encoded once: those of one byte, then those of two. They are put
+#: together of bytes, as encoding all of them takes milliseconds of each start.
+_SMALL: Final[list[bytes]] = _LAST + [low + high for high in _LAST[1:] for low in _FIRST]
 
 
 def vle(value: int) -> bytes:

@@ -14,10 +14,10 @@ that was made for it, by what its endpoint says (`?prio=6-7;rel=0`).
 
 from __future__ import annotations
 
-import hmac
 from typing import Final
 
 from zenlake.errors import DecodeError, HandshakeError, RemoteError
+from zenlake.transport.digests import is_same_secret
 from zenlake.transport.rsa import PrivateKey, PublicKey, Random
 from zenlake.wire.cursor import Reader, Writer
 
@@ -131,6 +131,6 @@ class LinkProof:
             raise
         except RemoteError as error:
             raise HandshakeError(f"it did not prove whose link this is: {error}", INVALID) from None
-        if not hmac.compare_digest(shown, self._nonce):
+        if not is_same_secret(shown, self._nonce):
             raise HandshakeError("it did not prove whose link this is", INVALID)
         return True

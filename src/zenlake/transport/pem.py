@@ -15,7 +15,7 @@ from zenlake.transport.rsa import PrivateKey, PublicKey
 SEQUENCE, INTEGER = 0x30, 0x02
 PUBLIC, PRIVATE = "RSA PUBLIC KEY", "RSA PRIVATE KEY"
 
-BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----\s*([A-Za-z0-9+/=\s]*?)-----END \1-----")
+BLOCK = r"-----BEGIN ([A-Z ]+)-----\s*([A-Za-z0-9+/=\s]*?)-----END \1-----"
 
 
 def public_keys(text: str) -> list[PublicKey]:
@@ -33,7 +33,7 @@ def private_key(text: str) -> PrivateKey:
 
 
 def _blocks(text: str, kind: str) -> list[bytes]:
-    blocks = BLOCK.findall(text)
+    blocks = re.findall(BLOCK, text)
     named = [body for name, body in blocks if name == kind]
     if not named:
         others = ", ".join(sorted({name for name, _ in blocks})) or "no PEM text"

@@ -7,8 +7,9 @@ duplicate or an older number is dropped, and reliability is what the link gives.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
+
+from zenlake.transport.digests import shake_128
 
 #: The largest sequence number, by the two bits of the resolution that speak of frames.
 MASKS: Final[tuple[int, int, int, int]] = (0x7F, 0x3FFF, 0x0FFF_FFFF, 0xFFFF_FFFF)
@@ -30,5 +31,5 @@ def initial_sn(mine: bytes, theirs: bytes, mask: int) -> int:
 
     Derived from both ids, so that every link of one session announces the same.
     """
-    digest = hashlib.shake_128(mine + theirs).digest(4)
+    digest = shake_128(mine + theirs, 4)
     return int.from_bytes(digest, "little") & mask
