@@ -1,14 +1,22 @@
-"""What things are called: key expressions, the tree they live in, formats and selectors."""
+"""What things are called: key expressions, the tree they live in, formats and selectors.
+
+Formats and ranges of time are fetched when they are used: most programs start without them.
+"""
 
 from __future__ import annotations
 
-from zenlake.keys.format import KeyFormat
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from zenlake.keys.keyexpr import IntoKeyExpr, KeyExpr, SetIntersectionLevel
 from zenlake.keys.matching import canonize, check, includes, intersects, is_wild
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters, Parameters
 from zenlake.keys.selector import IntoSelector, Selector
-from zenlake.keys.time_range import Instant, Now, ResolvedRange, TimeBound, TimeRange
 from zenlake.keys.tree import KeyTree, TreeEntry
+
+if TYPE_CHECKING:
+    from zenlake.keys.format import KeyFormat
+    from zenlake.keys.time_range import Instant, Now, ResolvedRange, TimeBound, TimeRange
 
 __all__ = [
     "ANY_KEY_EXPR",
@@ -34,3 +42,17 @@ __all__ = [
     "intersects",
     "is_wild",
 ]
+
+_FETCHED = {"KeyFormat": "zenlake.keys.format"} | dict.fromkeys(
+    ("Instant", "Now", "ResolvedRange", "TimeBound", "TimeRange"), "zenlake.keys.time_range"
+)
+
+
+def __getattr__(name: str) -> object:
+    """Fetch a name from the module that defines it, once."""
+    module = _FETCHED.get(name)
+    if module is None:
+        raise AttributeError(f"module 'zenlake.keys' has no attribute {name!r}")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value

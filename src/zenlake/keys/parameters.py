@@ -12,10 +12,12 @@ choose differently.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zenlake.errors import SelectorError
-from zenlake.keys.time_range import TimeRange
+
+if TYPE_CHECKING:
+    from zenlake.keys.time_range import TimeRange
 
 __all__ = ["ANY_KEY_EXPR", "LAKE", "TIME", "IntoParameters", "Parameters"]
 
@@ -155,6 +157,9 @@ class Parameters:
         text = self.interpreted(TIME)
         if text is None:
             return None
+        # What reads ranges takes long to load, and few questions have one.
+        from zenlake.keys.time_range import TimeRange
+
         if text[:1] in ("[", "]") and text[-1:] not in ("[", "]"):
             text = self._rejoin_length(text)
         return TimeRange.parse(text)

@@ -8,11 +8,13 @@ Text is cut at its first `?`. On the wire the two halves travel apart.
 
 from __future__ import annotations
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from zenlake.keys.keyexpr import IntoKeyExpr, KeyExpr
 from zenlake.keys.parameters import ANY_KEY_EXPR, IntoParameters, Parameters
-from zenlake.keys.time_range import TimeRange
+
+if TYPE_CHECKING:
+    from zenlake.keys.time_range import TimeRange
 
 __all__ = ["IntoSelector", "Selector"]
 

@@ -1,6 +1,12 @@
-"""WHAT is carried: payloads, what they are, how they travel, and where nodes live."""
+"""WHAT is carried: payloads, what they are, how they travel, and where nodes live.
+
+What serializes values is fetched when it is used: most programs start without it.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from zenlake.clock import NTP64, Timestamp, TimestampId, ZenohId
 from zenlake.values.encoding import Encoding
@@ -17,26 +23,6 @@ from zenlake.values.qos import (
 )
 from zenlake.values.query import ConsolidationMode, QueryTarget, ReplyKeyExpr
 from zenlake.values.sample import EntityGlobalId, SourceInfo
-from zenlake.values.serial import (
-    UnsupportedTypeError,
-    ZDeserializeError,
-    z_deserialize,
-    z_serialize,
-)
-from zenlake.values.sized import (
-    Float32,
-    Float64,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Int128,
-    UInt8,
-    UInt16,
-    UInt32,
-    UInt64,
-    UInt128,
-)
 from zenlake.values.timestamp_stack import (
     InterceptionPoint,
     TimestampContext,
@@ -47,6 +33,28 @@ from zenlake.values.timestamp_stack import (
 )
 from zenlake.values.whatami import WhatAmI, WhatAmIMatcher
 from zenlake.values.zbytes import IntoZBytes, ZBytes
+
+if TYPE_CHECKING:
+    from zenlake.values.serial import (
+        UnsupportedTypeError,
+        ZDeserializeError,
+        z_deserialize,
+        z_serialize,
+    )
+    from zenlake.values.sized import (
+        Float32,
+        Float64,
+        Int8,
+        Int16,
+        Int32,
+        Int64,
+        Int128,
+        UInt8,
+        UInt16,
+        UInt32,
+        UInt64,
+        UInt128,
+    )
 
 __all__ = [
     "DEFAULT_QOS",
@@ -96,3 +104,34 @@ __all__ = [
     "z_deserialize",
     "z_serialize",
 ]
+
+_FETCHED = dict.fromkeys(
+    ("UnsupportedTypeError", "ZDeserializeError", "z_deserialize", "z_serialize"),
+    "zenlake.values.serial",
+) | dict.fromkeys(
+    (
+        "Float32",
+        "Float64",
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "Int128",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "UInt128",
+    ),
+    "zenlake.values.sized",
+)
+
+
+def __getattr__(name: str) -> object:
+    """Fetch a name from the module that defines it, once."""
+    module = _FETCHED.get(name)
+    if module is None:
+        raise AttributeError(f"module 'zenlake.values' has no attribute {name!r}")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
