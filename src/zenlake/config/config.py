@@ -7,11 +7,17 @@ import re
 import warnings
 from collections.abc import Mapping
 from copy import deepcopy
-from pathlib import Path
-from typing import ClassVar, cast
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from zenlake.config.declare import Section, section_of
-from zenlake.config.environment import CONFIG_VARIABLE, configured_file, decode, read_file
+from zenlake.config.environment import (
+    CONFIG_VARIABLE,
+    configured_file,
+    decode,
+    read_file,
+    suffix_of,
+)
 from zenlake.config.json5 import Plain
 from zenlake.config.load import (
     Tree,
@@ -28,13 +34,17 @@ from zenlake.config.problem import ConfigWarning
 from zenlake.config.shape import Mode
 from zenlake.errors import ConfigError
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["Config"]
 
 _FORMATS = {".json": False, ".json5": False, ".yaml": True, ".yml": True}
 _MASK = "***"
-_SECRET_NAME = re.compile("password|secret|private|token|credential", re.IGNORECASE)
-_SECRET_IN_URL = re.compile(r"(://[^/:@\s]*:)[^/@\s]*@")
-_SECRET_IN_ENDPOINT = re.compile(r"((?:password|private_key_base64)=)[^;]*", re.IGNORECASE)
+# Compiled when they are used: most programs never show their configuration.
+_SECRET_NAME = "(?i)password|secret|private|token|credential"
+_SECRET_IN_URL = r"(://[^/:@\s]*:)[^/@\s]*@"
+_SECRET_IN_ENDPOINT = r"(?i)((?:password|private_key_base64)=)[^;]*"
 
 
 class Config:
@@ -60,7 +70,7 @@ class Config:
         named = configured_file()
         if not named:
             raise ConfigError(f"{CONFIG_VARIABLE} is not set; set it to the path of a file")
-        return cls._of(cls._read(Path(named), read_file(named)))
+        return cls._of(cls._read(named, read_file(named)))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Config:
@@ -69,7 +79,7 @@ class Config:
         Args:
             path: A file whose name ends in .json5, .json, .yaml or .yml.
         """
-        return cls._of(cls._read(Path(path), read_file(path)))
+        return cls._of(cls._read(str(path), read_file(path)))
 
     @classmethod
     def from_json5(cls, json: str) -> Config:
@@ -90,15 +100,12 @@ class Config:
         return cls._of(read_tree(decode(data, source), source))
 
     @staticmethod
-    def _read(path: Path, text: str) -> Tree:
-        if path.suffix not in _FORMATS:
-            kind = (
-                f"'{path.suffix}' is not a kind"
-                if path.suffix
-                else "the name does not say which kind"
-            )
+    def _read(path: str, text: str) -> Tree:
+        suffix = suffix_of(path)
+        if suffix not in _FORMATS:
+            kind = f"'{suffix}' is not a kind" if suffix else "the name does not say which kind"
             raise ConfigError(f"{path}: {kind} of file is read; name it .json5, .json or .yaml")
-        return read_tree(text, str(path), yaml=_FORMATS[path.suffix])
+        return read_tree(text, path, yaml=_FORMATS[suffix])
 
     @classmethod
     def _of(cls, tree: Tree) -> Config:
@@ -208,20 +215,22 @@ def _secret_names(section: Section) -> frozenset[str]:
     return frozenset(names)
 
 
-_SECRETS = _secret_names(section_of(Settings))
+@cache
+def _secrets() -> frozenset[str]:
+    return _secret_names(section_of(Settings))
 
 
 def masked(path: str, value: Plain) -> Plain:
     """The value with what nobody should read in a log put out of sight."""
     name = path.rpartition("/")[2]
     free = path.startswith(("plugins/", "metadata"))
-    if name in _SECRETS or (free and _SECRET_NAME.search(name)):
+    if name in _secrets() or (free and re.search(_SECRET_NAME, name)):
         return _MASK
     if isinstance(value, Mapping):
         return {member: masked(f"{path}/{member}", inner) for member, inner in value.items()}
     if isinstance(value, list):
         return [masked(path, item) for item in value]
     if isinstance(value, str):
-        value = _SECRET_IN_URL.sub(rf"\1{_MASK}@", value)
-        return _SECRET_IN_ENDPOINT.sub(rf"\1{_MASK}", value)
+        value = re.sub(_SECRET_IN_URL, rf"\1{_MASK}@", value)
+        return re.sub(_SECRET_IN_ENDPOINT, rf"\1{_MASK}", value)
     return value

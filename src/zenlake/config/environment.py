@@ -6,12 +6,15 @@ Everything else takes texts as arguments, so that it can be tested, and used, wi
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zenlake.config.problem import Report
 from zenlake.errors import ConfigError
 
-__all__ = ["CONFIG_VARIABLE", "configured_file", "decode", "read_file"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["CONFIG_VARIABLE", "configured_file", "decode", "read_file", "suffix_of"]
 
 CONFIG_VARIABLE = "ZENOH_CONFIG"
 """The environment variable that names the configuration file."""
@@ -25,11 +28,17 @@ def configured_file() -> str | None:
 def read_file(path: str | Path) -> str:
     """The text of a file; raises `ConfigError` if there is none to read."""
     try:
-        data = Path(path).read_bytes()
+        with open(os.fspath(path), "rb") as file:
+            data = file.read()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{path}: cannot be read: {reason}") from error
     return decode(data, str(path))
+
+
+def suffix_of(path: str) -> str:
+    """The end of a file's name from its last dot on, or nothing if it has none."""
+    return os.path.splitext(path)[1]
 
 
 def decode(data: bytes, source: str) -> str:

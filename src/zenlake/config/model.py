@@ -8,23 +8,18 @@ names are those of Eclipse Zenoh's configuration, so its files load unchanged.
 files move over without edits, but nothing obeys it yet, and setting it says so.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
-from zenlake.config.declare import REQUIRED, ByMode, key, section, section_of
+from zenlake.config.declare import REQUIRED, ByMode, Section, key, section, section_of
 from zenlake.config.grammar import KeyText, Namespace, RegionName, Zid
 from zenlake.config.json5 import Plain
 from zenlake.config.model_connect import Connect, Listen, OpenSettings
 from zenlake.config.model_interceptors import AccessControl, Downsampling, LowPassFilter, Qos
 from zenlake.config.model_limits import LimitSettings
-from zenlake.config.model_remote import RemoteApi
 from zenlake.config.model_routing import Gateway, RoutingSettings
 from zenlake.config.model_scouting import ScoutingSettings
 from zenlake.config.model_services import JournalService, XrceService
-from zenlake.config.model_storages import StorageManager
 from zenlake.config.model_transport import Milliseconds, TransportSettings
-from zenlake.config.model_web import Rest
 from zenlake.config.shape import FreeForm, Mode, Whole
 
 __all__ = ["SearchDir", "Settings"]
@@ -150,6 +145,19 @@ class PluginsLoading:
     )
 
 
+def _declared_plugins() -> dict[str, Section]:
+    """The plugins whose settings are declared; imported for a configuration that has plugins."""
+    from zenlake.config.model_remote import RemoteApi
+    from zenlake.config.model_storages import StorageManager
+    from zenlake.config.model_web import Rest
+
+    return {
+        "storage_manager": section_of(StorageManager),
+        "rest": section_of(Rest),
+        "remote_api": section_of(RemoteApi),
+    }
+
+
 @section
 class Settings:
     """The configuration of a node."""
@@ -228,12 +236,5 @@ class Settings:
     plugins_loading: PluginsLoading = key(PluginsLoading, "Where plugins are found.")
     plugins: Annotated[
         Plain,
-        FreeForm(
-            members=True,
-            known={
-                "storage_manager": section_of(StorageManager),
-                "rest": section_of(Rest),
-                "remote_api": section_of(RemoteApi),
-            },
-        ),
+        FreeForm(members=True, known=_declared_plugins),
     ] = key({}, "A member for each plugin or service of the node, with its own settings.")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
@@ -285,10 +286,17 @@ class Either:
 class FreeForm:
     """Anything JSON can write; whatever uses the value looks into it."""
 
-    def __init__(self, members: bool = False, known: Mapping[str, Shape] | None = None) -> None:
+    def __init__(
+        self, members: bool = False, known: Callable[[], Mapping[str, Shape]] = dict
+    ) -> None:
         """With `members`, an object and nothing else; those that are `known` have a shape."""
         self.members = members
-        self.known = dict(known or {})
+        self._known = known
+
+    @cached_property
+    def known(self) -> Mapping[str, Shape]:
+        """The members that have a shape; listed when it is asked for."""
+        return self._known()
 
     @property
     def words(self) -> str:
