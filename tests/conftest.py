@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import random
+import sys
 import tomllib
 from collections.abc import Generator
 from fnmatch import fnmatchcase
@@ -71,6 +72,12 @@ def pytest_runtest_teardown() -> None:
             logger = logging.getLogger(name)
             logger.setLevel(logging.NOTSET)
             logger.handlers.clear()
+
+
+def pytest_sessionfinish() -> None:
+    servers = sys.modules.get("tests.volumes.servers")
+    for server in servers.RUNNING if servers is not None else ():
+        server.end()
 
 
 def pytest_configure(config: pytest.Config) -> None:

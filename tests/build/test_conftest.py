@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 import zenlake
@@ -103,6 +104,23 @@ def test_where({", ".join(filter(None, ["n", fixture]))}):
     workers = (tmp_path / "workers").read_text().split()
     assert len(workers) == (12 if fixture else 6), done.stdout
     assert len(set(workers)) == 1
+
+
+SERVING = """
+from pathlib import Path
+from tests.volumes.servers import Server
+
+def test_serving(tmp_path):
+    server = Server(["sleep", "1000"], tmp_path, lambda: True)
+    Path({file!r}).write_text(str(server._process.pid))
+"""
+
+
+def test_servers_end_with_the_worker_that_started_them(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    done = run(tmp_path, SERVING.format(file=str(file)), "-n", "1")
+    assert done.returncode == 0, done.stdout
+    assert not psutil.pid_exists(int(file.read_text()))
 
 
 def test_nightly_tests_name_tests_that_run_by_day() -> None:

@@ -6,7 +6,6 @@ installed if that is possible here (root, and apt); else the test says what to i
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import shutil
@@ -28,6 +27,10 @@ from tests.ports import free_port
 SECONDS = 60.0
 
 
+#: Ended with the test run by tests/conftest.py: `atexit` does nothing in a worker of xdist.
+RUNNING: list[Server] = []
+
+
 class Server:
     """A server that can be stopped and started again where it was."""
 
@@ -40,7 +43,7 @@ class Server:
         self._is_up = is_up
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
-        atexit.register(self.end)
+        RUNNING.append(self)
 
     def start(self) -> None:
         with (self.folder / "log").open("ab") as log:
