@@ -12,6 +12,7 @@ costs a second.
 from __future__ import annotations
 
 import argparse
+import compileall
 import contextlib
 import fcntl
 import hashlib
@@ -92,6 +93,9 @@ def _compile(wanted: str, isolated: bool, lock: int) -> None:
         shutil.rmtree(tree, ignore_errors=True)
     with zipfile.ZipFile(build_wheel(WHEELS, isolated, lock)) as wheel:
         wheel.extractall(new)
+    # As pip does: a program that starts does not wait until modules are compiled to bytecode, not
+    # even where PYTHONDONTWRITEBYTECODE is set.
+    compileall.compile_dir(new, quiet=1, stripdir=new, prependdir=TREE)
     if TREE.exists():
         TREE.rename(old)
     new.rename(TREE)
