@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import select
 import socket
 import statistics
@@ -31,6 +32,15 @@ from bench.macro.certificate import settings as certificate_settings
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("worker.py")
 ECLIPSE, ZENLAKE = "zenoh", "zenlake"
+#: A program that opens a session and ends.
+STARTING = """\
+import {package} as z
+config = z.Config()
+config.insert_json5("scouting/multicast/enabled", "false")
+config.insert_json5("scouting/gossip/enabled", "false")
+config.insert_json5("listen/endpoints", "[]")
+z.open(config).close()
+"""
 #: Compare TCP with TCP.
 PLAIN = {"transport/shared_memory/enabled": False}
 
@@ -280,6 +290,25 @@ def sessions(running: Bench) -> Figures:
     }
 
 
+def starting(running: Bench, times: int = 7) -> Figures:
+    """The CPU of a program that opens a session and ends, the interpreter's start included."""
+    program = STARTING.format(package=running.package)
+    return {
+        "CPU ms": statistics.median(cpu_of(program, running.path) for _ in range(times)) * 1000,
+        "of it python": statistics.median(cpu_of("pass", running.path) for _ in range(times))
+        * 1000,
+    }
+
+
+def cpu_of(program: str, path: str) -> float:
+    """The seconds of CPU, the system's included, that a program takes in a process of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
 Case = Callable[[Bench], Figures]
 CASES: dict[str, Case] = {
     "thr-64": lambda b: throughput(b, 64),
@@ -295,6 +324,7 @@ CASES: dict[str, Case] = {
     "get-1": lambda b: questions(b, 1),
     "get-1000": lambda b: questions(b, 1000),
     "sessions": sessions,
+    "start": starting,
     "record-64": lambda b: record(b, 64),
     "record-1024": lambda b: record(b, 1024),
     "record-64k": lambda b: record(b, 65536),
