@@ -116,6 +116,10 @@ def test_a_token_of_our_own_reads_as_any_other() -> None:
         STRING,
         backends="backends:cpu:",
     )
+    assert token == (
+        "@ros2_lv/3/abcd/0/4/MS/%/%fleet/recorder/%cam%image/"
+        f"sensor_msgs::msg::dds_::Image_/{STRING}/::,:,:,:,,/backends:cpu:"
+    )
     found = parse_token(token)
     assert found is not None
     assert (found.kind, found.node, found.topic) == (
@@ -139,6 +143,14 @@ def test_attachments_of_both_forms_say_the_same(number: int, time: int, gid: byt
         ]
     )
     assert read_attachment(named) == told
+
+
+def test_an_attachment_has_number_time_and_gid_in_this_order() -> None:
+    """As rmw_zenoh serialises it: two little-endian numbers, a length and 16 bytes."""
+    written = "0100000000000000 0002000000000000 10 000102030405060708090a0b0c0d0e0f"
+    assert bytes(Attachment(1, 0x200, bytes(range(16)))) == bytes.fromhex(written)
+    assert read_attachment(bytes.fromhex(written)) == Attachment(1, 0x200, bytes(range(16)))
+    assert read_attachment(bytes.fromhex(written.replace(" 10 ", " 0f "))) is None
 
 
 @given(st.binary(max_size=80))

@@ -154,7 +154,8 @@ def test_text_and_pickle_bring_the_same_endpoint_back(
     assert hash(eval(repr(endpoint))) == hash(endpoint)
 
 
-@given(st.text(max_size=30))
+@given(st.text(max_size=30) | st.text("ab/?#=;1:[]", max_size=20))
+@example("a/b?c=1#d=2")
 def test_any_text_is_an_endpoint_or_one_error(text: str) -> None:
     try:
         endpoint = EndPoint.parse(text)
