@@ -93,8 +93,6 @@ def locality(number: int) -> Locality:
 
 def encoding_from(written: fields.RemoteEncoding) -> Encoding:
     """An encoding of the API."""
-    if written.id == 0xFFFF:
-        return Encoding(written.schema)
     return Encoding.from_wire(written.id, written.schema.encode() or None)
 
 
