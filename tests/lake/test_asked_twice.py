@@ -145,6 +145,11 @@ def test_parameters_and_sql_find_the_same(
                 return [(key, json.loads(text) if text else None) for key, text in sql(query)]
 
             plain, filtered, quoted, ordered, projected, grouped, past, newest = found.values()
+            assert plain == [
+                (row.key, json.loads(row.value) if row.value else None)
+                for row in rows
+                if 2 <= row.at <= 15
+            ]
             assert plain == samples_of(
                 f"SELECT key, {value} FROM samples WHERE {inside} ORDER BY hlc"
             )
