@@ -41,8 +41,6 @@ def start() -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # A Ctrl-C at the terminal is for the command alone.
-            start_new_session=True,
             check=True,
         )
     say(
@@ -59,19 +57,23 @@ def say(text: str) -> None:
 def lower_priority() -> None:
     """Let all other programs have the CPU and the disk first."""
     os.nice(LOWEST)
-    # Where Linux schedules each session as a group, niceness counts within the session alone.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(LOWEST))
+    # Where Linux schedules each session as a group, niceness counts within the session alone. A
+    # session that is not our own is left as it is: other programs run in it.
+    if os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(LOWEST))
     if ionice := shutil.which("ionice"):
         subprocess.run([ionice, "-c", "3", "-p", str(os.getpid())], check=False)
 
 
 def end(number: int, frame: object) -> None:
-    """End this process and all that it started: they are one process group."""
+    """End this process and all that it started: they are its process group."""
     os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":
+    if os.getpgrp() != os.getpid():
+        os.setsid()  # a Ctrl-C at the terminal is for the command alone
     signal.signal(signal.SIGTERM, end)
     lower_priority()
     compiled_tree(wait=False)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -46,7 +47,7 @@ def prepare(group: str) -> None:
             began = time.monotonic()
             _make()
             if wanted:
-                _say(f"installing {PURPOSES[group]}; half a minute where the network is fast")
+                _say(f"installing {PURPOSES[group]}; half a minute, or as long as they download")
                 _install(group, wanted)
             _say(f"the environment is ready after {time.monotonic() - began:.0f} s")
         if group in MARKS:
@@ -122,23 +123,33 @@ def _run(command: list[str]) -> int:
     if sys.stderr.isatty():
         return subprocess.run(command, check=False, stdout=sys.stderr).returncode
     began, over = time.monotonic(), threading.Event()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
 
-    def repeat() -> None:
-        while not over.wait(REPEAT_AFTER_SECONDS):
-            _say(f"still installing after {time.monotonic() - began:.0f} s")
+        def repeat() -> None:
+            while not over.wait(REPEAT_AFTER_SECONDS):
+                written = _written(process.pid)
+                _say(f"still installing after {time.monotonic() - began:.0f} s{written}")
 
-    threading.Thread(target=repeat, daemon=True).start()
-    try:
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
+        threading.Thread(target=repeat, daemon=True).start()
+        try:
             assert process.stdout is not None
             for line in process.stdout:
                 if not line.startswith((" + ", " ~ ")):  # uv lists every package
                     print(line, end="", file=sys.stderr, flush=True)
             return process.wait()
-    finally:
-        over.set()
+        finally:
+            over.set()
+
+
+def _written(process: int) -> str:
+    """Return how much a process has written, in words; nothing where the system does not say."""
+    try:
+        found = re.search(r"^wchar: (\d+)", Path(f"/proc/{process}/io").read_text(), re.MULTILINE)
+    except OSError:
+        return ""
+    return "" if found is None else f", {int(found[1]) / 1e6:.0f} MB unpacked"
 
 
 def _say(text: str) -> None:
