@@ -136,7 +136,7 @@ def _run(command: list[str]) -> int:
         try:
             assert process.stdout is not None
             for line in process.stdout:
-                if not line.startswith((" + ", " ~ ")):  # uv lists every package
+                if not line.startswith((" + ", " - ", " ~ ")):  # uv lists every package
                     print(line, end="", file=sys.stderr, flush=True)
             return process.wait()
         finally:
@@ -149,7 +149,7 @@ def _written(process: int) -> str:
         found = re.search(r"^wchar: (\d+)", Path(f"/proc/{process}/io").read_text(), re.MULTILINE)
     except OSError:
         return ""
-    return "" if found is None else f", {int(found[1]) / 1e6:.0f} MB unpacked"
+    return "" if found is None else f", {int(found[1]) / 1e6:.0f} MB written"
 
 
 def _say(text: str) -> None:

@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from tests.cli.programs import Program
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import Row
 from zenlake.cli.app import application
 from zenlake.cli.sql import Format, _arrow, _lines, show_table
 from zenlake.lake import Pipeline, read_config
+from zenlake.lake.awake import ERROR, HEAD, PAGE
 from zenlake.lake.questions import one_line
 from zenlake.lake.run import Loop
+from zenlake.supervise.presence import Presence
 
 
 @pytest.fixture
@@ -166,3 +171,61 @@ def test_answers_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_answers_as_arrow(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     _arrow(ANSWER)
     assert pa.ipc.open_stream(capsysbinary.readouterr().out).read_all() == ANSWER
+
+
+class StartingLake:
+    """A `zenlake up` that is starting its lake, as other programs see it."""
+
+    def __init__(self, data: Path) -> None:
+        data.mkdir()
+        self.data = data
+        self._presence = Presence(data)
+        self.state("starting")
+
+    def state(self, state: str) -> None:
+        parts = [{"name": "router", "state": "up"}, {"name": "lake", "state": state}]
+        self._presence.tell(json.dumps({"parts": parts}))
+
+    def answer_once(self, words: str) -> None:
+        """Be up: hear one question, and refuse it with these words."""
+        (self.data / "lake").mkdir()
+        place = str(self.data / "ask")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(place)
+            listening.listen()
+            (self.data / "lake" / PAGE).write_text(json.dumps({"socket": place}))
+            line, _ = listening.accept()
+            with line:
+                assert json.loads(line.makefile().readline())["sql"] == "SELECT 1"
+                fact = json.dumps({"error": words}).encode()
+                line.sendall(HEAD.pack(ERROR, len(fact)) + fact)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._presence.release()
+
+
+def test_sql_waits_for_a_lake_that_is_starting(tmp_path: Path) -> None:
+    with StartingLake(tmp_path / "data") as starting:
+        where = starting.data / "lake"
+        words = ("-m", "zenlake", "sql", "SELECT 1", "--lake", str(where))
+        with Program(*words) as asking:
+            asking.says(
+                f"zenlake: the lake in {where} is starting; it is asked as soon as it is up"
+            )
+            starting.answer_once("the lake was asked")
+            asking.says("the lake was asked")
+            assert asking.ends() == 2
+    assert not [line for line in asking.lines if "a Spark is started" in line]
+
+
+def test_sql_waits_no_longer_for_a_lake_that_failed_to_start(tmp_path: Path) -> None:
+    with StartingLake(tmp_path / "data") as starting:
+        words = ("-m", "zenlake", "sql", "SELECT 1 FROM samples", "--lake")
+        with Program(*words, str(starting.data / "lake")) as asking:
+            asking.says("is starting")
+            starting.state("resting")
+            asking.says("is no lake: there is no table in it")
+            assert asking.ends() == 2

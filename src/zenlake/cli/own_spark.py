@@ -13,7 +13,7 @@ from zenlake.cli.patience import WaitNotice
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["connect_conf", "sparking"]
+__all__ = ["Announcing", "connect_conf", "sparking"]
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def sparking(master: str, conf: list[str] | None) -> Iterator[SparkSession]:
         if not equals:
             raise ConfigError(f"--conf {pair}: write KEY=VALUE")
         settings[name] = value
-    with _Starting() as tell:
+    with Announcing() as tell:
         spark = spark_session(master=master, conf=settings, progress=tell)
     try:
         yield spark
@@ -36,16 +36,19 @@ def sparking(master: str, conf: list[str] | None) -> Iterator[SparkSession]:
         stop_spark(spark)
 
 
-class _Starting:
+class Announcing:
     """Says what takes time: in one line that is replaced on a terminal, else in plain lines."""
 
     def __init__(self) -> None:
+        """Nothing is said yet."""
         self._waiting: WaitNotice | None = None
 
     def __enter__(self) -> Callable[[str], None]:
+        """Return the function that says what takes time from now on."""
         return self._tell
 
     def __exit__(self, *_: object) -> None:
+        """Take the line away."""
         self._end()
 
     def _tell(self, words: str) -> None:

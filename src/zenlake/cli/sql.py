@@ -6,25 +6,30 @@ import csv
 import json
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zenlake.cli.connection import note
 from zenlake.cli.lake import LAKE, Conf, Master, Where
-from zenlake.cli.own_spark import sparking
+from zenlake.cli.own_spark import Announcing, sparking
 from zenlake.cli.pages import examples
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from zenlake.lake.awake import Asking
+
 
 NARROWEST = 6
+LOOK_EVERY_SECONDS = 0.2
 
 
 class Format(StrEnum):
@@ -102,8 +107,9 @@ def sql(
 
     Tables: samples, latest, gaps, quarantine, and the typed ones of the configuration;
     `zenlake lake tables` shows their columns. A question is a single SELECT over them; what else
-    Spark can do needs --unsafe. If `zenlake up` or `zenlake lake run` runs here, it is asked;
-    otherwise a Spark is started for the question, which takes some seconds.
+    Spark can do needs --unsafe. If `zenlake up` or `zenlake lake run` runs here, it is asked; a
+    lake that `zenlake up` is starting is waited for. Otherwise a Spark is started for the
+    question, which takes some seconds.
     """
     if master.startswith("sc://"):
         from zenlake.errors import LocalError
@@ -154,8 +160,6 @@ def answer_of_running_lake(
     where: str, query: str, options: SqlOptions, first: int | None
 ) -> pa.Table | None:
     """The answer of the lake that runs in this folder; None if none does."""
-    from zenlake.lake.awake import ask
-
     request = {
         "do": "sql",
         "sql": query,
@@ -163,11 +167,43 @@ def answer_of_running_lake(
         "seconds": options.seconds,
         "rows": options.rows,
     }
-    asking = ask(where, request)
+    asking = _ask(where, request)
     if asking is None:
         return None
     with asking:
         return asking.table()
+
+
+def _ask(where: str, request: dict[str, Any]) -> Asking | None:
+    """Ask the lake that runs in this folder, when it is up if it is starting; None if none does.
+
+    A second Spark beside one that is starting would make both of them slow.
+    """
+    from zenlake.lake.awake import ask
+
+    asking = ask(where, request)
+    if asking is None and _is_starting(where):
+        with Announcing() as tell:
+            tell(f"the lake in {where} is starting; it is asked as soon as it is up")
+            while asking is None and _is_starting(where):
+                time.sleep(LOOK_EVERY_SECONDS)
+                asking = ask(where, request)
+        asking = asking or ask(where, request)
+    return asking
+
+
+def _is_starting(where: str) -> bool:
+    """Return True if the lake in this folder is that of a `zenlake up` which is starting it."""
+    from zenlake.supervise.parts import State
+    from zenlake.supervise.plan import LAKE as PART
+    from zenlake.supervise.presence import page_of, running
+
+    data = Path(where).expanduser().parent
+    if not running(data):
+        return False
+    parts = (page_of(data) or {}).get("parts", ())
+    states = {part["name"]: part["state"] for part in parts}
+    return states.get(PART) in (State.WAITING, State.STARTING)
 
 
 @contextmanager
