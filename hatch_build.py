@@ -55,6 +55,8 @@ KEEP_OBJECTS_SECONDS = 14 * 24 * 3600
 """How long an object of the C compiler is kept that no build uses."""
 PRINT_EVERY_SECONDS = 20.0
 """How often a log is told how far the build is."""
+LINK = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
+"""Binds the library's own names when it is linked, not one by one whenever it is loaded."""
 
 MARK = "made-from.txt"
 """Beside what was made: a digest of what it was made from, the mypy that made it, the files."""
@@ -106,6 +108,8 @@ def extension_files(root: Path, work: Path) -> dict[str, str]:
             # A file for each module: they are compiled side by side.
             multi_file=True,
         )
+        for extension in extensions:
+            extension.extra_link_args += LINK
         command = build_ext(Distribution({"name": "zenlake", "ext_modules": extensions}))
         side_by_side(command, work / "c", work / "objects" / made_by())
         command.parallel = os.cpu_count()
