@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from zenlake.transport.handshake import Terms
 from zenlake.transport.listener import Listener
-from zenlake.transport.multicast import MulticastTerms, MulticastTransport
+from zenlake.transport.multicast import MulticastTransport
+from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_transport import Join, read_transport

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from zenlake.config.environment import (
     read_file,
     suffix_of,
 )
-from zenlake.config.json5 import Plain
+from zenlake.config.json5 import Plain, write_json
 from zenlake.config.load import (
     Tree,
     changed,
@@ -131,7 +130,7 @@ class Config:
             value: A JSON5 value.
         """
         if not isinstance(value, str):
-            raise TypeError(f"{value!r} is no JSON5 text; write {json.dumps(value, default=str)!r}")
+            raise TypeError(f"{value!r} is no JSON5 text; write {write_json(value)!r}")
         self._tree = insert(self._tree, key, value)
         self._warn(stacklevel=3)
 
@@ -202,7 +201,7 @@ class Config:
 
 
 def _json(plain: Plain) -> str:
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    return write_json(plain, compact=True)
 
 
 def _secret_names(section: Section) -> frozenset[str]:

@@ -8,14 +8,13 @@ each key, into `docs/reference`. A test fails when they no longer say what the m
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 from zenlake.config.declare import REQUIRED, ByMode, Key, Section, plain_of, section_of
-from zenlake.config.json5 import Plain
+from zenlake.config.json5 import Plain, write_json
 from zenlake.config.load import all_keys
 from zenlake.config.model import Settings
 from zenlake.config.shape import MODES, Either, Sequence, Shape
@@ -191,7 +190,7 @@ def _written(key: Key) -> Plain:
 
 
 def _json(plain: Plain) -> str:
-    return json.dumps(plain, ensure_ascii=False)
+    return write_json(plain)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import math
 import re
 from typing import TypeAlias, final
 
-__all__ = ["Located", "Plain", "Unreadable", "read_json5"]
+__all__ = ["Located", "Plain", "Unreadable", "read_json5", "write_json"]
 
 MOST_TEXT = 4 * 1024 * 1024
 MOST_NESTING = 64
@@ -70,6 +70,15 @@ class Located:
 
 
 Content: TypeAlias = "bool | int | float | str | list[Located] | dict[str, Located] | None"
+
+
+def write_json(value: object, *, compact: bool = False) -> str:
+    """JSON text of a value; what JSON has no form for is written as its text."""
+    # Reading takes nothing of it, and most programs never show their configuration.
+    import json
+
+    separators = (",", ":") if compact else None
+    return json.dumps(value, ensure_ascii=False, default=str, separators=separators)
 
 
 def read_json5(text: str, nesting: int = 0) -> Located:

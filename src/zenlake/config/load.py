@@ -7,13 +7,12 @@ that may be written by mode, a path may go on with the mode: `listen/endpoints/r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
 
 from zenlake.config.declare import Key, Section, misplaced, section_of
-from zenlake.config.json5 import Located, Plain, Unreadable, read_json5
+from zenlake.config.json5 import Located, Plain, Unreadable, read_json5, write_json
 from zenlake.config.model import Settings
 from zenlake.config.nearest import nearest
 from zenlake.config.problem import InvalidConfig, Problem, Report
@@ -103,7 +102,7 @@ def remove(tree: Tree, path: str) -> Tree:
     where = segments(path)
     key, rest = _resolve(where)
     if not (rest and isinstance(key.shape, FreeForm)):
-        return insert(tree, path, json.dumps(look_up(default_tree(), path)))
+        return insert(tree, path, write_json(look_up(default_tree(), path)))
     changed_tree = deepcopy(tree)
     at: Plain = changed_tree
     for name in where[:-1]:
@@ -126,7 +125,7 @@ def is_honoured(path: str, key: Key) -> bool:
 def _check_known(tree: Tree, key: Key, where: Path) -> None:
     """Check a value as a whole after a change somewhere inside it, and make it complete."""
     report = Report(paths=_paths())
-    node = read_json5(json.dumps(look_up(tree, "/".join(where))))
+    node = read_json5(write_json(look_up(tree, "/".join(where))))
     value = key.read(node, where, report)
     report.problems = [Problem(problem.path, problem.message) for problem in report.problems]
     report.close()

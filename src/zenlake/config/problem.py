@@ -7,10 +7,10 @@ of mistakes, so a report keeps the first hundred and counts the rest.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import field
 
+from zenlake.config.json5 import write_json
 from zenlake.errors import ConfigError
 from zenlake.records import record
 
@@ -100,5 +100,5 @@ def line_and_column(text: str, offset: int) -> tuple[int, int]:
 
 def shown(value: object) -> str:
     """A value as it would be written, cut to a length that fits in a message."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = write_json(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

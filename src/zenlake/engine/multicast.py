@@ -12,7 +12,7 @@ from zenlake.errors import LinkError, LocatorError
 from zenlake.links.multicast import MulticastSockets
 from zenlake.links.options import IFACE, RETRY, LinkOption, check_options
 from zenlake.node.sessions.multicast import MulticastSession
-from zenlake.transport.multicast import MulticastTerms
+from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.values.locator import EndPoint, split_host_port
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from typing import Final
 
 from zenlake.errors import KeyExprError, SelectorError
@@ -75,6 +74,8 @@ class ReadableKeys:
 
     def text(self) -> str:
         """The value of the parameter; it has no letter that ends one."""
+        import json
+
         plain = [[[one.allowed, one.denied] for one in choices] for choices in self.demands]
         raw = json.dumps(plain, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
@@ -110,6 +111,8 @@ def asks_of_many(key: str, parameters: str) -> bool:
 
 
 def _read(text: str) -> list[tuple[ReadableChoice, ...]]:
+    import json
+
     try:
         plain = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         return [

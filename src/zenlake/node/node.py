@@ -29,7 +29,7 @@ from zenlake.node.stamps import Timestamper
 from zenlake.routing.face import Face, InterestOut, QueryBranch
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.policy import Policy
-from zenlake.transport.multicast import MulticastTerms
+from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.turn import Turn
 from zenlake.transport.unicast import CLOSED

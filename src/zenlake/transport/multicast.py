@@ -16,12 +16,12 @@ negotiated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from zenlake.errors import DecodeError, RemoteError
 from zenlake.transport.handshake import GENERIC, Offer, Terms
 from zenlake.transport.listener import Listener
+from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.sequence import mask_of
 from zenlake.transport.unicast import CLOSED, Unicast
@@ -34,24 +34,6 @@ PATCH: Final = 1
 
 #: The sequence numbers of the eight priorities: the reliable one, then the other.
 LANES: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class MulticastTerms:
-    """What a node announces to a group, and demands of its other members."""
-
-    zid: bytes
-    whatami: int
-    resolution: int
-    batch_size: int
-    lease: int
-    """In milliseconds."""
-    qos: bool
-    join_interval: float
-    """In seconds."""
-    max_members: int
-    max_message: int
-    initial_sn: int
 
 
 NewMember = Callable[[bytes, int, str], Listener | None]

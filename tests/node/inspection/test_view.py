@@ -15,7 +15,7 @@ from zenlake.node.node import Node
 from zenlake.node.sessions.multicast import GroupMember
 from zenlake.node.sessions.neighbour import outbox_for
 from zenlake.testing.network import Host, Network
-from zenlake.transport.multicast import MulticastTerms
+from zenlake.transport.multicast_terms import MulticastTerms
 
 
 def name(host: Host) -> str:

@@ -15,7 +15,8 @@ from zenlake.routing.policy.subject import Subject
 from zenlake.routing.regions import CLIENT, PEER
 from zenlake.transport.handshake import Terms
 from zenlake.transport.listener import Listener
-from zenlake.transport.multicast import MulticastTerms, MulticastTransport
+from zenlake.transport.multicast import MulticastTransport
+from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.values.whatami import WhatAmI
 from zenlake.wire.codec_network import Push

@@ -32,7 +32,7 @@ from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.regions import CLIENT, PEER
 from zenlake.transport.budget import MemoryAccount
 from zenlake.transport.handshake import Offer, Terms, no_bound
-from zenlake.transport.multicast import MulticastTerms
+from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.transport.multilink import Purpose
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.rsa import PrivateKey
