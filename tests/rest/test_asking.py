@@ -68,6 +68,9 @@ def test_a_content_type_is_an_encoding() -> None:
     assert content_encoding("application/json") == "application/json"
     assert content_encoding("text/plain; charset=utf-8") == "text/plain; charset=utf-8"
     assert content_encoding("") is None
+    newer = content_encoding("unknown(4000);v2")
+    assert newer is not None
+    assert (newer.id, newer.schema) == (4000, b"v2")
 
 
 def test_a_lake_is_given_the_time_that_it_gives_a_question() -> None:

@@ -54,6 +54,19 @@ def test_a_value_is_put_asked_for_and_deleted(web: httpx.Client) -> None:
     until(lambda: web.get("/demo/a").json() == [])
 
 
+def test_an_encoding_is_shown_and_put_as_it_is(web: httpx.Client, bus: zenlake.Session) -> None:
+    with bus.declare_queryable("newer", lambda query: query.reply(
+        "newer", "x", encoding=zenlake.Encoding.from_wire(4000, b"v2")
+    )):  # fmt: skip
+        (shown,) = web.get("/newer").json()
+    assert shown["encoding"] == "unknown(4000);v2"
+    with bus.declare_subscriber("copy") as heard:
+        answer = web.put("/copy", content="x", headers={"content-type": shown["encoding"]})
+        assert answer.status_code == 200
+        encoding = heard.recv().encoding
+    assert (encoding.id, encoding.schema) == (4000, b"v2")
+
+
 def test_curl_lines_of_zenohs_documentation_work(bus: zenlake.Session) -> None:
     curl = shutil.which("curl")
     if curl is None:

@@ -19,6 +19,8 @@ from urllib.parse import unquote_to_bytes
 from zenlake.errors import KeyExprError, LocalError
 from zenlake.keys import KeyExpr, Parameters
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME
+from zenlake.values import Encoding
+from zenlake.values.recorded_encoding import recorded_encoding
 
 __all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of", "seconds_for"]
 
@@ -134,13 +136,15 @@ def _first(accept: str) -> str:
     return accept.partition(",")[0].partition(";")[0].strip().lower()
 
 
-def content_encoding(content_type: str) -> str | None:
-    """The encoding that a Content-Type means, as it is written; None if it is not given.
+def content_encoding(content_type: str) -> Encoding | None:
+    """Return the encoding that a Content-Type names; None if it is not given.
 
     curl sends `application/x-www-form-urlencoded` unless it is told otherwise, and it is then
-    the encoding, as it is with Eclipse's plugin.
+    the encoding, as it is with Eclipse's plugin. `unknown(4000)`, as answers show an id that has
+    no name, is that id again.
     """
-    return content_type.strip() or None
+    text = content_type.strip()
+    return recorded_encoding(text) if text else None
 
 
 LAKE: Final = 35.0

@@ -22,6 +22,7 @@ from zenlake.wire.codec_zenoh import Del, Err, QueryBody
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
     from zenlake.node.sample import Sample
+    from zenlake.values import Encoding
     from zenlake.wire.codec_network import Responder
     from zenlake.wire.codec_zenoh import Put
 
@@ -95,7 +96,7 @@ async def gather(
     parameters: str,
     gathered: Gathered,
     timeout: float,
-    value: tuple[bytes, str | None] | None = None,
+    value: tuple[bytes, Encoding | None] | None = None,
 ) -> None:
     """Send a query and wait for its replies.
 

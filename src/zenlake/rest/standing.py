@@ -20,6 +20,7 @@ from typing import Any, Final, final
 
 from zenlake.errors import LocalError
 from zenlake.rest.requests import RequestRefused
+from zenlake.values import Encoding
 
 __all__ = ["StandingByHttp", "definition_of", "is_standing"]
 
@@ -44,7 +45,7 @@ def _named(key: str) -> dict[str, str]:
     raise LocalError(f"'{key}' names neither a view nor an alert")
 
 
-def definition_of(key: str, body: bytes, encoding: str | None) -> dict[str, Any]:
+def definition_of(key: str, body: bytes, encoding: Encoding | str | None) -> dict[str, Any]:
     """The request that makes what a PUT describes; raises `LocalError` for what is none."""
     if len(body) > LONGEST:
         raise LocalError(f"a view or an alert has at most {LONGEST} bytes")
@@ -70,7 +71,9 @@ class StandingByHttp:
         self._folder = folder
         self._busy = 0
 
-    async def create(self, key: str, body: bytes, encoding: str | None) -> dict[str, Any]:
+    async def create(
+        self, key: str, body: bytes, encoding: Encoding | str | None
+    ) -> dict[str, Any]:
         """Make a view or an alert; what it is and how it is."""
         return await self._ask(definition_of(key, body, encoding))
 
