@@ -118,6 +118,7 @@ class Peer:
 
     def __init__(self, package: str) -> None:
         """`package`: `zenoh` or `zenlake`."""
+        self.package = package
         self.zenoh: Any = importlib.import_module(package)
         self.session: Any = None
         self.things: dict[str, Any] = {}
@@ -136,6 +137,16 @@ class Peer:
             "transport__shared_memory__enabled": False,
             "scouting__delay": 200,
         }
+        if self.package == "zenoh":
+            # On a busy machine its own queue is full for longer than the 1 ms after which Eclipse
+            # drops a sample by default, or the 50 ms after which it drops one in fragments.
+            drop = "transport__link__tx__queue__congestion_control__drop__"
+            for name in ("wait_before_drop", "max_wait_before_drop_fragments"):
+                plain[drop + name] = int(SECONDS * 1_000_000)
+        elif "connect__endpoints" in keys:
+            # A peer of ours opens when it is connected. Eclipse overlooks that in every third run
+            # or so, and waits for all of this time.
+            plain["scouting__delay"] = int(SECONDS * 1000)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for name, value in {**plain, **keys}.items():

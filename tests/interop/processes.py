@@ -144,6 +144,5 @@ def listen(peer: Peer, mode: str = "peer", protocol: str = "tcp", **keys: object
 
 
 def connect(peer: Peer, endpoint: str, mode: str = "peer", **keys: object) -> str:
-    """Open a node that connects to another; its id. A peer waits until it is connected."""
-    patient = {"scouting__delay": int(SECONDS * 1000)}
-    return peer.open(mode, connect__endpoints=[endpoint], **patient | keys)
+    """Open a node that connects to another; its id."""
+    return peer.open(mode, connect__endpoints=[endpoint], **keys)

@@ -20,7 +20,8 @@ def test_two_links_carry_one_session(ours: Peer, theirs: Peer, ours_connects: bo
         f"tcp/127.0.0.1:{free_port()}?prio=4-7;rel=1",
     ]
     listening.open("peer", listen__endpoints=places, **TWO)
-    connecting.open("peer", listen__endpoints=[], connect__endpoints=places, **TWO)
+    # Two endpoints lead to one node: it would wait for the session with another.
+    connecting.open("peer", connect__endpoints=places, scouting__delay=200, **TWO)
     for node, other in ((ours, theirs), (theirs, ours)):
         node.until_links(2)
         assert node.neighbours() == [other.zid()]

@@ -212,14 +212,15 @@ def test_a_pair_that_cannot_agree_does_not_open(
         connect__endpoints=[place],
         connect__timeout_ms=700,
         connect__exit_on_failure=False,
+        scouting__delay=200,
         **({} if others is None else {"gateway": others}),
     )
     stack.callback(two.close)
-    assert one.neighbours() == []
-    assert two.neighbours() == []
     if ours_connects:
-        node = ours.session._runtime.node
-        assert "gateway/south" in node.plan.endpoints[0].error
+        endpoint = ours.session._runtime.node.plan.endpoints[0]
+        until(lambda: "gateway/south" in endpoint.error, "no error is told")
     elif other_knows:
         # Whoever runs the gateway reads it, too.
-        assert "gateway/south" in caplog.text
+        until(lambda: "gateway/south" in caplog.text, "no error is logged")
+    assert one.neighbours() == []
+    assert two.neighbours() == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -80,18 +79,8 @@ def test_a_client_that_stops_reading_loses_what_is_dropped_and_then_its_session(
         house.near.until("load")
         house.undisturbed()
         process.freeze()
-        again = 0
         for number in range(60):
             house.near.publish("load", 256 * 1024)
-            # It may be dropped, and is now and then, whoever else there is: then it is said again.
-            step = time.monotonic()
-            while not house.far.heard_by("load"):
-                if time.monotonic() > step + 0.2:
-                    again += 1
-                    assert again < 10
-                    house.near.publish("load", 256 * 1024)
-                    step = time.monotonic()
-                time.sleep(0.002)
             assert house.far.take("load")[0]["payload"][0] == 256 * 1024
             if number % 10 == 0:
                 house.undisturbed(1)

@@ -220,7 +220,7 @@ def test_when_our_listening_peer_is_gone_and_back_they_come_back(theirs: Peer) -
 
 def test_an_endpoint_may_come_up_later(ours: Peer, theirs: Peer) -> None:
     place = f"tcp/127.0.0.1:{free_port()}"
-    ours.open("peer", connect__endpoints=[place], **IMPATIENT)
+    ours.open("peer", connect__endpoints=[place], scouting__delay=200, **IMPATIENT)
     theirs.open("peer", listen__endpoints=[place])
     meet(ours, theirs.zid())
     speak(ours, theirs, "later")
