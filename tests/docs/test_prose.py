@@ -37,6 +37,7 @@ from zenlake.config import ConfigWarning
 
 ROOT = Path(__file__).resolve().parents[2]
 BESIDE = ("README.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md")
+README = ROOT / "README.md"
 PAGES = [*(ROOT / name for name in BESIDE), *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?!https?://|#)([^)#]+)[^)]*\)")
@@ -80,7 +81,15 @@ def test_commands_on_a_page_print_what_the_page_says(page: Path, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("page", having("shellsession"), ids=named)
+def test_commands_with_a_spark_print_what_the_readme_says(tmp_path: Path) -> None:
+    follow(README, "shellsession", tmp_path)
+
+
+@pytest.mark.nightly(day="docs/test_prose.py, lake/test_standing.py, cli/test_lake.py")
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("page", [x for x in having("shellsession") if x != README], ids=named)
 def test_commands_with_a_spark_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
     follow(page, "shellsession", tmp_path)
 
