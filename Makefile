@@ -29,7 +29,7 @@ FUZZ_MESSAGES ?= 10000000
 
 .DEFAULT_GOAL := help
 .PHONY: help up style format types layers fresh test nightly times interpreted compiled newest matrix cover wire fuzz \
-	bench bench-full storm docs wheels soak clean
+	bench bench-full storm docs wheels month soak clean
 
 help: ## this page
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -68,13 +68,13 @@ test: ## all that protects behaviour, on both builds
 	@$(STAGE) compiled $(MAKE) --no-print-directory compiled
 	@$(PYTHON) tools/times.py summary
 
-# Everything, with what searches or endures: the tests marked `nightly`, a month of `up` with every
-# part killed, each property searched for longer, the suite on the newest Python.
-nightly: ## `make test`, and all that searches or endures: hours
+# What searches or endures: the tests marked `nightly`, the newest Python, a month of `up` with every
+# part killed again and again. ZENLAKE_MINUTES is the length of that month.
+nightly: ## `make test`, and all that searches or endures: two hours
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory compiled DAY=nightly
 	@$(MAKE) --no-print-directory newest
-	@$(MAKE) --no-print-directory soak
+	@$(MAKE) --no-print-directory month
 
 interpreted: $(READY) build/compiled ## the tests of rooms that are compiled, on their sources
 	$(INTERPRETED) $(PYTEST) -m "$(DAY) and not interop and not slow and not spark and not once" $(ARGS)
@@ -128,10 +128,11 @@ wheels: $(READY) ## both wheels and the source archive, in dist/
 	ZENLAKE_BUILD=compiled $(BIN)/python -m hatchling build -t wheel
 	ZENLAKE_BUILD=pure $(BIN)/python -m hatchling build -t wheel -t sdist
 
-# A month in an hour first: `zenlake up` with every part killed, again and again.
-soak: $(READY) build/compiled ## a month of `up` in ZENLAKE_MINUTES, then the suite searched for hours
+month: $(READY) build/compiled ## a month of `up` in ZENLAKE_MINUTES
 	ZENLAKE_MINUTES=$(or $(ZENLAKE_MINUTES),60) $(COMPILED) $(BIN)/python -m pytest -q -n 0 -s $(ENDLESS) \
 		tests/supervise/test_month.py
+
+soak: month ## a month of `up`, then every property of the suite searched for hours
 	HYPOTHESIS_PROFILE=night ZENLAKE_ROUNDS=10 $(COMPILED) $(PYTEST) $(ENDLESS) $(ARGS)
 
 clean: ## forget everything but the sources
