@@ -23,7 +23,8 @@ def test_a_compiler_at_work_is_shown_and_its_end_is_told_once(tmp_path: Path) ->
     assert compilation.look(NOW) is None  # no process has begun yet
     write(tmp_path, os.getpid(), "compiled 3 of 4 files")
     assert compilation.look(NOW + 60) is None
-    assert (compilation.words, compilation.process()) == ("compiled 3 of 4 files", os.getpid())
+    assert compilation.words == "compiled 3 of 4 files, for 60 s"
+    assert compilation.process() == os.getpid()
     write(tmp_path, None, "compiled in 90 s")
     ended = compilation.look(NOW + 90)
     assert ended is not None
@@ -35,10 +36,22 @@ def test_a_compiler_at_work_is_shown_and_its_end_is_told_once(tmp_path: Path) ->
 def test_words_that_are_being_written_are_not_taken_for_none(tmp_path: Path) -> None:
     compilation = Compilation(tmp_path, NOW)
     write(tmp_path, os.getpid(), "compiled 3 of 4 files")
-    compilation.look(NOW)
+    compilation.look(NOW + 12)
     (tmp_path / "compiling.txt").write_text("")
-    compilation.look(NOW + 1)
-    assert compilation.words == "compiled 3 of 4 files"
+    compilation.look(NOW + 13)
+    assert compilation.words == "compiled 3 of 4 files, for 12 s"
+
+
+def test_the_time_left_is_that_of_the_files_since_the_first_was_counted(tmp_path: Path) -> None:
+    compilation = Compilation(tmp_path, NOW)
+    write(tmp_path, os.getpid(), "reading types")
+    compilation.look(NOW + 40)
+    assert compilation.words == "reading types, for 40 s"
+    write(tmp_path, os.getpid(), "compiled 10 of 100 files")
+    compilation.look(NOW + 50)
+    write(tmp_path, os.getpid(), "compiled 40 of 100 files")
+    compilation.look(NOW + 80)  # a file a second
+    assert compilation.words == "compiled 40 of 100 files, 60 s left"
 
 
 @pytest.mark.parametrize("words", ["compiled 3 of 4 files", "starting the compiler", ""])

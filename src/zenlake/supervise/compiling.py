@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path
 from typing import Final, Self
 
+from zenlake.supervise.screen import span
 from zenlake.supervise.telling import Line
 
 __all__ = ["Compilation"]
@@ -25,6 +27,9 @@ START_SECONDS: Final = 10.0
 """A compiler that no process was seen of after so long has failed to start."""
 
 
+COUNTED: Final = re.compile(r"(\d+) of (\d+)")
+
+
 class Compilation:
     """What is known of one compilation; `look` keeps it up to date."""
 
@@ -34,7 +39,9 @@ class Compilation:
         self._began = now
         self._was_running = False
         self._over = False
-        #: How far it is; empty when it has ended.
+        #: When the first count of files was seen, and how many there were then.
+        self._counted: tuple[float, int] | None = None
+        #: How far it is, and for how long or how long still; empty when it has ended.
         self.words = ""
 
     @classmethod
@@ -61,7 +68,8 @@ class Compilation:
             words = (self._folder / "compiling.txt").read_text("utf-8", "replace").strip()
         if running:
             self._was_running = True
-            self.words = words or self.words
+            if words:
+                self.words = f"{words}, {self._time(words, now)}"
             return None
         if not self._was_running and now - self._began < START_SECONDS:
             return None
@@ -70,3 +78,13 @@ class Compilation:
             return Line(now, f"{words}; the next start is faster", bad=False)
         log = self._folder / "compiling.log"
         return Line(now, f"compiling failed, all runs interpreted, which is slower; see {log}")
+
+    def _time(self, words: str, now: float) -> str:
+        """Return how long it still takes, if files are counted, else for how long it has run."""
+        found = COUNTED.search(words)
+        if found is not None:
+            done, total = int(found[1]), int(found[2])
+            since, first = self._counted = self._counted or (now, done)
+            if done > first:
+                return f"{span((now - since) * (total - done) / (done - first))} left"
+        return f"for {span(now - self._began)}"
