@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools.compiled_tree import BUILD, PROGRESS, ROOT, compiled_tree, compiling_process
 
 LOG = BUILD / "compiling.log"
+"""What the last compilation in the background has printed (tools/launch.py)."""
 LOWEST = 19
 """The niceness of a process that runs when no other wants the CPU."""
 
@@ -29,7 +30,9 @@ def start() -> None:
     os.environ["ZENLAKE_COMPILING"] = str(BUILD)
     shown = PROGRESS.relative_to(ROOT) if PROGRESS.is_relative_to(ROOT) else PROGRESS
     if compiling_process():
-        say(f"interpreted for now: compiling goes on in the background; {shown} says how far it is")
+        _say(
+            f"interpreted for now: compiling goes on in the background; {shown} says how far it is"
+        )
         return
     BUILD.mkdir(parents=True, exist_ok=True)
     PROGRESS.write_text("starting the compiler")
@@ -43,14 +46,13 @@ def start() -> None:
             stderr=log,
             check=True,
         )
-    say(
+    _say(
         "interpreted for now: compiling in the background, for some minutes at the lowest "
         f"priority; the next start is compiled. {shown} says how far it is"
     )
 
 
-def say(text: str) -> None:
-    """Print a line to people, on the standard error."""
+def _say(text: str) -> None:
     print(f"zenlake: {text}", file=sys.stderr, flush=True)
 
 

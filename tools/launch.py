@@ -21,6 +21,8 @@ BUILD = os.environ.get("ZENLAKE_BUILD_FOLDER", os.path.join(ROOT, "build"))
 TREE = os.path.join(BUILD, "compiled")
 MARK = os.path.join(BUILD, "compiled.fingerprint")
 VERDICT = os.path.join(BUILD, "compiled.verdict")
+LOG = os.path.join(BUILD, "compiling.log")
+"""What the last compilation in the background has printed."""
 OTHERS = ("LICENSE", "README.md", "hatch_build.py", "pyproject.toml")
 """Files beside `src` that go into the wheel."""
 
@@ -81,14 +83,16 @@ def _write(path: str, text: str) -> None:
 
 def _compile(arguments: list[str]) -> None:
     """Start compiling in the background, if this command is one that does."""
-    from tools import compile_behind
+    was_compiled = os.path.exists(MARK)
+    if arguments[:1] == ["up"] or not (was_compiled or os.path.exists(LOG)):
+        from tools import compile_behind
 
-    if arguments[:1] == ["up"] or not (os.path.exists(MARK) or compile_behind.LOG.exists()):
         compile_behind.start()
-    elif sys.stderr.isatty() and os.path.exists(MARK):
-        compile_behind.say(
-            "interpreted: the sources have changed since they were compiled; "
-            "`make build/compiled` compiles them"
+    elif was_compiled and sys.stderr.isatty():
+        print(
+            "zenlake: interpreted: the sources have changed since they were compiled; "
+            "`make build/compiled` compiles them",
+            file=sys.stderr,
         )
 
 
