@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -58,13 +57,8 @@ def test_putting_a_value_loads_what_a_session_takes_and_no_service() -> None:
     assert modules & {"numpy", "pandas", "pyarrow", "pyspark", "rich", "yaml"} == set()
 
 
-def test_the_version_is_told_about_as_fast_as_the_library_of_the_command_line_loads() -> None:
-    def seconds(*arguments: str) -> float:
-        def once() -> float:
-            before = time.perf_counter()
-            subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-            return time.perf_counter() - before
-
-        return min(once() for _ in range(3))
-
-    assert seconds("-m", "zenlake", "--version") < 3 * seconds("-c", "import typer")
+def test_the_version_is_told_with_little_more_than_the_library_of_the_command_line() -> None:
+    program = "import typer, typer.main, sys; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    modules = loaded("--version")
+    assert len(modules) < 1.3 * len(told.stdout.split())

@@ -16,6 +16,7 @@ import zenlake
 from tests.api.sessions import config, connected, listening
 from tests.api.sessions import where as located
 from tests.cli.programs import command, endpoint, run
+from tests.waiting import SECONDS
 
 ZID = "aa11"
 
@@ -117,7 +118,7 @@ def test_why_names_the_missing_end() -> None:
 def until_heard(where: str) -> None:
     """Wait until something has passed the router's ears, or was stopped there."""
     with connected_to(where) as session:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             told = [reply.ok for reply in session.get(f"@/{ZID}/router?_stats=true")]
             page = json.loads(told[0].payload.to_bytes()) if told and told[0] else {}

@@ -12,7 +12,7 @@ from tests.cli.programs import Program
 from tests.constrained.conftest import Bridged, bridged, router_config
 from tests.constrained.old_peers import ROOT
 from tests.journal.recording import until_rows
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake import xrce
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
@@ -61,11 +61,11 @@ def test_puts_of_1x_reach_every_mode(bridge: Bridged, program: zenlake.Session) 
         for key in ("robot/1/pose", "robot/12/pose"):
             wanted(bridge, program, key)
             program.put(key, key.encode(), congestion_control=zenlake.CongestionControl.BLOCK)
-        assert {push.recv(10) for _ in range(2)} == {
+        assert {push.recv(SECONDS) for _ in range(2)} == {
             ("robot/1/pose", b"robot/1/pose"), ("robot/12/pose", b"robot/12/pose"),
         }  # fmt: skip
         assert push.try_recv() is None  # once, though several subscriptions of ours heard it
-        assert later.recv(10) == ("robot/1/pose", b"robot/1/pose")
+        assert later.recv(SECONDS) == ("robot/1/pose", b"robot/1/pose")
         assert len(kept.pull()) == 2
         assert single.pull() == [("robot/1/pose", b"robot/1/pose")]
 
@@ -155,7 +155,7 @@ def test_deletions_are_dropped_and_counted(bridge: Bridged, program: zenlake.Ses
         wanted(bridge, program, "x")
         program.delete("x")
         program.put("x", b"after")
-        assert samples.recv(10) == ("x", b"after")
+        assert samples.recv(SECONDS) == ("x", b"after")
         above = f"@/{bridge.router.zid()}/z18/broker"
         (reply,) = program.get(above)
         assert reply.ok is not None
@@ -195,11 +195,11 @@ def test_two_bridges_make_no_loop(bridge: Bridged) -> None:
             publisher.wait()
             for i in range(20):
                 assert publisher.put(b"%d" % i)
-            assert [there.recv(10)[1] for _ in range(20)] == [b"%d" % i for i in range(20)]
+            assert [there.recv(SECONDS)[1] for _ in range(20)] == [b"%d" % i for i in range(20)]
             back = other.publisher("/x")
             back.wait()
             back.put(b"back")
-            assert near.recv(10) == ("x", b"back")
+            assert near.recv(SECONDS) == ("x", b"back")
             other.ping()
             assert (near.try_recv(), there.try_recv()) == (None, None)
 
@@ -254,7 +254,7 @@ def test_devices_may_do_what_the_rules_say_of_their_user() -> None:
         # Samples of what may not be wanted stay outside.
         program.put("house/door", b"open")
         program.put("house/light", b"on")
-        assert mine.recv(10) == ("house/light", b"on")
+        assert mine.recv(SECONDS) == ("house/light", b"on")
         assert forbidden.try_recv() is None
         assert [str(heard.recv().key_expr) for _ in range(2)] == ["house/door", "house/light"]
         # Of two samples of a device the one that may not be put is stopped.

@@ -12,7 +12,7 @@ import pytest
 import zenlake
 from tests.constrained.conftest import Bridged, bridged, router_config
 from tests.constrained.test_bridge import wanted
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake import xrce
 from zenlake.constrained.translate import key_exprs, paths
 from zenlake.values import EntityGlobalId, SourceInfo
@@ -85,7 +85,7 @@ def heard(device: xrce.Session, program: zenlake.Session, uri: str, *keys: str) 
     for key in keys:
         program.put(key, b"again", congestion_control=zenlake.CongestionControl.BLOCK)
     publisher.put(b"")
-    last.recv(10)
+    last.recv(SECONDS)
     found: set[str] = set()
     while (sample := samples.try_recv()) is not None:
         found.add(sample[0])
@@ -110,7 +110,7 @@ def test_name(both: Bridged, program: zenlake.Session) -> None:
             samples = device.subscriber("/a/c")
             wanted(made, there, "site/1/a/c")
             there.put("site/1/a/c", b"y")
-            assert samples.recv(10) == ("a/c", b"y")
+            assert samples.recv(SECONDS) == ("a/c", b"y")
 
 
 def test_star(device: xrce.Session, program: zenlake.Session) -> None:
@@ -185,7 +185,7 @@ def test_tags(both: Bridged, device: xrce.Session, program: zenlake.Session) -> 
     until(lambda: asked(program, "tag/here") == {"tag/here": b"1"})
     with xrce.open(both.tcp) as late:
         samples = late.subscriber("/tag/*#{transient,persistent}")
-        found = {samples.recv(10) for _ in range(2)}
+        found = {samples.recv(SECONDS) for _ in range(2)}
         assert found == {("tag/here", b"1"), ("tag/elsewhere", b"stored")}
         plain = late.subscriber("/tag/here")
         late.ping()
@@ -220,7 +220,7 @@ def test_push(device: xrce.Session, program: zenlake.Session, both: Bridged) -> 
     samples = device.subscriber("/push/x")
     wanted(both, program, "push/x")
     program.put("push/x", b"1")
-    assert samples.recv(10) == ("push/x", b"1")
+    assert samples.recv(SECONDS) == ("push/x", b"1")
 
 
 def test_pull(device: xrce.Session, program: zenlake.Session, both: Bridged) -> None:
@@ -241,7 +241,7 @@ def test_periodic(device: xrce.Session, program: zenlake.Session, both: Bridged)
     pulled = device.subscriber("/per/*", "periodic-pull", period=200, duration=50)
     wanted(both, program, "per/x")
     program.put("per/x", b"1")
-    assert pushed.recv(10) == ("per/x", b"1")
+    assert pushed.recv(SECONDS) == ("per/x", b"1")
     until(lambda: pulled.pull() == [("per/x", b"1")])
 
 
@@ -250,7 +250,7 @@ def test_selection(device: xrce.Session, program: zenlake.Session, both: Bridged
     wanted(both, program, "sel/x")
     for v in (1, 3):
         program.put("sel/x", json.dumps({"v": v}).encode())
-    assert chosen.recv(10) == ("sel/x", b'{"v": 3}')
+    assert chosen.recv(SECONDS) == ("sel/x", b'{"v": 3}')
     assert chosen.try_recv() is None
 
 
@@ -293,7 +293,7 @@ def test_binding(device: xrce.Session, program: zenlake.Session, both: Bridged) 
     device._loop.run(device._inner._commit([binding]))
     wanted(both, program, "bind/x")
     program.put("bind/x", b"1")  # 1.x knows nothing of numbers
-    assert chosen.recv(10) == ("bind/x", b"1")
+    assert chosen.recv(SECONDS) == ("bind/x", b"1")
 
 
 def test_children(device: xrce.Session, program: zenlake.Session) -> None:
@@ -310,7 +310,7 @@ def test_children(device: xrce.Session, program: zenlake.Session) -> None:
     # The queryable is declared on another link: the broker hears of it in its own time.
     until(lambda: children() == ["here", "there"], "the children of both worlds are there")
     pushed = device.subscriber("/tree/here${s}")
-    assert names(pushed.recv(10)[1]) == ["leaf"]
+    assert names(pushed.recv(SECONDS)[1]) == ["leaf"]
     queryable.undeclare()
     until(lambda: children() == ["here"], "the children of 1.x are gone")
 
@@ -318,13 +318,13 @@ def test_children(device: xrce.Session, program: zenlake.Session) -> None:
 def test_id(device: xrce.Session) -> None:
     number = device.resource("/numbered/x", 50)
     samples = device.subscriber("/numbered/x${id}")
-    assert samples.recv(10)[1] == bytes([number])
+    assert samples.recv(SECONDS)[1] == bytes([number])
 
 
 def test_property(device: xrce.Session, program: zenlake.Session, both: Bridged) -> None:
     device.resource("/typed/x", type="struct T { long v; };")
     samples = device.subscriber("/typed/x/property")
-    r = Reader(samples.recv(10)[1])
+    r = Reader(samples.recv(SECONDS)[1])
     assert (r.nat(), r.nat(), r.take(r.nat())) == (1, 25, b"struct T { long v; };")
     key = f"@/{both.router.zid()}/z18/property/typed/x"
     assert json.loads(asked(program, key)[key]) == {"25": b"struct T { long v; };".hex()}
@@ -355,7 +355,7 @@ def test_stream_and_batched_data(
     wanted(both, program, "batch/y")
     for payload in sent[:10]:
         program.put("batch/y", payload, congestion_control=zenlake.CongestionControl.BLOCK)
-    assert [samples.recv(10)[1] for _ in range(10)] == sent[:10]
+    assert [samples.recv(SECONDS)[1] for _ in range(10)] == sent[:10]
 
 
 def test_write_data(both: Bridged, device: xrce.Session, program: zenlake.Session) -> None:
@@ -371,7 +371,7 @@ def test_delete() -> None:
             samples = device.subscriber("/del/x")
             wanted(made, program, "del/x")
             program.delete("del/x")
-            assert samples.recv(10) == ("del/x", b"")
+            assert samples.recv(SECONDS) == ("del/x", b"")
 
 
 def test_payload(device: xrce.Session, program: zenlake.Session, both: Bridged) -> None:
@@ -382,7 +382,7 @@ def test_payload(device: xrce.Session, program: zenlake.Session, both: Bridged) 
     samples = device.subscriber("/pay/y")
     wanted(both, program, "pay/y")
     program.put("pay/y", b"{}", encoding="application/json", attachment=b"lost on the way")
-    assert samples.recv(10) == ("pay/y", b"{}")
+    assert samples.recv(SECONDS) == ("pay/y", b"{}")
 
 
 def test_reliability(both: Bridged, device: xrce.Session, program: zenlake.Session) -> None:
@@ -418,7 +418,7 @@ def test_conduits(
     samples = device.subscriber("/con/back")
     wanted(both, program, "con/back")
     program.put("con/back", b"1", priority=priority)
-    assert samples.recv(10) == ("con/back", b"1")
+    assert samples.recv(SECONDS) == ("con/back", b"1")
     used = both.running.broker.members[device.pid].session.conduits
     assert conduit in used
 
@@ -470,7 +470,7 @@ def test_space(both: Bridged, program: zenlake.Session) -> None:
         samples = device.subscriber("/back")
         wanted(both, program, "z18/space/7/back")
         program.put("z18/space/7/back", b"3")
-        assert samples.recv(10) == ("back", b"3")
+        assert samples.recv(SECONDS) == ("back", b"3")
 
 
 def test_ping(device: xrce.Session, program: zenlake.Session, both: Bridged) -> None:
@@ -546,13 +546,13 @@ def test_loops(both: Bridged, device: xrce.Session, program: zenlake.Session) ->
         wanted(both, program, "loop/x")
         device.write("/loop/x", b"1")
         sample = sub.recv()
-        assert samples.recv(10) == ("loop/x", b"1")
+        assert samples.recv(SECONDS) == ("loop/x", b"1")
         assert sample.source_info is not None
         # Somebody gives it back to 1.x as it is: whose it is, is known.
         source = EntityGlobalId(sample.source_info.source_id.zid, sample.source_info.source_id.eid)
         program.put("loop/x", b"1", source_info=SourceInfo(source, 9))
         program.put("loop/x", b"2")
-        assert samples.recv(10) == ("loop/x", b"2")
+        assert samples.recv(SECONDS) == ("loop/x", b"2")
         assert samples.try_recv() is None
     key = f"@/{both.router.zid()}/z18/broker"
     assert json.loads(asked(program, key)[key])["looped"] == 1
@@ -567,6 +567,6 @@ def test_order_and_duplicates(
     sent = [b"%d" % i for i in range(200)]
     for payload in sent:
         program.put("ord/x", payload, congestion_control=zenlake.CongestionControl.BLOCK)
-    assert [samples[0].recv(10)[1] for _ in sent] == sent
+    assert [samples[0].recv(SECONDS)[1] for _ in sent] == sent
     device.ping()
     assert [one.try_recv() for one in samples] == [None, None, None]

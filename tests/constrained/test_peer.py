@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.constrained.peer import Peer
 
 
@@ -24,9 +24,9 @@ def test_three_peers_share_a_resource_without_a_broker() -> None:
                 assert publisher.put(name.encode())
                 for other, samples in heard.items():
                     if other != name:
-                        assert samples.recv(10) == ("x", name.encode())
+                        assert samples.recv(SECONDS) == ("x", name.encode())
             a.write("/x", b"to all")
-            assert heard["b"].recv(10) == heard["c"].recv(10) == ("x", b"to all")
+            assert heard["b"].recv(SECONDS) == heard["c"].recv(SECONDS) == ("x", b"to all")
             assert [samples.try_recv() for samples in heard.values()] == [None, None, None]
         until(lambda: a.peers == 0)
 
@@ -38,7 +38,7 @@ def test_peers_find_each_other_by_multicast() -> None:
         publisher = a.publisher("/x")
         until(lambda: publisher.matched)
         publisher.put(b"found")
-        assert samples.recv(10) == ("x", b"found")
+        assert samples.recv(SECONDS) == ("x", b"found")
 
 
 def test_peers_that_leave_give_back_what_they_held_of_the_system() -> None:
@@ -77,7 +77,7 @@ def test_a_sample_for_all_peers_is_one_datagram() -> None:
                 assert publisher.put(payload)
             for other, samples in heard.items():
                 if other != name:
-                    assert [samples.recv(10) for _ in sent] == [("x/y", one) for one in sent]
+                    assert [samples.recv(SECONDS) for _ in sent] == [("x/y", one) for one in sent]
             assert peer.multicasts == len(sent)
         assert [samples.try_recv() for samples in heard.values()] == [None, None, None]
         # What one of them wants kept goes to each by itself, to be pulled from there.

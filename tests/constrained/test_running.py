@@ -14,6 +14,7 @@ import pytest
 
 from tests.constrained.lossy import Relay
 from tests.ports import free_port
+from tests.waiting import SECONDS
 from zenlake import xrce
 from zenlake.constrained.brokering import KNOCKING_MAX, RunningBroker
 from zenlake.constrained.volume import TieredValues, VolumeValues
@@ -33,12 +34,12 @@ def test_two_programs_share_a_resource(broker: RunningBroker, first: str, second
         publisher.wait()
         for i in range(500):
             assert publisher.put(b"%d" % i)
-        assert [lights.recv(10) for _ in range(500)] == [
+        assert [lights.recv(SECONDS) for _ in range(500)] == [
             ("house/light", b"%d" % i) for i in range(500)
         ]
         large = secrets.token_bytes(200_000)
         one.write("/house/picture", large)
-        assert lights.recv(10) == ("house/picture", large)
+        assert lights.recv(SECONDS) == ("house/picture", large)
         assert one.ping() < 10
 
 
@@ -54,8 +55,8 @@ def test_every_mode_and_a_selection(broker: RunningBroker) -> None:
             one.write("/z", b'{"n": %d}' % n)
         one.flushed()
         assert kept.pull() == [("x", b"1")]
-        assert later.recv(5) == ("y", b"1")
-        assert chosen.recv(5) == ("z", b'{"n": 4}')
+        assert later.recv(SECONDS) == ("y", b"1")
+        assert chosen.recv(SECONDS) == ("z", b'{"n": 4}')
         with pytest.raises(DeclarationRefused, match="invalid"):
             other.subscriber("/w", "periodic-pull", period=10, duration=10)
         kept.undeclare()
@@ -93,7 +94,7 @@ def test_a_fifth_of_all_datagrams_may_be_lost_each_way(broker: RunningBroker) ->
                 if i % 50 == 0:
                     one.flushed(30)
             one.flushed(30)
-            assert [lights.recv(10)[1] for _ in range(300)] == [b"%d" % i for i in range(300)]
+            assert [lights.recv(SECONDS)[1] for _ in range(300)] == [b"%d" % i for i in range(300)]
         assert relay.lost > 5
 
 
@@ -112,7 +113,7 @@ def test_a_small_mtu_is_kept_on_the_wire(tmp_path: Path) -> None:
             publisher.wait()
             for i in range(300):
                 publisher.put(b"%16d" % i)
-            assert [int(readings.recv(10)[1]) for _ in range(300)] == list(range(300))
+            assert [int(readings.recv(SECONDS)[1]) for _ in range(300)] == list(range(300))
     finally:
         running.close()
 
@@ -264,7 +265,7 @@ def test_a_thousand_datagram_sessions_some_of_them_mad(broker: RunningBroker) ->
             publisher = one.publisher("/x")
             publisher.wait()
             publisher.put(b"served")
-            assert samples.recv(10) == ("x", b"served")
+            assert samples.recv(SECONDS) == ("x", b"served")
         assert len(broker.broker.members) >= 980
         assert broker.broker.counters.malformed >= 20
     finally:

@@ -11,14 +11,14 @@ from typing import Self
 class Cable:
     """Carries the bytes of everybody who connects to a place, as long as it is joined."""
 
-    def __init__(self, place: str, joined: bool = True) -> None:
-        """`place`: where it leads, such as `tcp/127.0.0.1:7447`."""
-        host, _, port = place.removeprefix("tcp/").rpartition(":")
-        self._target = (host, int(port))
+    def __init__(self, place: str, joined: bool = True, port: int = 0) -> None:
+        """`place`: where it leads, such as `tcp/127.0.0.1:7447`; `port`: where it begins."""
+        host, _, target = place.removeprefix("tcp/").rpartition(":")
+        self._target = (host, int(target))
         self._joined = joined
         self._ends: list[socket.socket] = []
         self._lock = threading.Lock()
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("127.0.0.1", port))
         self.place = f"tcp/127.0.0.1:{self._socket.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 

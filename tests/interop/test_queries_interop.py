@@ -127,8 +127,12 @@ def test_what_came_before_the_time_was_up_is_given(way: Way) -> None:
     way.listener.queryable("slow", f"{way.key}/slow")
     way.speaker.querier("both", f"{way.key}/slow")
     way.speaker.until("both")
-    replies = way.speaker.get(f"{way.key}/*", target="ALL", timeout=0.3)
-    assert set(payloads(replies)) == {"Timeout", "one"}
+    # What comes in time depends on the machine.
+    timeout, given = 0.3, {"Timeout"}
+    while given == {"Timeout"} and timeout < SECONDS:
+        given = set(payloads(way.speaker.get(f"{way.key}/*", target="ALL", timeout=timeout)))
+        timeout *= 3
+    assert given == {"Timeout", "one"}
 
 
 def test_a_thousand_answers_all_arrive(way: Way) -> None:

@@ -6,7 +6,6 @@ import datetime
 import json
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from tests.api.sessions import connected, listening, where
 from tests.journal.recording import until_rows
 from tests.lake.journals import Here, table_of
 from tests.routing.policies import access_control, applying, rule, subject
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.keys.readable import ReadableChoice, ReadableKeys
@@ -62,7 +61,7 @@ class World:
         until_rows(self.recorder, self.heard)
 
     def ask(self, selector: str, **more: Any) -> list[Any]:
-        return list(self.client.get(selector, timeout=30, **more))
+        return list(self.client.get(selector, timeout=SECONDS, **more))
 
     def rows(self, selector: str) -> list[tuple[str, Any]]:
         found = []
@@ -370,11 +369,10 @@ def test_clients_that_do_not_read_delay_nobody_else(world: World) -> None:
             # Sessions close when their callbacks have ended, whatever happens here.
             slow.callback(stuck.set)
             session.get(
-                "robot/large/**?_time=[now(-5m)..]", lambda reply: stuck.wait(60.0), timeout=60
+                "robot/large/**?_time=[now(-5m)..]", lambda reply: stuck.wait(), timeout=3600
             )
-        began = time.monotonic()
+        # None of the others has read its answer, and none will before this one is here.
         assert world.rows("robot/small?_time=[now(-5m)..]") == [("robot/small", {"n": 1})]
-        assert time.monotonic() - began < 30.0
 
 
 @contextmanager

@@ -255,7 +255,7 @@ def test_limits_are_kept_and_told() -> None:
     with (
         router(
             plugins(
-                max_body=10, max_rows=2, max_answer=10, max_streams=1, max_requests=1, timeout=0.5
+                max_body=10, max_rows=2, max_answer=10, max_streams=1, max_requests=1, timeout=3.0
             )
         ) as bus,
         httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
@@ -290,6 +290,7 @@ def test_limits_are_kept_and_told() -> None:
             refused = web.get("/demo/a")
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert "requests are being answered" in refused.text
+            hold.clear()
             slow.join()
             assert answers[0].status_code == 200
 

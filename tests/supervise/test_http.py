@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.supervise.test_telling import status
+from tests.waiting import SECONDS
 from zenlake.supervise import listening, openmetrics
 from zenlake.supervise.listening import CONNECTIONS, Server, fetch
 from zenlake.supervise.requests import MOST, HttpPage, HttpRequest, Refusal, answer, parse, reply
@@ -97,13 +98,13 @@ def test_connections_that_say_nothing_are_few_and_end(
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CONNECTIONS + 5)]
     try:
         for link in silent:
-            link.settimeout(10)
+            link.settimeout(SECONDS)
             assert link.recv(1) == b"", "it was closed"
     finally:
         for link in silent:
             link.close()
     assert server.refused >= 1
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + SECONDS
     while True:
         try:
             assert fetch("127.0.0.1", server.port, "/health")[0] == 200

@@ -12,6 +12,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 from tests.installed import installed, which
+from tests.waiting import SECONDS
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -54,7 +55,7 @@ class Browser:
     def text(self) -> str:
         return str(self.js("return document.body.innerText"))
 
-    def until(self, holds: Callable[[], object], what: str, seconds: float = 20.0) -> float:
+    def until(self, holds: Callable[[], object], what: str, seconds: float = SECONDS) -> float:
         """Wait until something holds, and say how long it took."""
         began = time.monotonic()
         while not holds():

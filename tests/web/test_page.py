@@ -21,6 +21,7 @@ from selenium.webdriver.common.keys import Keys
 import zenlake
 from tests.api.sessions import listening, where
 from tests.remote import node
+from tests.waiting import SECONDS
 from tests.web.browser import Browser, start
 from zenlake.rest import RestService
 
@@ -183,7 +184,7 @@ def test_a_value_is_published_from_the_page(
     driver.shows("no storage, recorder or queryable answers")
     driver.fill("input[name=value]", '{"go": true}')
     driver.click("Put")
-    assert heard.wait(10)
+    assert heard.wait(SECONDS)
     assert got == [b'{"go": true}']
     driver.shows("go: true")
     subscriber.undeclare()  # type: ignore[no-untyped-call]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import zenlake
 from tests.api.sessions import config, connected, listening, until_matched
+from tests.waiting import SECONDS
 from zenlake.clock import Hlc, ZenohId
 from zenlake.errors import ZError
 from zenlake.journal.disk.layout import partition_of
@@ -387,7 +388,7 @@ def test_a_sink_that_nobody_takes_from_holds_up_the_publisher() -> None:
         rows = 0
         while rows < 4000 and sink.wait():
             rows += sum(len(batch) for _, batch in sink.take())
-        assert done.wait(10)
+        assert done.wait(SECONDS)
         assert (rows, sink.dropped) == (4000, 0)
 
 

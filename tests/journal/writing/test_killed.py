@@ -13,6 +13,7 @@ import time
 import pytest
 
 from tests.journal.rows import told
+from tests.waiting import SECONDS
 from zenlake.journal import Journal, JournalWriter
 
 WRITER = textwrap.dedent(
@@ -48,7 +49,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_after(tmp_path: pathlib.Pa
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         journal = Journal.open(home)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + SECONDS
         # Another moment each time, and always one in the middle of something.
         while sum(journal.watermark().offsets) < sum(promised) + 300 + 450 * round_:
             assert time.monotonic() < deadline, "the writer writes nothing"
