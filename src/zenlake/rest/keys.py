@@ -37,6 +37,7 @@ from zenlake.routing.policy.messages import (
 if TYPE_CHECKING:
     from zenlake.aio.session import Session
     from zenlake.config.model_web import Rest as RestSettings
+    from zenlake.values import Encoding
 
 __all__ = ["Keys"]
 
@@ -139,7 +140,7 @@ class Keys:
         user: User,
         wanted: Asked,
         gathered: Gathered,
-        value: tuple[bytes, str | None] | None = None,
+        value: tuple[bytes, Encoding | None] | None = None,
     ) -> None:
         """Ask the bus, as long as HTTP waits for an answer."""
         parameters = user.restricted(wanted.key, wanted.parameters)
