@@ -31,8 +31,8 @@ LISTS = {"run": "needs-to-run.txt", "dev": "needs-to-develop.txt"}
 """The file of each group that lists what was installed for it."""
 
 PURPOSES = {
-    "run": "what running takes: 800 MB, mostly Spark and its Java",
-    "dev": "what running and testing take: 1.5 GB, mostly Spark and its Java",
+    "run": "what running takes: 1.2 GB on disk, mostly Spark and its Java",
+    "dev": "what running and testing take: 2.1 GB on disk, mostly Spark and its Java",
 }
 REPEAT_AFTER_SECONDS = 10.0
 """How often a log without a terminal is told that the installation goes on."""
@@ -47,7 +47,7 @@ def prepare(group: str) -> None:
             began = time.monotonic()
             _make()
             if wanted:
-                _say(f"installing {PURPOSES[group]}; half a minute, or as long as they download")
+                _say(f"installing {PURPOSES[group]}; a minute, or as long as they download")
                 _install(group, wanted)
             _say(f"the environment is ready after {time.monotonic() - began:.0f} s")
         if group in MARKS:
