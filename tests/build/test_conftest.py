@@ -35,10 +35,12 @@ def run(
         (folder / "test_also.py").write_text(also)
     ours = ("CI", "ZENLAKE_", "PYTEST_")
     kept = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
+    workers = ("-p", "xdist.plugin") if "-n" in options else ()
     return subprocess.run(
-        [*PYTEST, f"--rootdir={folder}", "-c", os.devnull, *options, str(folder)],
+        [*PYTEST, f"--rootdir={folder}", "-c", os.devnull, *workers, *options, str(folder)],
         cwd=ROOT,
-        env=kept | settings,
+        # Other plugins that are installed take longer to load than these tests to run.
+        env=kept | settings | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

@@ -207,7 +207,8 @@ def test_without_recovery_a_gap_is_missed_at_once(roles: Roles) -> None:
 
 def test_a_late_publisher_is_asked_for_its_past(roles: Roles) -> None:
     with Cable(roles.publisher_opens(), joined=False) as cable:
-        roles.subscriber_opens(cable.place)
+        # It opens though nobody is there yet.
+        roles.subscriber_opens(cable.place, scouting__delay=200)
         roles.subscriber.advanced_subscriber("sub", "adv/*", history=LATE)
         roles.publisher.advanced_publisher("pub", roles.key, cache=9, detection=True, **NUMBERED)
         roles.publisher.say("pub", "0", "1", "2")
