@@ -32,8 +32,10 @@ from typer.testing import CliRunner
 
 from tests.checkout import base_system, checkout
 from tests.cli.programs import Program, endpoint
+from tests.waiting import until
 from zenlake.cli.app import application
 from zenlake.config import ConfigWarning
+from zenlake.journal import Journal
 
 ROOT = Path(__file__).resolve().parents[2]
 BESIDE = ("README.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md")
@@ -103,6 +105,7 @@ def follow(page: Path, language: str, folder: Path) -> None:
         if first.startswith("// "):
             (folder / first.removeprefix("// ")).write_text(body, encoding="utf-8")
     behind: list[tuple[Program, list[str]]] = []
+    beside: list[str] = []
     with ExitStack() as running:
         for command, expected in commands(page, language):
             if command.endswith(" &"):
@@ -113,12 +116,18 @@ def follow(page: Path, language: str, folder: Path) -> None:
                     if not line.startswith("..."):
                         break
                 behind.append((program, list(lines)))
+                beside.append(command)
                 continue
             alone = language == "console" and PLAIN.fullmatch(command)
             invoke = run_here if alone else run
+            before = recorded(folder)
             told = invoke(command, folder)
-            until = time.monotonic() + READ_AGAIN_SECONDS
-            while READS.match(command) and not matches(expected, told) and time.monotonic() < until:
+            if command.startswith("zenlake put") and any(RECORDS_ALL in each for each in beside):
+                until(lambda: recorded(folder) > before, "a put was not recorded")  # noqa: B023
+            deadline = time.monotonic() + READ_AGAIN_SECONDS
+            while READS.match(command) and not matches(expected, told):
+                if time.monotonic() > deadline:
+                    break
                 told = invoke(command, folder)
             assert matches(expected, told), f"$ {command}\n{told}\nbut the page says\n{expected}"
         for program, rest in behind:
@@ -130,6 +139,15 @@ def follow(page: Path, language: str, folder: Path) -> None:
 #: What these print depends on programs beside them, which may need a moment for the command before.
 READS = re.compile(r"(?:\./)?zenlake (?:diff|get|journal|ledger|ls|status|tree)\b")
 READ_AGAIN_SECONDS = 20.0
+
+
+RECORDS_ALL = "zenlake record -k '**'"
+
+
+def recorded(folder: Path) -> int:
+    """Return how many samples the journals in a folder hold."""
+    journals = [Journal.open(found.parent) for found in folder.glob("*/journal.json")]
+    return sum(sum(journal.watermark().offsets) for journal in journals)
 
 
 def matches(expected: str, told: str) -> bool:
