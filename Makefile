@@ -13,7 +13,7 @@ ISOLATED := $(if $(wildcard $(READY) $(RUNS)),,--isolated)
 
 INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
 COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
-# Two workers keep both cores of a small machine busy, and a third where many tests wait for other
+# Two workers keep both cores of a small machine busy, and four where many tests wait for other
 # programs; ARGS="-n 0 -k name" is for a close look.
 PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=loadfile -p tools.times \
 	--durations=20 --durations-min=15
@@ -81,7 +81,7 @@ interpreted: $(READY) build/compiled ## the tests of rooms that are compiled, on
 
 compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
 	@$(COMPILED) $(BIN)/python -m tools.spark_classes
-	$(COMPILED) $(PYTEST) -n 3 -m "$(DAY)" $(ARGS)
+	$(COMPILED) $(PYTEST) -n 4 -m "$(DAY)" $(ARGS)
 
 times: ## write the table of CONTRIBUTING.md from the last `make test`
 	$(PYTHON) tools/times.py table
