@@ -20,6 +20,8 @@ PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=loadfile -p tools.times \
 # Runs a verb and records how long it took; `make times` writes the table.
 STAGE       := $(PYTHON) tools/times.py stage
 DAY         := not nightly
+# Without bytecode each worker rewrites the asserts of all test files: 15 s of CPU.
+unexport PYTHONDONTWRITEBYTECODE
 # For what searches for hours.
 ENDLESS     := --timeout=0 -o faulthandler_timeout=0
 FUZZ_SECONDS ?= 300

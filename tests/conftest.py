@@ -91,17 +91,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @cache
+def compiled_patterns() -> list[str]:
+    # Not by `hatch_build`: what builds a wheel is not there wherever tests run.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    found: list[str] = project["tool"]["zenlake"]["compiled"]
+    return found
+
+
+@cache
 def runs_on_both(path: Path) -> bool:
     """Return True if the tests of a file run interpreted, too."""
     if not path.is_relative_to(TESTS):
         return False
     if any(path.is_relative_to(TESTS / name) for name in BOTH):
         return True
-    # Not by `hatch_build`: what builds a wheel is not there wherever tests run.
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     rooms = path.relative_to(TESTS).with_name(path.stem.removeprefix("test_")).parts
     module = ".".join(("zenlake", *rooms))
-    return any(fnmatchcase(module, pattern) for pattern in project["tool"]["zenlake"]["compiled"])
+    return any(fnmatchcase(module, pattern) for pattern in compiled_patterns())
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take items away
@@ -123,10 +129,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @cache
 def uses_warm_spark(path: Path) -> bool:
     """Return True if a function of a test file asks for the fixture `spark`."""
-    return any(
+    source = path.read_bytes()
+    return b"spark" in source and any(
         isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and any(argument.arg == "spark" for argument in node.args.args)
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        for node in ast.walk(ast.parse(source))
     )
 
 
