@@ -33,6 +33,9 @@ PAGE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- times: written by `make times` -->", "<!-- end of times -->"
 FIRST_STAGE = "environment"
 SLOWEST = 12
+CPU = "cpu seconds"
+BEGAN: list[float] = []
+"""The CPU seconds of this process when its current test began."""
 
 
 # ------------------------------------------------------------------------------------- stages
@@ -83,6 +86,7 @@ class Recorder:
         self.build = build
         self.run = run
         self.tests: dict[str, float] = defaultdict(float)
+        self.cpu: dict[str, float] = {}
         self.javas: dict[tuple[int, float], dict[str, Any]] = {}
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._look, daemon=True)
@@ -94,13 +98,16 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase to its test."""
         self.tests[report.nodeid] += report.duration
+        for name, value in report.user_properties:
+            if name == CPU:
+                self.cpu[report.nodeid] = float(str(value))
 
     def pytest_sessionfinish(self) -> None:
         """Write what was recorded."""
         self._ended.set()
         self._watch.join()
         FOLDER.mkdir(parents=True, exist_ok=True)
-        record = {"tests": self.tests, "javas": list(self.javas.values())}
+        record = {"tests": self.tests, "cpu": self.cpu, "javas": list(self.javas.values())}
         (FOLDER / f"{self.build}.json").write_text(json.dumps(record), encoding="utf-8")
 
     def _look(self) -> None:
@@ -122,6 +129,22 @@ class Recorder:
                     self.javas[key]["cpu"] = round(times.user + times.system, 1)
                 except psutil.Error:
                     continue
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Begin to measure a test, in the process that runs it."""
+    BEGAN[:] = [cpu_seconds()]
+
+
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Add to the last report of a test how much CPU the test took."""
+    if call.when == "teardown" and BEGAN:
+        item.user_properties.append((CPU, round(cpu_seconds() - BEGAN[0], 3)))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -153,8 +176,10 @@ def _rooms(build: str, record: dict[str, Any]) -> list[str]:
     tests: dict[str, int] = defaultdict(int)
     javas: dict[str, int] = defaultdict(int)
     java_cpu: dict[str, float] = defaultdict(float)
+    cpu: dict[str, float] = defaultdict(float)
     for test, spent in record["tests"].items():
         seconds[_room(test)] += spent
+        cpu[_room(test)] += record["cpu"].get(test, 0.0)
         tests[_room(test)] += 1
     for java in record["javas"]:
         javas[_room(java["test"])] += 1
@@ -164,14 +189,14 @@ def _rooms(build: str, record: dict[str, Any]) -> list[str]:
     lines = [
         f"The {build} suite, {whole}:",
         "",
-        "| room | tests | seconds | Javas started | their CPU seconds |",
-        "|---|---:|---:|---:|---:|",
+        "| room | tests | seconds | CPU seconds | Javas started | their CPU seconds |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for room in rows:
         if seconds[room] < 1:
             continue
         java = f"{javas[room]} | {java_cpu[room]:.0f}" if javas[room] else "|"
-        lines.append(f"| {room} | {tests[room]} | {seconds[room]:.0f} | {java} |")
+        lines.append(f"| {room} | {tests[room]} | {seconds[room]:.0f} | {cpu[room]:.0f} | {java} |")
     if build == "compiled":
         slow = sorted(record["tests"].items(), key=lambda each: -each[1])[:SLOWEST]
         lines += ["", "Its slowest tests:", "", "| test | seconds |", "|---|---:|"]
