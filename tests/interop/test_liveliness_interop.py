@@ -107,6 +107,16 @@ def test_a_token_behind_their_router_dies_with_its_process(ours: Peer, elsewhere
     router.close()
 
 
+def is_alive_once(peer: Peer, token: str) -> bool:
+    """Return True if a peer finds a token; it must never find it twice.
+
+    On a busy machine Eclipse's own peer may find none at all for a moment, even after it found one.
+    """
+    found = peer.alive(token)
+    assert found in ([], [token])
+    return bool(found)
+
+
 @pytest.mark.parametrize("package", [OURS, THEIRS])
 def test_a_peer_of_a_router_counts_its_own_token_once(
     package: str, theirs: Peer, ours: Peer
@@ -116,6 +126,4 @@ def test_a_peer_of_a_router_counts_its_own_token_once(
         for number, peer in enumerate((theirs, ours)):
             connect(peer, place)
             peer.token("t", f"own/{number}")
-            # A token of Eclipse's may be declared a moment after the call.
-            until(functools.partial(peer.alive, f"own/{number}"))
-            assert peer.alive(f"own/{number}") == [f"own/{number}"]
+            until(functools.partial(is_alive_once, peer, f"own/{number}"))
