@@ -196,7 +196,7 @@ def side_by_side(command: Any, headers: Path, kept: Path) -> None:
             digest = common.copy()
             flags = [settings.get(name) for name in ("macros", "extra_preargs", "extra_postargs")]
             digest.update(f"\0{flags}\0".encode() + Path(source).read_bytes())
-            found = kept / f"{digest.hexdigest()[:32]}.o"
+            found = kept / f"{digest.hexdigest()[:32]}{compiler.obj_extension}"
             if found.is_file():
                 found.touch()  # used: see `forget_unused`
             else:
@@ -230,7 +230,7 @@ def side_by_side(command: Any, headers: Path, kept: Path) -> None:
 def forget_unused(kept: Path) -> None:
     """Delete objects that no build has used for `KEEP_OBJECTS_SECONDS`."""
     oldest = time.time() - KEEP_OBJECTS_SECONDS
-    for path in kept.glob("*.o"):
+    for path in kept.iterdir():
         with contextlib.suppress(FileNotFoundError):  # another build deleted it
             if path.stat().st_mtime < oldest:
                 path.unlink()

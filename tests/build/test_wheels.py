@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import zipfile
 from email.message import Message
 from email.parser import Parser
@@ -9,7 +10,14 @@ from pathlib import Path
 import pytest
 
 import zenlake
-from hatch_build import CompiledModules, compiled_modules, digest, extension_files, read_with
+from hatch_build import (
+    MARK,
+    CompiledModules,
+    compiled_modules,
+    digest,
+    extension_files,
+    read_with,
+)
 from tests.build.made import build
 from tools.compiled_tree import ROOT
 
@@ -151,6 +159,27 @@ def test_what_has_not_changed_is_not_compiled_again(tmp_path: Path) -> None:
     (source / "rooms" / "cold.py").write_text("NUMBER = 9.5\n")
     with pytest.raises(SystemExit):  # the types are read again, and no longer fit
         extension_files(tmp_path, work)
+
+
+def test_objects_are_kept_by_their_content_and_deleted_when_no_build_uses_them(
+    tmp_path: Path,
+) -> None:
+    source, work = project_in(tmp_path), tmp_path / "work"
+    extension_files(tmp_path, work)
+    kept = {path: path.stat().st_ino for path in work.glob("objects/*/*")}
+    assert kept
+    unused = next(iter(kept)).with_name("unused.o")
+    unused.touch()
+    os.utime(unused, (0, 0))
+    # The marker goes, and every file is newer: only the content is as it was.
+    for path in (work / MARK, *work.glob("lib/**/*.so"), *work.glob("c/*.o")):
+        path.unlink()
+    for path in (*source.rglob("*.py"), *work.glob("c/*.[ch]")):
+        path.touch()
+    files = extension_files(tmp_path, work)
+    assert all(Path(path).is_file() for path in files)
+    assert {path: path.stat().st_ino for path in work.glob("objects/*/*")} == kept
+    assert not unused.exists()
 
 
 def test_an_unknown_kind_of_build_is_refused(tmp_path: Path) -> None:
