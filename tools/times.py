@@ -1,7 +1,7 @@
 """Measures where the time of a test run goes, and writes the table in CONTRIBUTING.md.
 
     python tools/times.py stage compile make build/compiled   # run a command, record its time
-    python -m pytest -p tools.times                           # record each test and each Java
+    python -m pytest -p tools.times                           # in a stage: record the tests
     python tools/times.py summary                             # print the stages of the last run
     python tools/times.py table                               # write the table anew
 
@@ -33,6 +33,8 @@ PAGE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- times: written by `make times` -->", "<!-- end of times -->"
 FIRST_STAGE = "environment"
 SLOWEST = 12
+STAGE = "ZENLAKE_STAGE"
+"""Names the stage that runs: a run of pytest outside of `make test` leaves the record as it is."""
 CPU = "cpu seconds"
 BEGAN: list[float] = []
 """The CPU seconds of this process when its current test began."""
@@ -44,7 +46,7 @@ BEGAN: list[float] = []
 def run_stage(name: str, command: list[str]) -> int:
     """Run a command, append its wall and CPU seconds to the record, return its exit code."""
     began = time.monotonic()
-    code = subprocess.run(command, check=False).returncode
+    code = subprocess.run(command, check=False, env=os.environ | {STAGE: name}).returncode
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     FOLDER.mkdir(parents=True, exist_ok=True)
     if name == FIRST_STAGE:
@@ -148,8 +150,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the run, in the process that hands out the tests."""
-    if not hasattr(config, "workerinput") and hasattr(config.option, "testrunuid"):
+    """Record the run of a stage, in the process that hands out the tests."""
+    measured = STAGE in os.environ and hasattr(config.option, "testrunuid")
+    if measured and not hasattr(config, "workerinput"):
         run = config.option.testrunuid = config.option.testrunuid or uuid.uuid4().hex
         build = os.environ.get("ZENLAKE_EXPECT", "unknown")
         config.pluginmanager.register(Recorder(build, run), "zenlake-times")
