@@ -1,6 +1,6 @@
-"""What things are called: key expressions, the tree they live in, formats and selectors.
+"""Names of values: key expressions, the key tree, key formats and selectors.
 
-Formats and ranges of time are fetched when they are used: most programs start without them.
+The modules of formats and time ranges are imported on first use: most programs need neither.
 """
 
 from __future__ import annotations
@@ -56,3 +56,8 @@ def __getattr__(name: str) -> object:
     value: object = getattr(import_module(module), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """Return all names of the module, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -157,7 +157,7 @@ class Parameters:
         text = self.interpreted(TIME)
         if text is None:
             return None
-        # What reads ranges takes long to load, and few questions have one.
+        # Imported here: the module of time ranges is slow to load, and few queries have one.
         from zenlake.keys.time_range import TimeRange
 
         if text[:1] in ("[", "]") and text[-1:] not in ("[", "]"):

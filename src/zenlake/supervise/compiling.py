@@ -31,7 +31,7 @@ COUNTED: Final = re.compile(r"(\d+) of (\d+)")
 
 
 class Compilation:
-    """What is known of one compilation; `look` keeps it up to date."""
+    """The state of one compilation in the background; `look` updates it."""
 
     def __init__(self, folder: Path, now: float) -> None:
         """`now`: seconds since 1970, when the compiler was started."""
@@ -41,7 +41,7 @@ class Compilation:
         self._over = False
         #: When the first count of files was seen, and how many there were then.
         self._counted: tuple[float, int] | None = None
-        #: How far it is, and for how long or how long still; empty when it has ended.
+        #: The progress of the compiler, with the time left or spent; empty when it has ended.
         self.words = ""
 
     @classmethod

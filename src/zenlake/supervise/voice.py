@@ -137,7 +137,7 @@ class Voice:
             self.tell(ended)
 
     def _compiler(self, lead: str = "") -> list[str]:
-        """How far the compiler is, in a line of its own; empty if there is none."""
+        """Return the progress of the compiler as one line; an empty list if no compiler runs."""
         words = "" if self._compilation is None else self._compilation.words
         return [lead + words] if words else []
 

@@ -1,4 +1,4 @@
-"""What the members of a multicast group agree on."""
+"""The terms that the members of a multicast group agree on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["MulticastTerms"]
 
 @record(frozen=True, slots=True)
 class MulticastTerms:
-    """What a node announces to a group, and demands of its other members."""
+    """The terms that a node announces to a group and requires of its other members."""
 
     zid: bytes
     whatami: int

@@ -135,3 +135,8 @@ def __getattr__(name: str) -> object:
     value: object = getattr(import_module(module), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """Return all names of the module, imported or not."""
+    return sorted({*globals(), *__all__})
