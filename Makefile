@@ -13,15 +13,19 @@ ISOLATED := $(if $(wildcard $(READY) $(RUNS)),,--isolated)
 
 INTERPRETED := ZENLAKE_EXPECT=interpreted PYTHONPATH=src
 COMPILED    := ZENLAKE_EXPECT=compiled PYTHONPATH=build/compiled
-# Two workers keep both cores of a small machine busy, and four where many tests wait for other
-# programs; ARGS="-n 0 -k name" is for a close look.
-PYTEST      := $(BIN)/python -m pytest -q -n 2 --dist=loadfile -p tools.times \
+# Four workers keep both cores of a small machine busy, since many tests wait for other programs;
+# ARGS="-n 0 -k name" is for a close look.
+PYTEST      := $(BIN)/python -m pytest -q -n 4 --dist=loadfile -p tools.times \
 	--durations=20 --durations-min=15
 # Runs a verb and records how long it took; `make times` writes the table.
 STAGE       := $(PYTHON) tools/times.py stage
 DAY         := not nightly
 # Without bytecode each worker rewrites the asserts of all test files: 15 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
+# In a fresh clone one process does that, for all workers.
+build/bytecode-of-tests: $(READY)
+	@mkdir -p build
+	@PYTHONPATH=src $(BIN)/python -m pytest -q --collect-only > $@
 # For what searches for hours.
 ENDLESS     := --timeout=0 -o faulthandler_timeout=0
 FUZZ_SECONDS ?= 300
@@ -30,7 +34,8 @@ FUZZ_SECONDS ?= 300
 FUZZ_MESSAGES ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help up style format types layers fresh test nightly times interpreted compiled newest matrix cover wire fuzz \
+.PHONY: help up style format types layers fresh test nightly times interpreted compiled interpreted-stage compiled-stage \
+	newest matrix cover wire fuzz \
 	bench bench-full storm docs wheels month soak clean
 
 help: ## this page
@@ -61,14 +66,20 @@ layers: $(READY) ## who may import whom
 fresh: $(READY) ## no generated file is stale
 	$(BIN)/python tools/generated.py --check
 
-# Each stage is recorded (tools/times.py). The checks run beside the C compiler.
+# Each stage is recorded (tools/times.py). The checks run beside the C compiler, and the interpreted
+# suite beside the compiled one: each has moments in which it only waits.
 test: ## all that protects behaviour, on both builds
 	@$(STAGE) environment $(MAKE) --no-print-directory $(READY)
 	@$(STAGE) "compile and checks" $(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-		build/compiled style types layers fresh
-	@$(STAGE) interpreted $(MAKE) --no-print-directory interpreted
-	@$(STAGE) compiled $(MAKE) --no-print-directory compiled
+		build/compiled style types layers fresh build/bytecode-of-tests
+	@$(MAKE) --no-print-directory --jobs=2 compiled-stage interpreted-stage
 	@$(PYTHON) tools/times.py summary
+
+interpreted-stage:
+	@$(STAGE) --held interpreted $(MAKE) --no-print-directory interpreted ARGS="-n 2 $(ARGS)"
+
+compiled-stage:
+	@$(STAGE) compiled $(MAKE) --no-print-directory compiled
 
 # What searches or endures: the tests marked `nightly`, the newest Python, a month of `up` with every
 # part killed again and again. ZENLAKE_MINUTES is the length of that month.
@@ -83,7 +94,7 @@ interpreted: $(READY) build/compiled ## the tests of rooms that are compiled, on
 
 compiled: $(READY) build/compiled ## the suite on the compiled wheel, with interop
 	@$(COMPILED) $(BIN)/python -m tools.spark_classes
-	$(COMPILED) $(PYTEST) -n 4 -m "$(DAY)" $(ARGS)
+	$(COMPILED) $(PYTEST) -m "$(DAY)" $(ARGS)
 
 times: ## write the table of CONTRIBUTING.md from the last `make test`
 	$(PYTHON) tools/times.py table

@@ -1,6 +1,7 @@
 """Measures where the time of a test run goes, and writes the table in CONTRIBUTING.md.
 
     python tools/times.py stage compile make build/compiled   # run a command, record its time
+    python tools/times.py stage --held compile make …         # print its output when it has ended
     python -m pytest -p tools.times                           # in a stage: record the tests
     python tools/times.py summary                             # print the stages of the last run
     python tools/times.py table                               # write the table anew
@@ -43,33 +44,47 @@ BEGAN: list[float] = []
 # ------------------------------------------------------------------------------------- stages
 
 
-def run_stage(name: str, command: list[str]) -> int:
-    """Run a command, append its wall and CPU seconds to the record, return its exit code."""
-    began = time.monotonic()
-    code = subprocess.run(command, check=False, env=os.environ | {STAGE: name}).returncode
+def run_stage(name: str, command: list[str], held: bool = False) -> int:
+    """Run a command, append its wall and CPU seconds to the record, return its exit code.
+
+    The output of a stage that runs beside another is held until it has ended.
+    """
+    began = time.time()
+    settings = os.environ | {STAGE: name}
+    if held:
+        ran = subprocess.run(
+            command, check=False, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        sys.stdout.buffer.write(ran.stdout)
+        sys.stdout.flush()
+    else:
+        ran = subprocess.run(command, check=False, env=settings)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     FOLDER.mkdir(parents=True, exist_ok=True)
     if name == FIRST_STAGE:
         STAGES.unlink(missing_ok=True)
     record = {
         "stage": name,
-        "seconds": round(time.monotonic() - began, 1),
+        "began": round(began, 1),
+        "seconds": round(time.time() - began, 1),
         "cpu": round(used.ru_utime + used.ru_stime, 1),
     }
     with STAGES.open("a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")
-    return code
+    return ran.returncode
 
 
 def stages() -> list[dict[str, Any]]:
-    """Return the stages of the last run, in their order."""
+    """Return the stages of the last run, in the order in which they ended."""
     return [json.loads(line) for line in STAGES.read_text("utf-8").splitlines()]
 
 
 def summary() -> str:
-    """Return one line: the wall time of each stage of the last run, and of all."""
-    told = [f"{one['stage']} {clock(one['seconds'])}" for one in stages()]
-    return f"{', '.join(told)}; {clock(sum(one['seconds'] for one in stages()))} in all"
+    """Return one line: the wall time of each stage of the last run, and from first to last."""
+    recorded = sorted(stages(), key=lambda one: one["began"])
+    told = [f"{one['stage']} {clock(one['seconds'])}" for one in recorded]
+    ended = max(one["began"] + one["seconds"] for one in recorded)
+    return f"{', '.join(told)}; {clock(ended - recorded[0]['began'])} in all"
 
 
 def clock(seconds: float) -> str:
@@ -225,6 +240,8 @@ def write_table() -> None:
 def main(arguments: list[str]) -> int:
     """Do what the command line says."""
     match arguments:
+        case ["stage", "--held", name, *command] if command:
+            return run_stage(name, command, held=True)
         case ["stage", name, *command] if command:
             return run_stage(name, command)
         case ["summary"]:
