@@ -50,15 +50,18 @@ def run_stage(name: str, command: list[str], held: bool = False) -> int:
     The output of a stage that runs beside another is held until it has ended.
     """
     began = time.time()
-    settings = os.environ | {STAGE: name}
+    ran = subprocess.run(
+        command,
+        check=False,
+        env=os.environ | {STAGE: name},
+        stdout=subprocess.PIPE if held else None,
+        stderr=subprocess.STDOUT if held else None,
+        # A make in a stage shares the jobs of the make around it, by files that are open here.
+        close_fds=False,
+    )
     if held:
-        ran = subprocess.run(
-            command, check=False, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
         sys.stdout.buffer.write(ran.stdout)
         sys.stdout.flush()
-    else:
-        ran = subprocess.run(command, check=False, env=settings)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     FOLDER.mkdir(parents=True, exist_ok=True)
     if name == FIRST_STAGE:
