@@ -31,7 +31,7 @@ GENERATORS = (
     "zenlake.rest.document",
     "zenlake.cli.document",
     "zenlake.spark.document",
-    "zenlake.lake.document",
+    "zenlake.lake.service.document",
     "tools.python_reference",
     "tools.nightly",
 )

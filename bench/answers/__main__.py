@@ -34,12 +34,12 @@ from zenlake.journal import JournalWriter
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.lake import LakeConfig, Pipeline
-from zenlake.lake.bus import Answers
-from zenlake.lake.delta import Table
-from zenlake.lake.lake import Lake
-from zenlake.lake.service import Service
-from zenlake.lake.tasks import Work
-from zenlake.lake.upkeep import compact
+from zenlake.lake.ingest.spark_tasks import Work
+from zenlake.lake.maintain.upkeep import compact
+from zenlake.lake.query.lake import Lake
+from zenlake.lake.service.bus import BusAnswers
+from zenlake.lake.service.service import Service
+from zenlake.lake.table.delta import Table
 
 R = TypeVar("R")
 REPLIES = 10_000
@@ -148,7 +148,7 @@ class Bus:
         self.client = held.enter_context(session(self.endpoint, "client"))
         service = Service(Lake(pipeline.place, spark, LakeConfig()), [pipeline.journal], bus)
         held.callback(service.close)
-        service.add(Answers(service, bus))
+        service.add(BusAnswers(service, bus))
 
     def ask(self, selector: str, least: int = 1) -> Callable[[], None]:
         """A question of the client's."""
@@ -233,9 +233,9 @@ def beside_duckdb(folder: Path, lake: Lake) -> dict[str, Any]:
     import duckdb
     from deltalake import DeltaTable
 
-    from zenlake.lake.questions import Questions
+    from zenlake.lake.query.executor import SqlExecutor
 
-    questions = Questions(lake)
+    questions = SqlExecutor(lake)
     told: dict[str, Any] = {}
     try:
         for name, query in QUESTIONS.items():

@@ -40,8 +40,8 @@ from bench.lake.workers import workers
 from zenlake.journal import SCHEMA, Journal, JournalWriter
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake import LakeConfig, Pipeline, read_config
-from zenlake.lake.run import run
-from zenlake.lake.tasks import SparkTasks
+from zenlake.lake.ingest.spark_tasks import SparkTasks
+from zenlake.lake.service.loop import run
 from zenlake.spark.session import spark_session, stop_spark
 
 if TYPE_CHECKING:

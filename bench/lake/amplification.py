@@ -24,8 +24,8 @@ from zenlake.demo import Fleet
 from zenlake.journal import SCHEMA, JournalWriter
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.run import Loop
-from zenlake.lake.tasks import Work
+from zenlake.lake.ingest.spark_tasks import Work
+from zenlake.lake.service.loop import Loop
 from zenlake.values import Encoding
 
 R = TypeVar("R")
@@ -111,7 +111,7 @@ def amplification(folder: Path, seconds: int, robots: int, rate: float, camera: 
         end = now + 1.0
         while now < end:
             now += max(0.05, loop.turn(now) or 0.0)
-        loop.keeper.turn(end)
+        loop.maintenance.turn(end)
         written += me.io_counters().write_chars - before
     writer.close()
     tables = {table.name: table for table in pipeline.shown()}

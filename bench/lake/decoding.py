@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rosbags.typesys import Stores, get_typestore
 
-from zenlake.lake.arrow_rows import rows_for
-from zenlake.lake.rows import SAMPLES
-from zenlake.lake.typed import Columns, TypedTable
+from zenlake.lake.decode.arrow_rows import rows_for
+from zenlake.lake.model.sample_rows import SAMPLES
+from zenlake.lake.model.typed_table import Columns, TypedTable
 from zenlake.ros2.cdr import CdrDecoder
 from zenlake.ros2.definitions import Definitions
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, final
 
 from zenlake.lake import LakeConfig, Pipeline
-from zenlake.lake.tasks import SparkTasks, Tasks, Work
+from zenlake.lake.ingest.spark_tasks import SparkTasks, Tasks, Work
 from zenlake.spark.session import spark_session, stop_spark
 
 R = TypeVar("R")

@@ -24,7 +24,7 @@ from tools.needs import needs
 MODULES = {
     "aioquic": "src/zenlake/links/quic_internals.py",
     "py4j": "src/zenlake/spark/jvm.py",
-    "pyiceberg": "src/zenlake/lake/iceberg.py",
+    "pyiceberg": "src/zenlake/lake/table/iceberg.py",
     "pyspark": "src/zenlake/spark/jvm.py",
     "uvicorn": "src/zenlake/http/uvicorn_internals.py",
 }

@@ -15,9 +15,9 @@ from tests.lake.rowsof import Row
 from zenlake.cli.app import application
 from zenlake.cli.sql import Format, _arrow, _lines, show_table
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.awake import ERROR, HEAD, PAGE
-from zenlake.lake.questions import one_line
-from zenlake.lake.run import Loop
+from zenlake.lake.query.executor import one_line
+from zenlake.lake.service.local_client import ERROR, HEAD, PAGE
+from zenlake.lake.service.loop import Loop
 from zenlake.supervise.presence import Presence
 
 

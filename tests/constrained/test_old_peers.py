@@ -23,7 +23,7 @@ from zenlake.constrained.brokering import RunningBroker
 from zenlake.constrained.client import Subscriber
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline
-from zenlake.lake.service import Service
+from zenlake.lake.service.service import Service
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -87,7 +87,9 @@ def test_commands_with_a_spark_print_what_the_readme_says(tmp_path: Path) -> Non
     follow(README, "shellsession", tmp_path)
 
 
-@pytest.mark.nightly(day="docs/test_prose.py, lake/test_standing.py, cli/test_lake.py")
+@pytest.mark.nightly(
+    day="docs/test_prose.py, lake/continuous/test_views_and_alerts.py, cli/test_lake.py"
+)
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(400)

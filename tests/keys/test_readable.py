@@ -19,7 +19,7 @@ from zenlake.keys.readable import (
     ReadableKeys,
     asks_of_many,
 )
-from zenlake.lake.sight import Sight
+from zenlake.lake.model.row_access import RowAccess
 
 exprs = st.lists(expressions(3), max_size=2).map(tuple)
 choices = st.builds(ReadableChoice, st.none() | exprs, exprs)
@@ -40,7 +40,7 @@ def test_each_that_says_it_takes_keys_away(
 
 @given(readable_keys, expressions(3).filter(lambda key: not is_wild(key)))
 def test_spark_sees_the_same_keys(readable: ReadableKeys, key: str) -> None:
-    pattern = Sight().asked_by(readable).pattern()
+    pattern = RowAccess().asked_by(readable).pattern()
     assert bool(re.search(pattern, key)) is readable.lets(key)
 
 

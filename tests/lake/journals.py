@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tests.lake.rowsof import Row, batch
 from zenlake.journal import JournalWriter, partition_of
-from zenlake.lake.delta import Table
-from zenlake.lake.place import Place
-from zenlake.lake.tasks import Work
+from zenlake.lake.ingest.spark_tasks import Work
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.delta import Table
 
 R = TypeVar("R")
 
@@ -56,6 +56,6 @@ def rows_of(lake: Path | str, name: str) -> list[dict[str, Any]]:
 
 
 def table_of(lake: Path, name: str) -> Table:
-    found = Table.open(Place(lake), name)
+    found = Table.open(LakeLocation(lake), name)
     assert found is not None
     return found

@@ -28,8 +28,8 @@ from tests.lake.numbered import (
 )
 from tests.lake.rowsof import Row
 from zenlake.journal import Journal
-from zenlake.lake.delta import Table
-from zenlake.lake.place import Place
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.delta import Table
 from zenlake.values.encoding import ENCODING_NAMES
 
 Numbers = dict[str, list[int]]
@@ -81,7 +81,7 @@ def proven_once(lake: str, journal: str, said: Numbers, **where: str) -> None:
 
 def rows_at(lake: str, name: str) -> pa.Table:
     """All rows of a table, wherever the lake is."""
-    table = Table.open(Place(lake), name)
+    table = Table.open(LakeLocation(lake), name)
     assert table is not None
     return table._table.to_pyarrow_table()
 

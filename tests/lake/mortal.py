@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.api.sessions import config
 from zenlake.lake import read_config
-from zenlake.lake.lake import Lake
-from zenlake.lake.place import Place
-from zenlake.lake.service import Service
-from zenlake.lake.serving import judged
-from zenlake.lake.standing.standing import Standing
+from zenlake.lake.continuous.manager import ContinuousQueries
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.query.lake import Lake
+from zenlake.lake.service.service import Service
+from zenlake.lake.service.start import judged
 from zenlake.spark import jvm
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def live(folder: Path, endpoint: str, gateway: tuple[int, str], phase: Phase | N
         threading.setprofile(watch)
     spark = attached(*gateway)
     session = zenlake.open(config(mode='"client"', connect__endpoints=f'["{endpoint}"]'))
-    lake = Lake(Place(folder / "lake"), spark, read_config(CONFIG))
+    lake = Lake(LakeLocation(folder / "lake"), spark, read_config(CONFIG))
     journal = Journal.open(folder / "journal")
     service = Service(lake, [journal], session, plan=judged(lake))
-    service.add(Standing(service, lambda line: print(line, file=sys.stderr, flush=True)))
+    service.add(ContinuousQueries(service, lambda line: print(line, file=sys.stderr, flush=True)))
     threading.Event().wait()
 
 
@@ -125,7 +125,7 @@ def lives(spark: SparkSession) -> Iterator[Any]:
     parameters = client.java_parameters
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(
-        ["tests.lake.mortal", "zenlake.lake.standing.running", "pyspark.sql"]
+        ["tests.lake.mortal", "zenlake.lake.continuous.running_query", "pyspark.sql"]
     )
     begun: list[Any] = []
 

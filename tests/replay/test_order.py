@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zenlake.errors import LocalError
 from zenlake.journal.schema import HLC_BIAS
-from zenlake.lake.rows import encoding_text
+from zenlake.recorded.columns import encoding_words
 from zenlake.replay.order import in_order
 from zenlake.replay.rows import ROWS, from_answer, from_lake
 from zenlake.replay.sources import AnswerSource
@@ -97,7 +97,7 @@ def test_words_of_a_lake_are_numbers_again(text: str | None, id: int, schema: st
 
 @given(st.integers(0, 65535), st.none() | st.text(st.characters(codec="utf-8"), max_size=5))
 def test_encodings_survive_the_words_of_a_lake(id: int, schema: str | None) -> None:
-    text = encoding_text(pa.array([id], pa.int32()), pa.array([schema], pa.string()))
+    text = encoding_words(pa.array([id], pa.int32()), pa.array([schema], pa.string()))
     row = {name: pa.nulls(1, ROWS.field(name).type) for name in ROWS.names}
     row |= {"encoding": text, "kind": pa.array(["put"]), "stamp_id": pa.array(["ab"])}
     found = from_lake(pa.table(row))

@@ -13,7 +13,7 @@ import pytest
 from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.errors import LocalError
-from zenlake.lake.doorway import Doorway, Visitor
+from zenlake.lake.service.local_server import LocalCaller, LocalServer
 from zenlake.rest.standing import AT_ONCE, definition_of, is_standing
 
 SQL = "SELECT key, count(*) AS n FROM samples GROUP BY key"
@@ -52,7 +52,7 @@ def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path:
     heard: list[dict[str, Any]] = []
     held = threading.Event()
 
-    def standing(request: dict[str, Any], visitor: Visitor) -> None:
+    def standing(request: dict[str, Any], visitor: LocalCaller) -> None:
         heard.append(request)
         if request["name"] == "slow":
             held.wait(20)
@@ -67,7 +67,7 @@ def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path:
         refused = web.put("/@lake/views/busy", content=SQL)
         assert refused.status_code == 503
         assert "zenlake up" in refused.text
-        door = Doorway(tmp_path)
+        door = LocalServer(tmp_path)
         door.handle("standing", standing)
         try:
             made = web.put("/@lake/views/busy", content=SQL)
@@ -116,7 +116,7 @@ def test_a_user_needs_the_right_to_put_that_key(tmp_path: Path) -> None:
             {"rules": ["look"], "subjects": ["bob"]},
         ],
     }  # fmt: skip
-    door = Doorway(tmp_path)
+    door = LocalServer(tmp_path)
     door.handle("standing", lambda request, visitor: visitor.fact({"dropped": request["name"]}))
     try:
         with (

@@ -100,7 +100,7 @@ def rows(lake: Path) -> dict[str, tuple[int, int]]:
         return {key: (a, b) for key, a, b in connection.execute(query, [files]).fetchall()}
 
 
-@pytest.mark.nightly(day="cli/test_up.py, lake/test_standing.py")
+@pytest.mark.nightly(day="cli/test_up.py, lake/continuous/test_views_and_alerts.py")
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.interop

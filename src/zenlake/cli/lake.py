@@ -193,10 +193,10 @@ def lake(
 def _repair(where: str, journals: list[str], name: str | None, dry: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from zenlake.lake.place import Place
-    from zenlake.lake.repair import repair
+    from zenlake.lake.maintain.repair import repair
+    from zenlake.lake.model.location import LakeLocation
 
-    place = Place(where)
+    place = LakeLocation(where)
     known = None if journals == ["none"] else journals
     names = [one for one in place.folders() if not one.startswith(".")]
     for one in [name] if name is not None else names:
@@ -237,7 +237,7 @@ def _keep(
     from zenlake.errors import ConfigError
     from zenlake.keys import KeyExpr
     from zenlake.lake import Retention
-    from zenlake.lake.config import seconds_of
+    from zenlake.lake.model.config import seconds_of
 
     rules = settings.retain
     if action is LakeAction.RETAIN:
@@ -256,7 +256,7 @@ def _keep(
 
 def _vacuum(where: str, settings: LakeConfig, older: str | None, dry: bool, as_json: bool) -> None:
     import zenlake.lake
-    from zenlake.lake.config import seconds_of
+    from zenlake.lake.model.config import seconds_of
 
     lake = zenlake.lake.open(where, config=settings)
     age = None if older is None else seconds_of(older, "--older")
@@ -295,10 +295,10 @@ def _rebuild(
 ) -> None:
     import zenlake.lake
     from zenlake.errors import ConfigError
-    from zenlake.lake.place import Place
-    from zenlake.lake.ros2_tables import Ros2Tables
+    from zenlake.lake.decode.ros2_tables import Ros2Tables
+    from zenlake.lake.model.location import LakeLocation
 
-    topics = Ros2Tables(Place(where), settings.tables).found
+    topics = Ros2Tables(LakeLocation(where), settings.tables).found
     typed = [*(spec.name for spec in settings.tables), *topics]
     if name is None or name not in typed:
         asked = "say which table" if name is None else f"there is no typed table '{name}'"
@@ -352,7 +352,7 @@ def _status(where: str, journals: list[str], as_json: bool) -> None:
 
 def _tables(where: str, ros: bool, as_json: bool) -> None:
     import zenlake.lake
-    from zenlake.lake.ros2_tables import DESCRIBED
+    from zenlake.lake.decode.ros2_tables import DESCRIBED
 
     tables = zenlake.lake.open(where).tables()
     if ros:

@@ -18,7 +18,7 @@ from zenlake.cli.stop_signal import StopSignal, stopping
 
 if TYPE_CHECKING:
     from zenlake.lake import LakeConfig
-    from zenlake.lake.upkeep import Progress
+    from zenlake.lake.maintain.upkeep import Progress
 
 __all__ = ["Serving", "progress_bar", "run_lake"]
 
@@ -45,15 +45,15 @@ def run_lake(
     from zenlake.errors import LocalError, ZError
     from zenlake.journal import Journal
     from zenlake.lake import Pipeline
-    from zenlake.lake.complaints import reason_of
-    from zenlake.lake.config import seconds_of
-    from zenlake.lake.lost_cores import REAPED, in_one_java
-    from zenlake.lake.pipeline import Step
-    from zenlake.lake.place import Place, absolute
-    from zenlake.lake.probe import probe
-    from zenlake.lake.run import Ran, opened, run
-    from zenlake.lake.serving import SPARK, awake, hearing
-    from zenlake.lake.tasks import tasks_on
+    from zenlake.lake.ingest.cluster_probe import probe
+    from zenlake.lake.ingest.log_throttle import reason_of
+    from zenlake.lake.ingest.pipeline import Step
+    from zenlake.lake.ingest.spark_tasks import tasks_on
+    from zenlake.lake.model.config import seconds_of
+    from zenlake.lake.model.location import LakeLocation, absolute
+    from zenlake.lake.query.lost_cores import REAPED, in_one_java
+    from zenlake.lake.service.loop import LoopReport, opened, run
+    from zenlake.lake.service.start import SPARK, listen_only, serve_lake
 
     once = serving is None
     heard: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def run_lake(
             raise LocalError(f"two of {', '.join(journals)} are the same journal; name each once")
         tasks = tasks_on(spark)
         for one in () if in_one_java(master) else journals:
-            probe(tasks, Place(where), Journal.open(one))
+            probe(tasks, LakeLocation(where), Journal.open(one))
         tasks.warm()
 
         def made() -> list[Pipeline]:
@@ -99,17 +99,17 @@ def run_lake(
                 service = None
                 problems: Callable[[], tuple[str, ...]] = tuple
                 if heard:
-                    problems = held.enter_context(hearing(tasks, pipeline, heard, _complain))
+                    problems = held.enter_context(listen_only(tasks, pipeline, heard, _complain))
                 if serving is not None:
                     service = held.enter_context(
-                        awake(
+                        serve_lake(
                             spark, pipeline, serving.endpoints, _complain,
                             connect=serving.spark_connect is not None, others=others,
                         )
                     )  # fmt: skip
                     problems = service.problems
 
-                def tell(done: Ran, step: Step) -> None:
+                def tell(done: LoopReport, step: Step) -> None:
                     if service is not None:
                         service.committed()
                     if as_json:

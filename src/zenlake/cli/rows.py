@@ -6,7 +6,7 @@ from typing import Any
 
 from zenlake.cli.show import aside, escaped, paint, payload_facts, readable, size_of, unpacked
 from zenlake.clock.zid import id_text
-from zenlake.values.recorded_encoding import recorded_text
+from zenlake.recorded.encoding import recorded_text
 
 ORIGINS = ("heard", "healed", "imported")
 

@@ -25,7 +25,7 @@ from zenlake.cli.pages import examples
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from zenlake.lake.awake import Asking
+    from zenlake.lake.service.local_client import LocalRequest
 
 
 NARROWEST = 6
@@ -174,12 +174,12 @@ def answer_of_running_lake(
         return asking.table()
 
 
-def _ask(where: str, request: dict[str, Any]) -> Asking | None:
+def _ask(where: str, request: dict[str, Any]) -> LocalRequest | None:
     """Ask the lake that runs in this folder, when it is up if it is starting; None if none does.
 
     A second Spark beside one that is starting would make both of them slow.
     """
-    from zenlake.lake.awake import ask
+    from zenlake.lake.service.local_client import ask
 
     asking = ask(where, request)
     if asking is None and _is_starting(where):
@@ -218,8 +218,8 @@ def asker(where: str, options: SqlOptions) -> Iterator[Callable[[str, int | None
         def answer(query: str, first: int | None) -> pa.Table:
             from pyspark.errors import PySparkException
 
-            from zenlake.lake.gate import Gate, Limits
-            from zenlake.lake.questions import one_line
+            from zenlake.lake.query.executor import one_line
+            from zenlake.lake.query.gate import Gate, Limits
 
             if not opened:
                 # Before Spark is started for nothing.
@@ -291,7 +291,7 @@ def _shown(value: object) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S.%f}"
     if isinstance(value, list | dict):
-        from zenlake.lake.plain import plain
+        from zenlake.lake.model.json_values import plain
 
         return json.dumps(plain(value), ensure_ascii=False)
     from zenlake.cli.show import escaped
@@ -300,7 +300,7 @@ def _shown(value: object) -> str:
 
 
 def _lines(answer: pa.Table, form: Format) -> None:
-    from zenlake.lake.plain import plain
+    from zenlake.lake.model.json_values import plain
 
     names = answer.column_names
     columns = [[plain(value) for value in column.to_pylist()] for column in answer.columns]

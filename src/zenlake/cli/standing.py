@@ -33,7 +33,7 @@ History = Annotated[
 
 def _ask(where: str, request: dict[str, Any]) -> dict[str, Any] | None:
     """What the lake that runs in this folder says; None if none does."""
-    from zenlake.lake.awake import ask
+    from zenlake.lake.service.local_client import ask
 
     asking = ask(where, {"do": "standing", **request})
     if asking is None:
@@ -46,7 +46,7 @@ def _create(where: str, request: dict[str, Any], as_json: bool) -> None:
     facts = _ask(where, request)
     if facts is None:
         import zenlake.lake
-        from zenlake.lake.standing.standing import accepted, asked
+        from zenlake.lake.continuous.manager import accepted, asked
 
         one = asked(request)
         known = zenlake.lake.open(where)
@@ -65,10 +65,10 @@ def _listed(where: str, kind: str) -> list[dict[str, Any]]:
     reply = _ask(where, {"action": "list", "kind": kind, "name": ""})
     if reply is not None:
         return list(reply["found"])
-    from zenlake.lake.place import Place
-    from zenlake.lake.standing.definition import StandingDefinitions
+    from zenlake.lake.model.continuous_query import ContinuousQueryStore
+    from zenlake.lake.model.location import LakeLocation
 
-    every = StandingDefinitions(Place(where)).all().values()
+    every = ContinuousQueryStore(LakeLocation(where)).all().values()
     return [{**one.plain(), "state": "no lake runs"} for one in every if one.kind == kind]
 
 
@@ -91,10 +91,10 @@ def _list(where: str, kind: str, as_json: bool) -> None:
 
 
 def _show(where: str, kind: str, name: str, as_json: bool) -> None:
-    from zenlake.lake.place import Place
-    from zenlake.lake.standing.definition import StandingDefinitions
+    from zenlake.lake.model.continuous_query import ContinuousQueryStore
+    from zenlake.lake.model.location import LakeLocation
 
-    StandingDefinitions(Place(where)).find(name, "view" if kind == "view" else "alert")
+    ContinuousQueryStore(LakeLocation(where)).find(name, "view" if kind == "view" else "alert")
     (one,) = [listed for listed in _listed(where, kind) if listed["name"] == name]
     if as_json:
         typer.echo(json.dumps(one))
@@ -106,10 +106,10 @@ def _show(where: str, kind: str, name: str, as_json: bool) -> None:
 
 def _drop(where: str, kind: str, name: str) -> None:
     if _ask(where, {"action": "drop", "kind": kind, "name": name}) is None:
-        from zenlake.lake.place import Place
-        from zenlake.lake.standing.standing import forgotten
+        from zenlake.lake.continuous.manager import forgotten
+        from zenlake.lake.model.location import LakeLocation
 
-        forgotten(Place(where), name, "view" if kind == "view" else "alert")
+        forgotten(LakeLocation(where), name, "view" if kind == "view" else "alert")
     typer.echo(f"{name}  dropped")
 
 
@@ -212,11 +212,11 @@ def try_alert(
     reply = _ask(where, request)
     if reply is None:
         import zenlake.lake
-        from zenlake.lake.place import Place
-        from zenlake.lake.standing.definition import StandingDefinitions
-        from zenlake.lake.standing.standing import tried
+        from zenlake.lake.continuous.manager import tried
+        from zenlake.lake.model.continuous_query import ContinuousQueryStore
+        from zenlake.lake.model.location import LakeLocation
 
-        one = StandingDefinitions(Place(where)).find(name, "alert")
+        one = ContinuousQueryStore(LakeLocation(where)).find(name, "alert")
         note(f"no lake runs in {where}; a Spark is started for this question")
         with sparking("local[*]", None) as spark:
             reply = {"changes": tried(zenlake.lake.open(where, spark), one, request)}

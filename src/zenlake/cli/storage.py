@@ -374,7 +374,7 @@ def _batched(keys: list[str], size: int) -> Iterator[list[str]]:
 
 def _encoding_facts(encoding: Encoding) -> dict[str, str]:
     """Return the fields of a line that tell an encoding; `_encoding_in` reads them back."""
-    from zenlake.values.recorded_encoding import recorded_text
+    from zenlake.recorded.encoding import recorded_text
 
     schema = encoding.schema or b""
     try:
@@ -386,8 +386,8 @@ def _encoding_facts(encoding: Encoding) -> dict[str, str]:
 
 def _encoding_in(line: dict[str, Any]) -> Encoding:
     """Return the encoding that a line of an export tells."""
+    from zenlake.recorded.encoding import recorded_encoding
     from zenlake.values import Encoding
-    from zenlake.values.recorded_encoding import recorded_encoding
 
     encoding = recorded_encoding(line["encoding"])
     schema = line.get("encoding_schema")

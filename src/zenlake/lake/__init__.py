@@ -6,21 +6,42 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zenlake.lake.config import LakeConfig, Retention, read_config
-    from zenlake.lake.lake import Lake, open
-    from zenlake.lake.pipeline import Pipeline, Step
+    from zenlake.lake.decode.config_file import read_config
+    from zenlake.lake.ingest.pipeline import Pipeline, Step
+    from zenlake.lake.model.config import LakeConfig, Retention
+    from zenlake.lake.model.decoder import DecodedRows, PayloadBatch, Reason, Undecodable
+    from zenlake.lake.model.status import read_status
+    from zenlake.lake.query.lake import Lake, open
 
-__all__ = ["Lake", "LakeConfig", "Pipeline", "Retention", "Step", "open", "read_config"]
+__all__ = [
+    "DecodedRows",
+    "Lake",
+    "LakeConfig",
+    "PayloadBatch",
+    "Pipeline",
+    "Reason",
+    "Retention",
+    "Step",
+    "Undecodable",
+    "open",
+    "read_config",
+    "read_status",
+]
 
-# Imported when they are asked for: `zenlake.lake.status` is for programs without the extra.
+# Imported when they are asked for: `read_status` is for programs without the extra.
 _HOMES = {
-    "Lake": "lake",
-    "LakeConfig": "config",
-    "Pipeline": "pipeline",
-    "Retention": "config",
-    "Step": "pipeline",
-    "open": "lake",
-    "read_config": "config",
+    "DecodedRows": "model.decoder",
+    "Lake": "query.lake",
+    "LakeConfig": "model.config",
+    "PayloadBatch": "model.decoder",
+    "Pipeline": "ingest.pipeline",
+    "Reason": "model.decoder",
+    "Retention": "model.config",
+    "Step": "ingest.pipeline",
+    "Undecodable": "model.decoder",
+    "open": "query.lake",
+    "read_config": "decode.config_file",
+    "read_status": "model.status",
 }
 
 

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.api.put import OWN
-from zenlake.journal.reading.lists import coded, list_of_bytes, list_of_each
+from zenlake.journal.reading.lists import list_of_bytes, list_of_each
 from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import DELETE, HLC_BIAS
 from zenlake.keys import KeyExpr
 from zenlake.node.sample import wire_timestamp
+from zenlake.recorded.columns import coded
 from zenlake.replay.recorded_puts import RecordedPuts, ReplayRoute
 from zenlake.values import CongestionControl, Locality, Priority, QoS
 from zenlake.wire.codec_zenoh import Del

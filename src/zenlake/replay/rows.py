@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
-from zenlake.journal.schema import DELETE, HLC_BIAS, PUT
-from zenlake.values.recorded_encoding import recorded_parts
+from zenlake.journal.schema import HLC_BIAS
+from zenlake.recorded.columns import encoding_numbers, ids_of_words, kind_numbers
 
 __all__ = ["JOURNAL_COLUMNS", "ROWS", "from_answer", "from_journal", "from_lake", "hlc_floor"]
 
@@ -50,22 +50,14 @@ def from_journal(batch: pa.RecordBatch, partition: int) -> pa.Table:
 
 def from_lake(rows: pa.Table) -> pa.Table:
     """Rows of the table `samples`, where encodings and ids are words."""
-    from zenlake.lake.rows import id_bytes
-
     columns: dict[str, Any] = {
         name: rows[name]
         for name in ROWS.names
         if name in rows.column_names and name not in ("kind", "stamp_id")
     }
-    columns["kind"] = pc.if_else(
-        pc.equal(rows["kind"], "delete"), pa.scalar(DELETE, pa.int8()), pa.scalar(PUT, pa.int8())
-    )
-    columns["stamp_id"] = _mapped(rows["stamp_id"], id_bytes, pa.binary())
-    texts = rows["encoding"]
-    columns["encoding_id"] = _mapped(texts, lambda text: recorded_parts(text or "")[0], pa.int32())
-    columns["encoding_schema"] = _mapped(
-        texts, lambda text: recorded_parts(text or "")[1], pa.string()
-    )
+    columns["kind"] = kind_numbers(rows["kind"])
+    columns["stamp_id"] = ids_of_words(rows["stamp_id"])
+    columns["encoding_id"], columns["encoding_schema"] = encoding_numbers(rows["encoding"])
     return pa.table([columns[name].cast(ROWS.field(name).type) for name in ROWS.names], schema=ROWS)
 
 
@@ -124,16 +116,3 @@ def _hlc_of_times(times: Any) -> Any:
     seconds, part = raw // second, raw % second
     hlc = (seconds << np.uint64(32)) | ((part << np.uint64(32)) // second + np.uint64(1))
     return pa.array((hlc ^ np.uint64(HLC_BIAS)).view(np.int64))
-
-
-def _mapped(column: Any, function: Any, kind: pa.DataType) -> Any:
-    """A function of each value, asked once for each that is different."""
-    coded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(coded, pa.ChunkedArray):
-        coded = pa.chunked_array([c.cast(pa.string()) for c in coded.chunks], pa.string())
-    if not pa.types.is_dictionary(coded.type):
-        coded = coded.dictionary_encode()
-    if isinstance(coded, pa.ChunkedArray):
-        coded = coded.unify_dictionaries().combine_chunks()
-    values = pa.array([function(value) for value in coded.dictionary.to_pylist()], kind)
-    return values.take(coded.indices)

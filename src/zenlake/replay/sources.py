@@ -27,7 +27,7 @@ from zenlake.replay.order import Piece, in_order
 from zenlake.replay.rows import JOURNAL_COLUMNS, ROWS, from_answer, from_journal, from_lake
 
 if TYPE_CHECKING:
-    from zenlake.lake.history import History, Looked
+    from zenlake.lake.history.samples import History, LakeSnapshot
 
 __all__ = ["AnswerSource", "RecordedSource", "SampleSource", "find"]
 
@@ -79,12 +79,12 @@ class RecordedSource:
 
     def _look(self, lake: Path, journal: Journal | None) -> Sequence[int]:
         """The files of the tables; gives where the journal goes on."""
-        from zenlake.lake.history import History
-        from zenlake.lake.place import Place
+        from zenlake.lake.history.samples import History
+        from zenlake.lake.model.location import LakeLocation
 
         if journal is None:
             raise LocalError("a lake is read together with its journal; name that, too")
-        history = History(Place(lake), [journal])
+        history = History(LakeLocation(lake), [journal])
         looked = history.look()
         files = looked.files
         lows, highs = ("min.hlc", "max.hlc")
@@ -113,7 +113,7 @@ class RecordedSource:
         return looked.tails[0].committed
 
     def _of_file(
-        self, history: History, looked: Looked, path: str, range: ResolvedRange
+        self, history: History, looked: LakeSnapshot, path: str, range: ResolvedRange
     ) -> Iterator[pa.Table]:
         for number, key in enumerate(self.keys):
             if path not in history.needed(looked, key, range):

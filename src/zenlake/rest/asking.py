@@ -19,8 +19,8 @@ from urllib.parse import unquote_to_bytes
 from zenlake.errors import KeyExprError, LocalError
 from zenlake.keys import KeyExpr, Parameters
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME
+from zenlake.recorded.encoding import recorded_encoding
 from zenlake.values import Encoding
-from zenlake.values.recorded_encoding import recorded_encoding
 
 __all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of", "seconds_for"]
 

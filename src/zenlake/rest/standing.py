@@ -97,7 +97,7 @@ class StandingByHttp:
         if self._folder is None:
             return None
         # The room of the lake lies above this one, which knows its name and nothing more.
-        asking = import_module("zenlake.lake.awake").ask(self._folder, request)
+        asking = import_module("zenlake.lake.service.local_client").ask(self._folder, request)
         if asking is None:
             return None
         with asking:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -26,11 +25,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from zenlake.clock.zid import id_text
 from zenlake.config.nearest import nearest
 from zenlake.journal.schema import INSTANT
+from zenlake.recorded.columns import encoding_words, id_words, kind_words, source_words
 from zenlake.spark.options import OptionError, SourceOptions
-from zenlake.values.recorded_encoding import recorded_text
 
 __all__ = ["COLUMNS", "USUAL", "Column", "Maker", "documented_columns", "schema_of"]
 
@@ -59,34 +57,21 @@ def _plain(array: Array) -> Array:
 
 
 def _kind(kind: Array) -> Array:
-    return _KINDS.take(kind)
+    return kind_words(kind).cast(pa.string())
 
 
 def _encoding(number: Array, schema: Array) -> Array:
-    """The name of each encoding; most batches have one or two, and no schema."""
-    ids = number.dictionary_encode()
-    if schema.null_count == len(schema):
-        names = pa.array([recorded_text(id, None) for id in ids.dictionary.to_pylist()])
-        return names.cast(pa.string()).take(ids.indices)
-    pairs = zip(number.to_pylist(), schema.to_pylist(), strict=True)
-    return pa.array([recorded_text(id, text) for id, text in pairs], pa.string())
+    return encoding_words(number, schema).cast(pa.string())
 
 
 def _source(zid: Array, eid: Array) -> Array:
-    """`zid:eid` of who sent it, as the ledger names senders; null where that is not told."""
-    if zid.null_count == len(zid):
-        return pa.nulls(len(zid), pa.string())
-    return pc.binary_join_element_wise(_id(zid), eid.cast(pa.string()), ":")
+    return source_words(zid, eid).cast(pa.string())
 
 
 def _id(raw: Array) -> Array:
-    """Node ids as people read them."""
-    ids = raw.dictionary_encode()
-    texts = pa.array([id_text(id) for id in ids.dictionary.to_pylist()], pa.string())
-    return texts.take(ids.indices)
+    return id_words(raw).cast(pa.string())
 
 
-_KINDS: Final = pa.array(["put", "delete"])
 _TEXT, _BYTES, _LONG = StringType(), BinaryType(), LongType()
 _TIME, _BYTE, _FLAG = TimestampType(), ByteType(), BooleanType()
 

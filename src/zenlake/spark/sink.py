@@ -27,11 +27,11 @@ from pyspark.sql.types import BinaryType, ByteType, DataType, StringType, Struct
 from zenlake.api.publish import Publisher, PutOutcome
 from zenlake.config.nearest import nearest
 from zenlake.errors import LinkError, LocalError
+from zenlake.recorded.encoding import recorded_encoding
 from zenlake.spark.network import open_session
 from zenlake.spark.options import OptionError, SourceOptions
 from zenlake.spark.schema import COLUMNS
 from zenlake.values import CongestionControl, Priority
-from zenlake.values.recorded_encoding import recorded_encoding
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session

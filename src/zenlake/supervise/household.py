@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from zenlake.errors import ZError
-from zenlake.lake.journal_page import forget_reader
+from zenlake.lake.service.read_position import forget_reader
 from zenlake.supervise.child import Child
 from zenlake.supervise.noticing import Notices
 from zenlake.supervise.observing import Observer

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from zenlake.lake.status import LakeStatus, read_status
+from zenlake.lake.model.status import LakeStatus, read_status
 from zenlake.supervise.child import usage
 from zenlake.supervise.disk import Disk, Trend, forecast
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zenlake import __version__
-from zenlake.lake.status import LakeStatus
+from zenlake.lake.model.status import LakeStatus
 from zenlake.supervise.child import Child
 from zenlake.supervise.observing import Observer
 from zenlake.supervise.parts import State, SupervisedPart

@@ -27,8 +27,8 @@ from zenlake.journal.transfer.cargo import deletable, ends, listing, loads
 from zenlake.journal.transfer.ship import Shipped, ship
 from zenlake.journal.writing.readers import read_by_all
 from zenlake.lake import Pipeline
-from zenlake.lake.delta import Table
-from zenlake.lake.place import Place
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.delta import Table
 
 __all__ = ["bucket"]
 
@@ -159,7 +159,7 @@ def test_a_robot_ships_over_a_bad_network_and_the_lake_reads_there(
     lake = Pipeline(str(tmp_path / "lake"), to, Here())
     lake.step()
     lake.finish()
-    samples = Table.open(Place(tmp_path / "lake"), "samples")
+    samples = Table.open(LakeLocation(tmp_path / "lake"), "samples")
     assert samples is not None
     assert samples.totals().rows == len(values(Journal.open(to))) > 0
 

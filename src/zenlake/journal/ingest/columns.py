@@ -31,9 +31,9 @@ from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, RowTable
 from zenlake.journal.schema import HEARD, INSTANT, UNNUMBERED
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import ANY, LocalSubscriber
+from zenlake.recorded.encoding import recorded_schema
 from zenlake.values import QoS
 from zenlake.values.qos import QOS_EXPRESS
-from zenlake.values.recorded_encoding import recorded_schema
 
 if TYPE_CHECKING:
     from typing import Self

@@ -17,7 +17,7 @@ from zenlake.clock import NTP64, Timestamp
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.schema import HLC_BIAS, UNNUMBERED
 from zenlake.node.sample import Sample
-from zenlake.values.recorded_encoding import recorded_schema
+from zenlake.recorded.encoding import recorded_schema
 
 __all__ = ["batches_of", "hlc_nanos", "hlc_of", "timestamp_of", "unnumbered_batch"]
 

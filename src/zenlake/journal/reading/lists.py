@@ -11,20 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["coded", "holds_of_each", "list_of_bytes", "list_of_each"]
+from zenlake.recorded.columns import coded
+
+__all__ = ["holds_of_each", "list_of_bytes", "list_of_each"]
 
 R = TypeVar("R")
-
-
-def coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A column as one dictionary array."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    if not column.num_chunks:
-        return pa.array([], column.type.value_type).dictionary_encode()
-    return column.unify_dictionaries().combine_chunks()
 
 
 def list_of_each(column: pa.ChunkedArray, function: Callable[[Any], R]) -> list[R]:

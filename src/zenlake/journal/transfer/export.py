@@ -24,10 +24,10 @@ from zenlake.journal.reading.reader import Journal
 from zenlake.journal.schema import SCHEMA
 from zenlake.journal.serving.bus import RemoteJournal
 from zenlake.journal.serving.parts import ARROW, stream_of
+from zenlake.recorded.encoding import recorded_text
 from zenlake.ros2.definitions import Definitions
 from zenlake.ros2.message_text import message_text
 from zenlake.ros2.names import DataKey, parse_key
-from zenlake.values.recorded_encoding import recorded_text
 
 __all__ = ["BESIDE", "KEY", "to_mcap", "to_parquet"]
 

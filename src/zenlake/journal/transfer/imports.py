@@ -28,9 +28,9 @@ from zenlake.journal.transfer.export import BESIDE, KEY, MCAP_NAMES
 from zenlake.journal.transfer.taken_in import taking_in
 from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import canonize
+from zenlake.recorded.encoding import recorded_parts
 from zenlake.ros2.definitions import described_by_text
 from zenlake.ros2.names import DataKey
-from zenlake.values.recorded_encoding import recorded_parts
 
 __all__ = ["from_mcap", "from_parquet"]
 

@@ -5,7 +5,7 @@
 Below these offsets the reader has everything safely. A reader that does not know the journal yet
 has read nothing. `zenlake up` writes `readers.json` for its lake (`supervise/readers`), also before
 that has begun; every lake that runs writes a page of its own, `readers-….json`, by
-`lake/journal_page`; `zenlake journal ship` writes `shipped.json`, for what arrived.
+`lake/service/read_position`; `zenlake journal ship` writes `shipped.json`, for what arrived.
 """
 
 from __future__ import annotations

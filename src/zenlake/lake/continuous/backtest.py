@@ -1,0 +1,65 @@
+"""An alert over history: when it would have been raised and cleared."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from zenlake.errors import LocalError, SelectorError
+from zenlake.keys.time_range import TimeRange, moment_of
+from zenlake.lake.continuous.alert_results import changed, heard, shown
+from zenlake.lake.continuous.alert_state import AlertState
+from zenlake.lake.continuous.query_shape import conditional, shape_of
+from zenlake.lake.continuous.result_table import MOST_ROWS, flattened
+from zenlake.lake.model.row_access import EVERYTHING
+from zenlake.lake.query.executor import QueryLimits, collected, one_line
+from zenlake.lake.query.plan_policy import Limits
+
+if TYPE_CHECKING:
+    from zenlake.lake.query.lake import Lake
+
+__all__ = ["instant_of", "span_of", "trial"]
+
+
+def instant_of(text: str, now: float, what: str) -> datetime:
+    """An instant: `2026-01-31T12:00:00Z`, or `now(-1h)`."""
+    try:
+        nanos = moment_of(text).resolve(round(now * 1e9))
+    except SelectorError as error:
+        raise LocalError(f"{what} {text}: {error}") from error
+    return datetime.fromtimestamp(nanos / 1e9, UTC)
+
+
+def span_of(text: str, now_ns: int) -> tuple[datetime, datetime]:
+    """The ends of a `_time`: its start must be said, its end is now if it is not."""
+    span = TimeRange.parse(text).resolve(now_ns)
+    if span.start_ns is None:
+        raise SelectorError(f"_time={text} has no start; write [now(-1h)..]")
+    end = now_ns if span.end_ns is None else span.end_ns
+    return (
+        datetime.fromtimestamp(span.start_ns / 1e9, UTC),
+        datetime.fromtimestamp(end / 1e9, UTC),
+    )
+
+
+def trial(
+    lake: Lake, name: str, sql: str, hold: float, since: datetime, until: datetime
+) -> list[dict[str, Any]]:
+    """What an alert would have published about what was recorded from `since` to `until`."""
+    from pyspark.errors import PySparkException
+
+    if since >= until:
+        raise LocalError(f"nothing lies between {since:%FT%TZ} and {until:%FT%TZ}")
+    shape = shape_of(sql)
+    subject = shape.subject if shape.grouped else None
+    limits = Limits(rows=MOST_ROWS)
+    try:
+        frame = flattened(lake.judged(conditional(sql, since, until), EVERYTHING, limits))
+        rows = collected(changed(frame, subject), QueryLimits(rows=1_000_000))
+    except PySparkException as error:
+        raise LocalError(one_line(str(error))) from error
+    raising = AlertState(round(hold * 1e6))
+    changes = heard(raising, rows, subject)
+    changes += raising.passed(round(until.timestamp() * 1e6))
+    changes.sort(key=lambda change: (change.time, change.subject))
+    return [shown(name, change) for change in changes]

@@ -1,0 +1,455 @@
+"""The views and alerts of a running lake: made, listed, shown, tried and dropped while it runs.
+
+    queries = ContinuousQueries(service, complain)
+    queries.create(ContinuousQuery("busy", "view", "SELECT key, … FROM samples GROUP BY key"))
+
+Programs on this machine ask through the lake's socket (`do: standing`), all others with a query:
+
+    @lake/views/**                       the views and how they are, as JSON; alerts likewise
+    @lake/alerts/low?_time=[now(-1d)..]  when the alert would have been raised and cleared then
+
+One that fails stops, and says why; the others and the lake go on. One that stands still
+(`continuous/stall`) is ended and started again from where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from zenlake.engine.asker_lanes import AskerLanes
+from zenlake.errors import LocalError, ZError
+from zenlake.keys import intersects
+from zenlake.keys.readable import ReadableKeys
+from zenlake.lake.continuous.backtest import instant_of, span_of, trial
+from zenlake.lake.continuous.result_table import described_as
+from zenlake.lake.continuous.running_query import RunningQuery, judged, told_of
+from zenlake.lake.continuous.stall import PATIENCE, StallDetector
+from zenlake.lake.model.config import seconds_of
+from zenlake.lake.model.continuous_query import (
+    ContinuousQuery,
+    ContinuousQueryStore,
+    Kind,
+    demand_name,
+)
+from zenlake.lake.query.visibility import published_by, shown_definition
+from zenlake.lake.table.delta import CorruptTable, Table
+
+if TYPE_CHECKING:
+    from zenlake.api.query import Query
+    from zenlake.api.session import Session
+    from zenlake.journal import Journal
+    from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.query.lake import Lake
+
+__all__ = ["ROOTS", "ContinuousQueries", "accepted", "asked", "forgotten", "reached"]
+
+log = logging.getLogger("zenlake.lake")
+
+ROOTS: Final[Mapping[Kind, str]] = {"view": "@lake/views", "alert": "@lake/alerts"}
+LOOK: Final = 1.0
+SETTLE: Final = 1.0
+"""Seconds that may lie between a sample's time and the moment that the journal has it for good."""
+
+MOST_TRIALS: Final = 8
+"""The alerts that wait to be tried, for programs on the bus; more are refused."""
+
+REMEMBERED: Final = 3600.0
+"""Seconds that the status says of one that it was started again."""
+
+JSON: Final = "application/json"
+
+
+def accepted(lake: Lake, definition: ContinuousQuery) -> None:
+    """Keep a definition that the gate lets through; raises if it does not."""
+    taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
+    definitions = ContinuousQueryStore(lake.place)
+    if definition.name in definitions.all():
+        raise LocalError(f"there is '{definition.name}' already; drop it first, or choose a name")
+    demand_name(definition.name, taken)
+    judged(lake, definition)
+    definitions.write(definition)
+
+
+def forgotten(place: LakeLocation, name: str, kind: Kind) -> None:
+    """Take away a definition with its table."""
+    definitions = ContinuousQueryStore(place)
+    definitions.find(name, kind)
+    # The definition first: a table without one is swept up when a lake starts.
+    definitions.remove(name)
+    place.remove_folder(name)
+
+
+def swept(place: LakeLocation) -> None:
+    """Take away tables of views and alerts that were dropped."""
+    known = {described_as(one) for one in ContinuousQueryStore(place).all().values()}
+    for name in place.folders():
+        try:
+            table = Table.open(place, name)
+        except CorruptTable:
+            continue
+        if table is None or not table.standing:
+            continue
+        if table.described not in known:
+            place.remove_folder(name)
+
+
+def asked(request: Mapping[str, Any]) -> ContinuousQuery:
+    """The definition in a request; raises `LocalError` for what is none."""
+    kind = request.get("kind")
+    if kind not in ("view", "alert"):
+        raise LocalError(f"'{kind}' is neither a view nor an alert")
+    name, sql = request.get("name"), request.get("sql", "")
+    if not isinstance(name, str) or not isinstance(sql, str):
+        raise LocalError("name and sql are texts")
+    late = seconds_of(request.get("late", 10.0), "how late data may come")
+    hold = seconds_of(request.get("for", 0.0), "how long a condition must hold")
+    return ContinuousQuery(name, kind, sql, late, hold, bool(request.get("history")))
+
+
+def reached(
+    looks: Sequence[tuple[float, Sequence[int]]], positions: Sequence[Sequence[int]]
+) -> float | None:
+    """The last moment at which the journals had no rows beyond these positions; None: unknown."""
+    for moment, ends in reversed(looks):
+        if positions and all(
+            len(position) >= len(ends)
+            and all(at >= end for at, end in zip(position, ends, strict=False))
+            for position in positions
+        ):
+            return moment
+    return None
+
+
+class FactReceiver(Protocol):
+    """A program on this machine that asked for something."""
+
+    def fact(self, fact: object) -> None:
+        """Send it a fact."""
+
+
+class LakeProcess(Protocol):
+    """What views and alerts need of the process that they run in."""
+
+    lake: Lake
+    journals: tuple[Journal, ...]
+    session: Session | None
+
+    def handle(self, name: str, handler: Callable[[dict[str, Any], Any], None]) -> None:
+        """Let programs on this machine ask for something by its name."""
+
+    def committed(self) -> None:
+        """Tell that tables have more rows."""
+
+
+@final
+class ContinuousQueries:
+    """All views and alerts of a lake that runs."""
+
+    def __init__(
+        self,
+        service: LakeProcess,
+        complain: Callable[[str], None],
+        patience: float = PATIENCE,
+    ) -> None:
+        """Start those that there are, on a thread of its own.
+
+        `patience`: seconds that one may stand still before it is started again.
+        """
+        self._service = service
+        self._complain = complain
+        self._lake = service.lake
+        self._definitions = ContinuousQueryStore(service.lake.place)
+        self._running: dict[str, RunningQuery] = {}
+        self._why: dict[str, str] = {}
+        self._patience = patience
+        self._stall: dict[str, StallDetector] = {}
+        self._restarted: dict[str, tuple[float, str]] = {}
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+        self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
+        self._batches = 0
+        self._queryables: list[Any] = []
+        self._trials = AskerLanes("zenlake trial", 1, most=MOST_TRIALS)
+        service.handle("standing", self._visited)
+        session = service.session
+        if session is not None:
+            for kind, root in ROOTS.items():
+                self._queryables.append(
+                    session.declare_queryable(
+                        f"{root}/**",
+                        lambda query, kind=kind: self._queried(query, kind),  # type: ignore[misc]
+                    )
+                )
+        self._thread = threading.Thread(target=self._follow, name="zenlake standing", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End them all; they go on when the lake runs again."""
+        self._over.set()
+        self._thread.join(60.0)
+        self._trials.close()
+        session = self._service.session
+        if session is not None and not session.is_closed():
+            for queryable in self._queryables:
+                queryable.undeclare()
+        with self._lock:
+            for one in self._running.values():
+                one.stop()
+            self._running.clear()
+
+    # --- what is asked of them ------------------------------------------------------------------
+
+    def create(self, definition: ContinuousQuery) -> dict[str, Any]:
+        """Make one and start it; raises if it is refused."""
+        with self._lock:
+            accepted(self._lake, definition)
+            try:
+                self._running[definition.name] = self._run(definition)
+            except BaseException:
+                forgotten(self._lake.place, definition.name, definition.kind)
+                raise
+            return self.facts(definition)
+
+    def drop(self, name: str, kind: Kind) -> None:
+        """End one, and take it away with its table."""
+        with self._lock:
+            self._definitions.find(name, kind)
+            running = self._running.pop(name, None)
+            if running is not None:
+                running.stop()
+            self._why.pop(name, None)
+            self._stall.pop(name, None)
+            self._restarted.pop(name, None)
+            forgotten(self._lake.place, name, kind)
+
+    def listed(self, kind: Kind) -> list[dict[str, Any]]:
+        """All of a kind, and how they are."""
+        with self._lock:
+            every = self._definitions.all().values()
+            return [self.facts(one) for one in every if one.kind == kind]
+
+    def facts(self, definition: ContinuousQuery) -> dict[str, Any]:
+        """What can be said of one."""
+        running = self._running.get(definition.name)
+        facts: dict[str, Any] = definition.plain()
+        facts["keys"] = published_by(definition.kind, definition.name)
+        stall = self._stall.get(definition.name)
+        facts["restarts"] = 0 if stall is None else stall.restarts
+        if running is None:
+            why = self._why.get(definition.name, "")
+            return {**facts, "state": "stopped" if why else "starting", "why": why}
+        facts |= {
+            "state": "running",
+            "why": "",
+            "batches": running.batches,
+            "rows": running.results.table.totals().rows,
+            "published": running.publisher.published,
+            "waiting": running.publisher.waiting,
+            "lost": running.publisher.lost,
+        }
+        if running.alerting is not None:
+            raising = running.alerting.raising
+            facts |= {"raised": raising.raised, "pending": raising.pending}
+        return facts
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each that stopped, and for each that was started again of late."""
+        # Without the lock: the pipeline asks, and one may be starting, which takes Spark seconds.
+        now = time.monotonic()
+        of_late = tuple(self._restarted.values())
+        stopped = tuple(self._why.values())
+        return (*stopped, *(line for at, line in of_late if now - at < REMEMBERED))
+
+    def restarts(self) -> int:
+        """How often one was started again because it stood still."""
+        return sum(one.restarts for one in tuple(self._stall.values()))
+
+    def _visited(self, request: dict[str, Any], caller: FactReceiver) -> None:
+        action = request.get("action")
+        one = asked(request)
+        if action == "create":
+            caller.fact(self.create(one))
+        elif action == "drop":
+            self.drop(one.name, one.kind)
+            caller.fact({"dropped": one.name})
+        elif action == "list":
+            caller.fact({"found": self.listed(one.kind)})
+        elif action == "test" and one.kind == "alert":
+            known = self._definitions.find(one.name, "alert")
+            caller.fact({"changes": tried(self._lake, known, request)})
+        else:
+            raise LocalError(f"a {one.kind} cannot '{action}'")
+
+    def _queried(self, query: Query, kind: Kind) -> None:
+        asking = str(query.key_expr)
+        if kind == "alert" and query.parameters.interpreted("_time") is not None:
+            self._try_later(query, asking)
+            return
+        try:
+            readable = ReadableKeys.in_parameters(query.parameters)
+        except ZError as error:
+            refuse(query, error)
+            return
+        for facts in self.listed(kind):
+            key = f"{ROOTS[kind]}/{facts['name']}"
+            shown = shown_definition(facts, readable) if intersects(asking, key) else None
+            if shown is not None:
+                query.reply(key, json.dumps(shown), encoding=JSON)
+
+    def _try_later(self, query: Query, asking: str) -> None:
+        """Try alerts over history on a thread of its own: it takes Spark seconds."""
+
+        def run() -> None:
+            try:
+                with query:
+                    self._try(query, asking)
+            except ZError as error:
+                log.debug("nobody hears of the trial of %s: %s", asking, error)
+
+        if not self._trials.submit(asking, run):
+            refuse(query, LocalError(f"{MOST_TRIALS} trials wait already; ask again in a moment"))
+
+    def _try(self, query: Query, asking: str) -> None:
+        try:
+            since, until = span_of(query.parameters.interpreted("_time") or "", time.time_ns())
+            if not ReadableKeys.in_parameters(query.parameters).unrestricted:
+                raise LocalError(
+                    "an alert is tried over all keys, and access control denies some of them to "
+                    f"you; subscribe to what it raises: alert/{asking.rpartition('/')[2]}/**"
+                )
+            for one in self._definitions.all().values():
+                key = f"{ROOTS['alert']}/{one.name}"
+                if one.kind == "alert" and intersects(asking, key):
+                    changes = trial(self._lake, one.name, one.sql, one.hold, since, until)
+                    answer = {"name": one.name, "changes": changes}
+                    query.reply(key, json.dumps(answer), encoding=JSON)
+        except (ZError, OSError) as error:
+            refuse(query, error)
+
+    # --- at work --------------------------------------------------------------------------------
+
+    def _run(self, definition: ContinuousQuery) -> RunningQuery:
+        return RunningQuery(
+            definition,
+            self._lake,
+            self._service.journals,
+            self._service.session,
+            self._definitions.aside(definition),
+        )
+
+    # A panic in an extension module is a `BaseException`: it ends one of them, and no thread.
+
+    def _follow(self) -> None:
+        try:
+            swept(self._lake.place)
+        except (OSError, ZError) as error:
+            self._complain(f"tables of dropped views are still there: {error}")
+        for definition in self._definitions.all().values():
+            if self._over.is_set():
+                return
+            with self._lock:
+                if definition.name in self._running:
+                    continue
+                try:
+                    self._running[definition.name] = self._run(definition)
+                except BaseException as error:
+                    self._stopped(definition, told_of(error))
+        while not self._over.wait(LOOK):
+            try:
+                self._look()
+            except BaseException:
+                log.exception("looking after views and alerts failed")
+
+    def _look(self) -> None:
+        ends = [end for one in self._service.journals for end in one.watermark().offsets]
+        self._looks.append((time.time(), ends))
+        with self._lock:
+            every = list(self._running.values())
+        batches = sum(one.batches for one in every)
+        if batches != self._batches:
+            self._batches = batches
+            self._service.committed()
+        for one in every:
+            try:
+                if one.look():
+                    one.feed()
+                    one.publisher.look()
+                    self._tell_time(one)
+                    self._watch(one)
+            except BaseException as error:
+                one.why = one.why or told_of(error)
+            if one.why:
+                with self._lock:
+                    if self._running.get(one.definition.name) is not one:
+                        continue  # dropped meanwhile
+                    del self._running[one.definition.name]
+                one.stop()
+                self._stopped(one.definition, one.why)
+
+    def _watch(self, one: RunningQuery) -> None:
+        """Start it again if it stands still."""
+        definition = one.definition
+        with self._lock:
+            watched = self._stall.setdefault(definition.name, StallDetector(self._patience))
+        still = watched.observe(time.monotonic(), *one.seen())
+        if still is None:
+            return
+        line = (
+            f"the {definition.kind} '{definition.name}' stood still for {still:.0f} s "
+            f"{one.where()}; it was started again from where it was"
+        )
+        log.warning("%s; it stood at\n%s", line, one.stacks())
+        ended = one.stop(stuck=True)
+        with self._lock:
+            if self._running.get(definition.name) is not one:
+                return  # dropped meanwhile
+            del self._running[definition.name]
+            if not ended:
+                self._stopped(definition, f"{line.partition(';')[0]}, and Spark does not end it")
+                return
+            watched.started_again()
+            self._restarted[definition.name] = (time.monotonic(), line)
+            self._complain(line)
+            try:
+                self._running[definition.name] = self._run(definition)
+            except BaseException as error:
+                self._stopped(definition, told_of(error))
+
+    def _tell_time(self, one: RunningQuery) -> None:
+        """Let an alert know up to when it has heard everything."""
+        if one.alerting is None:
+            return
+        positions, mark = one.position()
+        now = reached(self._looks, positions)
+        if now is None:
+            return
+        now -= SETTLE
+        if mark is not None and one.shape.grouped:
+            now = min(now, mark)
+        one.alerting.passed(round(now * 1e6))
+
+    def _stopped(self, definition: ContinuousQuery, why: str) -> None:
+        line = f"the {definition.kind} '{definition.name}' has stopped: {why}"
+        self._why[definition.name] = line
+        self._complain(line)
+
+
+def refuse(query: Query, error: Exception) -> None:
+    """Answer a query with what is wrong."""
+    query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
+
+
+def tried(
+    lake: Lake, definition: ContinuousQuery, request: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """What an alert would have published, from `from` to `to` of a request."""
+    now = time.time()
+    since = instant_of(str(request.get("from") or "now(-1h)"), now, "--from")
+    until = instant_of(str(request.get("to") or "now()"), now, "--to")
+    return trial(lake, definition.name, definition.sql, definition.hold, since, until)

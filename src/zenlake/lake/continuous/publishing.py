@@ -1,0 +1,121 @@
+"""Results on the bus: `view/NAME/…` and `alert/NAME/…`, and a token for as long as one runs.
+
+A result is in the table already when it is published, and will not be found again: it must not be
+lost on its way. It waits while the lake has no router, and for a router that does not read; and
+what went over a link that broke soon after is published again when there is another, because
+nobody knows whether it came. So who hears results may hear one twice, as after a death.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+from zenlake.errors import ZError
+from zenlake.lake.model.json_values import plain
+from zenlake.routing.regions import CLIENT
+from zenlake.values import CongestionControl
+
+if TYPE_CHECKING:
+    from zenlake.api.session import Session
+
+__all__ = ["ResultPublisher"]
+
+log = logging.getLogger("zenlake.lake")
+
+JSON: Final = "application/json"
+MOST: Final = 10_000
+"""Results that wait for a router, and results that may be published again; older ones are not."""
+
+RECENT: Final = 30.0
+"""Seconds within which it is noticed that a link is broken: three times a lease."""
+
+
+@final
+class ResultPublisher:
+    """Publishes what one view or alert finds; for any number of threads."""
+
+    def __init__(
+        self,
+        session: Session | None,
+        root: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`root`: `view/NAME` or `alert/NAME`; without a session nothing is published."""
+        self.root = root
+        self.published = 0
+        self.lost = 0
+        self._session = session
+        self._clock = clock
+        self._token = None if session is None else session.liveliness().declare_token(root)
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[str, str]] = deque()
+        self._recent: deque[tuple[float, str, str]] = deque(maxlen=MOST)
+        self._links: set[Any] = set() if session is None else set(session.info.links())
+        #: Whether a link broke since results were published last.
+        self._broken = False
+
+    @property
+    def waiting(self) -> int:
+        """How many results wait for a router."""
+        return len(self._waiting)
+
+    def put(self, subject: str, result: Mapping[str, Any]) -> None:
+        """Publish one result, now or when there is a router; the table has it in any case."""
+        if self._session is None:
+            return
+        key = f"{self.root}/{subject}" if subject else self.root
+        text = json.dumps(plain(dict(result)), ensure_ascii=False)
+        with self._lock:
+            if len(self._waiting) >= MOST:
+                self._waiting.popleft()
+                self.lost += 1
+            self._waiting.append((key, text))
+            self._send(self._session)
+
+    def look(self) -> None:
+        """Publish what waited for a router, and what may have been lost with a link."""
+        # Who looks after all views and alerts calls this, and waits for no put: it calls again.
+        if self._session is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._send(self._session)
+        finally:
+            self._lock.release()
+
+    def _send(self, session: Session) -> None:
+        links = set(session.info.links())
+        self._broken = self._broken or bool(self._links - links)
+        self._links = links
+        if not links and session._runtime.node.settings.mode == CLIENT:
+            return
+        now = self._clock()
+        if self._broken:
+            # However long there was no link: what counts is what was under way when it broke.
+            self._broken = False
+            again = [(key, text) for _, key, text in self._recent]
+            self._recent.clear()
+            self._waiting.extendleft(reversed(again))
+        while self._recent and self._recent[0][0] < now - RECENT:
+            self._recent.popleft()
+        while self._waiting:
+            key, text = self._waiting[0]
+            try:
+                session.put(key, text, encoding=JSON, congestion_control=CongestionControl.BLOCK)
+            except ZError as error:
+                log.debug("%s was not published: %s", key, error)
+                return
+            self._waiting.popleft()
+            self._recent.append((now, key, text))
+            self.published += 1
+
+    def close(self) -> None:
+        """Take back the token that says that the view or alert runs."""
+        if self._token is not None and self._session is not None and not self._session.is_closed():
+            self._token.undeclare()
+        self._token = None

@@ -1,0 +1,193 @@
+"""The table of a view or an alert: what every micro-batch found, in it once.
+
+A commit moves an application on whose id is the definition's and whose version is the number of
+the batch. A batch that comes again, after a death between the commit here and Spark's own note of
+it, finds itself in the table already.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pyarrow as pa
+
+from zenlake.errors import LocalError
+from zenlake.lake.maintain.upkeep import vacuum
+from zenlake.lake.model.continuous_query import ContinuousQuery
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.table.data_files import DataFile, read_table, write_file
+from zenlake.lake.table.delta import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["MOST_ROWS", "Moves", "ResultTable", "columns_of", "flattened"]
+
+MOST_ROWS: Final = 100_000
+"""Rows that one batch may give, or that a view without windows may have."""
+
+SMALL: Final = 8 << 20
+MOST_SMALL: Final = 32
+"""So many small files are merged into one."""
+
+Moves = Mapping[str, tuple[int | None, int]]
+"""For each application the number that it moved to last, and the one that it moves to."""
+
+VACUUM: Final = 64
+"""Commits after which files are looked for that nobody needs."""
+
+
+def flattened(frame: DataFrame) -> DataFrame:
+    """The rows with columns that a table can have: a window becomes its start and its end."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    chosen = []
+    names: set[str] = set()
+    for field in frame.schema.fields:
+        column = f.col(f"`{field.name}`")
+        parts = [(field.name, column)]
+        if isinstance(field.dataType, StructType) and field.dataType.names == ["start", "end"]:
+            parts = [(f"{field.name}_{end}", column[end]) for end in ("start", "end")]
+        for name, part in parts:
+            if not name.replace("_", "a").isalnum():
+                raise LocalError(f"the column '{name}' needs a name: {name} AS …")
+            if name.lower() in names or name.lower() == DAY:
+                raise LocalError(f"there are two columns '{name}', or it is taken; say AS …")
+            names.add(name.lower())
+            chosen.append(part.alias(name))
+    return frame.select(*chosen)
+
+
+def columns_of(frame: DataFrame) -> pa.Schema:
+    """The columns that a table of such rows has."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    from zenlake.lake.query.table_frames import spark_type
+
+    fields: list[Any] = []
+    for field in frame.schema.fields:
+        try:
+            kind = to_arrow_type(field.dataType, timezone="UTC")
+            spark_type(kind)
+        except (KeyError, TypeError, PySparkException) as error:
+            raise LocalError(
+                f"the column '{field.name}' is {field.dataType.simpleString()}, which a table "
+                "cannot keep; choose parts of it, or to_json(…)"
+            ) from error
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+@final
+class ResultTable:
+    """The table that a view or an alert fills."""
+
+    def __init__(
+        self,
+        place: LakeLocation,
+        definition: ContinuousQuery,
+        columns: pa.Schema,
+        age: float,
+        keep: float | None = None,
+    ) -> None:
+        """Made if it is not there; `age`: of files that nobody needs, before they are deleted.
+
+        `keep`: seconds that rows are kept, by whole days; for ever, if not said.
+        """
+        self.columns = columns
+        self._age = age
+        self._keep = keep
+        self._commits = 0
+        self._ended = False
+        self.table = Table.create(
+            place,
+            definition.name,
+            columns.append(pa.field(DAY, pa.date32())),
+            DAY,
+            described_as(definition),
+        )
+        if self.table.described != described_as(definition):
+            raise LocalError(f"the table '{definition.name}' is of somebody else")
+
+    def reached(self, app: str) -> int | None:
+        """The number that an application moved to last."""
+        self.table.refresh()
+        return self.table.committed(app)
+
+    def end(self) -> None:
+        """Take in no more: somebody else goes on, and who still writes here came to a halt."""
+        self._ended = True
+
+    def demand_open(self) -> None:
+        """Raise `LocalError` after `end`."""
+        if self._ended:
+            raise LocalError(f"'{self.table.name}' was started again meanwhile")
+
+    def append(self, rows: pa.Table, moved: Moves) -> None:
+        """Add rows, and move applications on; all or nothing."""
+        files = [self._write(rows)] if rows.num_rows else []
+        self._commit(files, moved, [])
+
+    def replace(self, rows: pa.Table, subject: Sequence[str], moved: Moves) -> None:
+        """Put rows in the place of those about the same, and move applications on."""
+        self.table.refresh()
+        before = self.table.files()
+        names = self.columns.names
+        fresh = {tuple(row[name] for name in subject) for row in rows.to_pylist()}
+        parts = [rows.select(names)]
+        for file in before:
+            old = read_table(self.table.place, file.path, names)
+            keep = [tuple(row[name] for name in subject) not in fresh for row in old.to_pylist()]
+            parts.append(old.filter(pa.array(keep, pa.bool_())))
+        merged = pa.concat_tables([part.cast(self.columns) for part in parts])
+        if merged.num_rows > MOST_ROWS:
+            raise LocalError(
+                f"there are more than {MOST_ROWS:,} groups, and all of them are kept; group by "
+                "window(time, '1 minute') too, or by fewer values"
+            )
+        files = [self._write(merged)] if merged.num_rows else []
+        self._commit(files, moved, before)
+
+    def _commit(self, files: list[DataFile], moved: Moves, removed: list[DataFile]) -> None:
+        self.demand_open()
+        # From where the caller saw it: a table that went on since refuses.
+        self.table.append(files, moved, {"kind": "append"}, removed)
+
+    def _write(self, rows: pa.Table, day: str | None = None) -> DataFile:
+        when = day or f"{datetime.fromtimestamp(time.time(), UTC):%Y-%m-%d}"
+        rows = rows.select(self.columns.names).cast(self.columns)
+        return write_file(self.table.place, rows, {DAY: when}, uuid.uuid4().hex)
+
+    def keep_in_shape(self) -> None:
+        """Drop days that are over, merge small files, and delete those that nobody needs.
+
+        For when a batch is in the table and published: that does not wait for it.
+        """
+        if self._keep is not None:
+            first = f"{datetime.fromtimestamp(time.time() - self._keep, UTC):%Y-%m-%d}"
+            old = [file for file in self.table.files() if str(file.partition[DAY]) < first]
+            if old:
+                self.table.rewrite([], old, True)
+        days: dict[str, list[DataFile]] = {}
+        for file in self.table.files():
+            if file.size < SMALL:
+                days.setdefault(str(file.partition[DAY]), []).append(file)
+        for day, files in days.items():
+            if len(files) > MOST_SMALL:
+                parts = [read_table(self.table.place, file.path) for file in files]
+                self.table.rewrite([self._write(pa.concat_tables(parts), day)], files, False)
+        self._commits += 1
+        if self._commits % VACUUM == 0:
+            vacuum(self.table, self._age)
+
+
+def described_as(definition: ContinuousQuery) -> str:
+    """What the table of a definition says of itself."""
+    return f"{definition.kind} {definition.id}"

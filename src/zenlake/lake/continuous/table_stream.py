@@ -1,0 +1,244 @@
+"""The tables of a lake as streams of Spark: files with the rows that came, each file once.
+
+    feed = Feed(folder, table, start)
+    feed.more({"journal": 4})                 # writes the next file, if the table has more
+    session.readStream.schema(…).parquet(str(feed.folder))
+
+A position is, for each journal, the offset after the last row of each partition. The rows between
+two positions are the same however often they are read and however often files were merged in
+between, as long as retention leaves them there. Which file has which rows is noted before it is
+written; after a death it is written again, the same, under the same name, and Spark knows by the
+name whether it has seen it. What views and alerts publish is left out: it would be their own input
+again.
+
+`latest` is no stream. It is what streams are joined with: the newest value of each key, looked at
+anew for every micro-batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from zenlake.journal import Journal
+from zenlake.lake.history.samples import History
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.query.table_frames import Condition, matching
+from zenlake.lake.table.delta import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = [
+    "OWN",
+    "OffsetRange",
+    "Position",
+    "TableRowsSource",
+    "TableStream",
+    "at",
+    "pieces",
+    "rows_between",
+]
+
+OWN: Final = ("view/", "alert/")
+"""What keys begin with that views and alerts publish."""
+
+Position = dict[str, list[int]]
+"""For each journal, by id: of each partition the offset after the last row."""
+
+MOST_ROWS: Final = 500_000
+"""Offsets that one file takes at most of a partition."""
+
+REMEMBERED: Final = 256
+"""Files of which it is known up to where they go."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Rows of one partition of a journal."""
+
+    journal: str
+    partition: int
+    start: int
+    end: int
+
+
+def at(table: Table, before: Mapping[str, Sequence[int]]) -> Position:
+    """How far a table is for journals that are known with so many partitions."""
+    return {
+        journal: [table.committed(f"{journal}/{p}") or 0 for p in range(len(partitions))]
+        for journal, partitions in before.items()
+    }
+
+
+def pieces(
+    start: Mapping[str, Sequence[int]], end: Mapping[str, Sequence[int]], most: int = MOST_ROWS
+) -> tuple[list[OffsetRange], Position]:
+    """The ranges from one position to another, and where they end: none is larger than `most`."""
+    ranges: list[OffsetRange] = []
+    reached: Position = {}
+    for journal, stops in end.items():
+        begins = start.get(journal, ())
+        reached[journal] = []
+        for partition, stop in enumerate(stops):
+            begin = begins[partition] if partition < len(begins) else 0
+            stop = max(begin, min(stop, begin + most))
+            reached[journal].append(stop)
+            if begin < stop:
+                ranges.append(OffsetRange(journal, partition, begin, stop))
+    return ranges, reached
+
+
+def rows_between(
+    table: Table, names: Sequence[str], piece: OffsetRange
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a range, with these columns."""
+    conditions: list[Condition] = [
+        ("journal", "=", piece.journal),
+        ("partition", "=", piece.partition),
+        ("offset", ">=", piece.start),
+        ("offset", "<", piece.end),
+    ]
+    paths = matching(table.actions(), conditions)
+    if not paths:
+        return
+    table_schema = table.schema
+    inside = pa.schema([field for field in table_schema if field.name != DAY])
+    dataset = ds.dataset(
+        [table.place.path(path) for path in paths],
+        schema=inside,
+        format="parquet",
+        filesystem=table.place.filesystem,
+    )
+    where = (
+        (ds.field("journal") == piece.journal)
+        & (ds.field("partition") == piece.partition)
+        & (ds.field("offset") >= piece.start)
+        & (ds.field("offset") < piece.end)
+    )
+    for prefix in OWN:
+        where &= ~pc.starts_with(ds.field("key"), prefix)
+    schema = pa.schema([table_schema.field(name) for name in names])
+    needed = [name for name in {*names, "received"} if name != DAY]
+    for batch in dataset.scanner(columns=needed, filter=where).to_batches():
+        columns = {
+            name: batch["received"].cast(pa.date32()) if name == DAY else batch[name]
+            for name in names
+        }
+        if batch.num_rows:
+            yield pa.RecordBatch.from_pydict(columns, schema=schema)
+
+
+@final
+class TableStream:
+    """One table as a stream: a folder that files are put into, and what is noted of them."""
+
+    def __init__(self, aside: Path, table: Table, start: Position, schema: pa.Schema) -> None:
+        """Go on after the last file that was noted; a new one begins at `start`."""
+        self.folder = aside / "input" / table.name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._page = aside / f"input.{table.name}.json"
+        self._table = table
+        self._schema = schema
+        self._ends: dict[int, Position] = {}
+        self._number = -1
+        self._at = start
+        self._seen = -1
+        if self._page.exists():
+            page = json.loads(self._page.read_text("utf-8"))
+            self._number, self._at = page["number"], page["end"]
+            self._ends = {int(number): end for number, end in page["ends"].items()}
+            # Whether it was written before the end is not known.
+            self._write(self._number, page["start"], page["end"])
+
+    def more(self, journals: Mapping[str, int]) -> bool:
+        """Write the next file if the table has rows that no file has: `{journal: partitions}`."""
+        self._table.refresh()
+        if self._table.version == self._seen:
+            return False
+        known: Position = {name: [0] * count for name, count in journals.items()}
+        known |= {name: [0] * max(len(at), journals.get(name, 0)) for name, at in self._at.items()}
+        start = self._at
+        ranges, end = pieces(start, at(self._table, known))
+        if not ranges:
+            self._seen = self._table.version
+            return False
+        number = self._number + 1
+        self._ends[number] = end
+        self._ends.pop(number - REMEMBERED, None)
+        fresh = self._page.with_suffix(".new")
+        with fresh.open("w", encoding="utf-8") as page:
+            noted = {"number": number, "start": start, "end": end, "ends": self._ends}
+            page.write(json.dumps(noted))
+            page.flush()
+            os.fsync(page.fileno())
+        fresh.replace(self._page)
+        self._number, self._at = number, end
+        self._write(number, start, end)
+        return True
+
+    def reached(self, number: int) -> Position | None:
+        """Up to where the file of this number goes; None: it is not known any more."""
+        return self._ends.get(number)
+
+    def _write(self, number: int, start: Position, end: Position) -> None:
+        path = self.folder / f"{number:012}.parquet"
+        if path.exists():
+            return
+        fresh = self.folder / f".{number:012}"
+        with pq.ParquetWriter(fresh, self._schema, compression="zstd") as writer:
+            for piece in pieces(start, end)[0]:
+                for batch in rows_between(self._table, self._schema.names, piece):
+                    writer.write_batch(batch.cast(self._schema))
+        fresh.replace(path)
+
+
+class TableRowsSource(DataSource):
+    """`format("zenlake-newest")`: the newest value of each key, when a batch is planned."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What Spark knows it by."""
+        return "zenlake-newest"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Its rows."""
+        return TableRowsReader(dict(self.options), schema.fieldNames())
+
+
+class TableRowsReader(DataSourceReader):
+    """Reads the newest value of each key."""
+
+    def __init__(self, options: dict[str, str], names: Sequence[str]) -> None:
+        """`names`: of the columns."""
+        self.lake = options["lake"]
+        self.journals: list[str] = json.loads(options["journals"])
+        self.names = list(names)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task: it is found out from all of them together."""
+        return [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows."""
+        journals = [Journal.open(one) for one in self.journals]
+        _, rows = History(LakeLocation(self.lake), journals).newest("**")
+        keep = pc.invert(pc.starts_with(rows["key"], OWN[0]))
+        for prefix in OWN[1:]:
+            keep = pc.and_(keep, pc.invert(pc.starts_with(rows["key"], prefix)))
+        rows = rows.filter(keep)
+        for name in self.names:
+            if name not in rows.column_names:
+                rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int32()))
+        yield from rows.select(self.names).to_batches()

@@ -1,0 +1,257 @@
+"""Typed tables whose decoder reads many payloads at once: Arrow columns from end to end.
+
+The columns come from the decoder with their types, structs and lists among them, so no value of a
+payload becomes a Python object on the way. Columns may become wider as the table lives: a larger
+integer, a double for a float, a struct with more fields. Any other change of a type is one of
+meaning, and its samples go to quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+import numpy as np
+import pyarrow as pa
+
+from zenlake.lake.decode.key_columns import KeyColumns, KeyParts, rows_of_table
+from zenlake.lake.decode.registry import batch_decoder_named, decoder_for
+from zenlake.lake.decode.typed_rows import TypedRows
+from zenlake.lake.model.column_types import ARROW, kind_name
+from zenlake.lake.model.decoder import BatchDecoder, DecodedRows, PayloadBatch, Reason, Undecodable
+from zenlake.lake.model.sample_rows import DAY, QUARANTINE
+from zenlake.lake.model.typed_table import (
+    RESERVED,
+    Columns,
+    TypedTable,
+    as_coded,
+    coded_schema,
+    quarantined,
+    typed_schema,
+)
+from zenlake.recorded.encoding import without_custom_id
+
+__all__ = ["ArrowRows", "rows_for", "wider"]
+
+FACTS: Final = [name for name in RESERVED if name != DAY]
+"""What the rows of a table have from their samples."""
+
+_INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_FLOATS: Final = (pa.float32(), pa.float64())
+
+
+def rows_for(table: TypedTable, known: Columns) -> TypedRows | ArrowRows:
+    """What decodes samples for a table."""
+    decoder = _batches(table)
+    return TypedRows(table, known) if decoder is None else ArrowRows(table, known, decoder)
+
+
+def _batches(table: TypedTable) -> BatchDecoder | None:
+    if table.decoder is not None:
+        return batch_decoder_named(table.decoder)
+    if table.encoding is None:
+        return None
+    decoder: object = decoder_for(table.encoding.partition(";")[0])
+    return decoder if isinstance(decoder, BatchDecoder) else None
+
+
+@final
+class ArrowRows:
+    """Decodes the samples of one range for one table, many at once."""
+
+    def __init__(self, table: TypedTable, known: Columns, decoder: BatchDecoder) -> None:
+        """`known`: the payload columns that the table has already."""
+        self.table = table
+        self.new: dict[str, str] = {}
+        self.refused = 0
+        self._decoder = decoder
+        self._key_parts = KeyParts(table)
+        self._fixed = known.fixed
+        self._kinds = dict(known.kinds)
+        self._names = {name.lower(): name for name in known.kinds}
+        self._taken = {name.lower() for name in (*RESERVED, *table.chunks)}
+        self._parts: list[tuple[pa.Table, KeyColumns, dict[str, pa.Array]]] = []
+        self._refused: list[pa.Table] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Decode rows of `samples`."""
+        mine, parents = rows_of_table(rows, self._key_parts)
+        if not len(parents):
+            return
+        kinds = mine["kind"].to_pylist()
+        puts = [n for n, kind in enumerate(kinds) if kind != "delete"]
+        if len(puts) < len(kinds):
+            deleted = [n for n, kind in enumerate(kinds) if kind == "delete"]
+            self._keep(mine, parents, np.array(deleted, np.int64), {})
+            mine = mine.take(pa.array(puts, pa.int64()))
+            parents = parents.take(np.array(puts, np.int64))
+        if not puts:
+            return
+        encodings = [without_custom_id(text) for text in mine["encoding"].to_pylist()]
+        if self.table.encoding is not None:
+            encodings = [self.table.encoding] * len(encodings)
+        batch = PayloadBatch(
+            keys=mine["key"].to_pylist(),
+            payloads=mine["value"].to_pylist(),
+            encodings=encodings,
+            attachments=mine["attachment"].to_pylist(),
+            type=self.table.type,
+        )
+        refused: dict[int, Undecodable] = {}
+        for decoded in self._decoded(batch):
+            refused.update(decoded.refused)
+            try:
+                columns = self._placed(self.table.chosen(decoded.columns))
+            except Undecodable as error:
+                refused.update(dict.fromkeys(decoded.places.tolist(), error))
+                continue
+            self._keep(mine, parents, decoded.places, columns)
+        if refused:
+            at = sorted(refused)
+            self.refused += len(at)
+            bad = mine.take(pa.array(at, pa.int64()))
+            self._refused.append(quarantined(self.table.name, bad, [refused[n] for n in at]))
+
+    def rows(self) -> pa.Table:
+        """The rows that fit, with all columns of the table that they have values for."""
+        schema = coded_schema(typed_schema(self.table, self._kinds), self.table)
+        made = [self._table(schema, *part) for part in self._parts]
+        return pa.concat_tables(made).unify_dictionaries() if made else schema.empty_table()
+
+    def quarantine(self) -> pa.Table:
+        """The rows that did not, with the reasons."""
+        return pa.concat_tables(self._refused) if self._refused else QUARANTINE.empty_table()
+
+    def _decoded(self, batch: PayloadBatch) -> list[DecodedRows]:
+        try:
+            return list(self._decoder.decode_batch(batch))
+        except Exception:  # one sample after the other, so that it costs none but its own row
+            return [one for n in range(len(batch.keys)) for one in self._alone(batch, n)]
+
+    def _alone(self, batch: PayloadBatch, n: int) -> list[DecodedRows]:
+        one = slice(n, n + 1)
+        single = PayloadBatch(
+            batch.keys[one],
+            batch.payloads[one],
+            batch.encodings[one],
+            batch.attachments[one],
+            batch.type,
+        )
+        try:
+            parts = list(self._decoder.decode_batch(single))
+            return [
+                DecodedRows(
+                    part.columns,
+                    part.places + n,
+                    {place + n: e for place, e in part.refused.items()},
+                )
+                for part in parts
+            ]
+        except Exception as error:
+            name = type(self._decoder).__name__
+            words = f"{name} failed: {type(error).__name__}: {error}"
+            why = Undecodable(words, Reason.DECODER)
+            return [DecodedRows({}, np.empty(0, np.int64), {n: why})]
+
+    def _placed(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+        """The columns by the names that they have in the table; new ones are remembered."""
+        placed: dict[str, pa.Array] = {}
+        changed: dict[str, str] = {}
+        for name, values in columns.items():
+            if name.lower() in self._taken:
+                name = f"payload_{name}"
+            name = self._names.get(name.lower(), name)
+            kind = kind_name(values.type)
+            if kind is None:
+                raise Undecodable(f"no column holds {values.type}", Reason.TYPE, name)
+            had = self._kinds.get(name)
+            if had is None:
+                changed[name] = kind
+            elif had != kind:
+                both = wider(ARROW[had], ARROW[kind])
+                both_kind = None if both is None else kind_name(both)
+                if both_kind is None or (both_kind != had and name in self._fixed):
+                    raise Undecodable(f"{kind} where there was {had}", Reason.TYPE, name)
+                if both_kind != had:
+                    changed[name] = both_kind
+            placed[name] = values
+        for name, kind in changed.items():
+            self.new[name] = self._kinds[name] = kind
+            self._names[name.lower()] = name
+        return placed
+
+    def _keep(
+        self,
+        mine: pa.Table,
+        parents: KeyColumns,
+        places: np.ndarray[Any, np.dtype[np.int64]],
+        columns: dict[str, pa.Array],
+    ) -> None:
+        if len(places):
+            facts = mine.select(FACTS).take(pa.array(places))
+            self._parts.append((facts, parents.take(places), columns))
+
+    def _table(
+        self,
+        schema: pa.Schema,
+        facts: pa.Table,
+        parents: KeyColumns,
+        columns: Mapping[str, pa.Array],
+    ) -> pa.Table:
+        made: dict[str, Any] = {}
+        for n, chunk in enumerate(self.table.chunks):
+            made[chunk] = parents.column(n)
+        for field in schema:
+            if field.name in made:
+                continue
+            if field.name == DAY:
+                made[DAY] = facts["received"].cast(pa.date32())
+            elif field.name in RESERVED:
+                made[field.name] = as_coded(facts[field.name], field.type)
+            elif field.name in columns:
+                made[field.name] = _as(columns[field.name], field.type)
+            else:
+                made[field.name] = pa.nulls(facts.num_rows, field.type)
+        return pa.table([made[name] for name in schema.names], schema=schema)
+
+
+def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type that holds all values of both without loss, or None if they mean other things."""
+    if kind_name(one) == kind_name(other):
+        return one
+    for family in (_INTEGERS, _FLOATS):
+        if one in family and other in family:
+            return family[max(family.index(one), family.index(other))]
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        inner = wider(one.value_type, other.value_type)
+        return None if inner is None else pa.list_(inner)
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        fields = {field.name: field.type for field in one}
+        for field in other:
+            had = fields.get(field.name)
+            both = field.type if had is None else wider(had, field.type)
+            if both is None:
+                return None
+            fields[field.name] = both
+        return pa.struct(list(fields.items()))
+    return None
+
+
+def _as(values: pa.Array, type: pa.DataType) -> pa.Array:
+    """Values of a narrower type in a wider one."""
+    if values.type == type:
+        return values
+    if pa.types.is_struct(type):
+        had = {field.name: n for n, field in enumerate(values.type)}
+        inner = [
+            _as(values.field(had[field.name]), field.type)
+            if field.name in had
+            else pa.nulls(len(values), field.type)
+            for field in type
+        ]
+        return pa.StructArray.from_arrays(inner, fields=list(type), mask=values.is_null())
+    if pa.types.is_list(type) and pa.types.is_list(values.type):
+        inner = _as(values.values, type.value_type)
+        mask = values.is_null() if values.null_count else None
+        return pa.ListArray.from_arrays(values.offsets, inner, type=type, mask=mask)
+    return values.cast(type)

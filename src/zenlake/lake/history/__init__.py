@@ -1,0 +1,1 @@
+"""Queries about the past of keys: `_time`, `_asof`, `_filter`, `_agg`, answered from files."""

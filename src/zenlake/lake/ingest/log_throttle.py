@@ -1,0 +1,91 @@
+"""What goes wrong, told in one line and not too often."""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import Final, final
+
+__all__ = ["LogThrottle", "reason_of"]
+
+AGAIN: Final = 60.0
+"""Seconds after which the same complaint is made again."""
+
+MOST: Final = 100
+LONGEST: Final = 300
+
+_WORDS: Final = (
+    ("No space left on device", "the disk is full"),
+    ("Disk quota exceeded", "the disk quota is used up"),
+    ("Read-only file system", "the filesystem is read-only"),
+    ("Permission denied", "permission denied"),
+    ("Too many open files", "too many files are open"),
+)
+_NUMBERS: Final = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the filesystem is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EMFILE: "too many files are open",
+}
+_RAISED: Final = re.compile(
+    r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE
+)
+_PATH: Final = re.compile(r"'(/[^'\n]+)'|\"(/[^\"\n]+)\"|(?<![\w/])(/[\w.@+-]+(?:/[\w.@+=-]+)+)")
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in one line: what a disk says in words, else the innermost error.
+
+    Errors of Spark's tasks carry the traceback of the worker as text; its last line is what
+    happened there.
+    """
+    text = str(error) or type(error).__name__
+    path = error.filename if isinstance(error, OSError) else None
+    if path is None:
+        match = _PATH.search(text)
+        path = next((part for part in match.groups() if part), None) if match else None
+    if isinstance(error, OSError) and error.errno in _NUMBERS:
+        return _at(_NUMBERS[error.errno], path)
+    for words, plain in _WORDS:
+        if words.lower() in text.lower():
+            return _at(plain, path)
+    raised = _RAISED.findall(text)
+    if raised:
+        name, said = raised[-1]
+        return _line(
+            said if name in ("ZError", "JournalError", "LocalError") else f"{name}: {said}"
+        )
+    name = "" if type(error).__module__.startswith("zenlake") else f"{type(error).__name__}: "
+    return _line(f"{name}{text}" if str(error) else text)
+
+
+def _at(words: str, path: object) -> str:
+    return words if path is None else f"{words}: {path}"
+
+
+def _line(text: str) -> str:
+    first = " ".join(text.strip().partition("\n")[0].split())
+    return first if len(first) <= LONGEST else f"{first[:LONGEST]}…"
+
+
+@final
+class LogThrottle:
+    """Lets the first of equal complaints through, and then one a minute with their number."""
+
+    def __init__(self, again: float = AGAIN) -> None:
+        """Nothing was said yet."""
+        self._again = again
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def said(self, now: float, words: str) -> str | None:
+        """The line to print for a complaint, or None if it was printed a moment ago."""
+        at, held = self._said.get(words, (None, 0))
+        if at is not None and now - at < self._again:
+            self._said[words] = (at, held + 1)
+            return None
+        if len(self._said) >= MOST:
+            self._said.clear()
+        self._said[words] = (now, 0)
+        return f"{words} ({held} times more since)" if held else words

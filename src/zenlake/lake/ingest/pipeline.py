@@ -1,0 +1,487 @@
+"""From the journal into the tables, batch after batch, each sample once.
+
+A step of the loop: ask every table how far it is, plan the ranges that some table lacks, let
+Spark's tasks read them and write files, commit the files table by table. The tables are the only
+memory: a driver that is killed at any point left some of them ahead of others, and the next one
+sees that and gives each what it lacks.
+
+    samples     appended
+    typed       appended; the commit names the files of the quarantine that belong to it, and
+                the next step commits those that are not yet there: the two tables agree
+    latest      folded from `samples` when there is enough to fold (`lake/ingest/derived_tables`)
+    gaps        folded from the journal, on time
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+from zenlake.errors import ConfigError
+from zenlake.journal import Journal
+from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, demand_own
+from zenlake.lake.decode.table_description import described_as
+from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
+from zenlake.lake.ingest.log_throttle import reason_of
+from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
+from zenlake.lake.ingest.plan import RowSizes, Span, cut, spans
+from zenlake.lake.ingest.quarantine import Quarantine
+from zenlake.lake.ingest.rollups import ROLLUPS, RollupsTable
+from zenlake.lake.ingest.schema_agreement import agreed, demand_written, only
+from zenlake.lake.ingest.spark_tasks import Tasks
+from zenlake.lake.ingest.stopped_tables import StoppedTables
+from zenlake.lake.ingest.task import QUARANTINED, IngestResult, IngestTask, TypedFiles
+from zenlake.lake.ingest.widening import columns_of, reconciled, widen
+from zenlake.lake.model.column_types import ARROW
+from zenlake.lake.model.config import LakeConfig
+from zenlake.lake.model.location import LakeLocation, absolute
+from zenlake.lake.model.sample_rows import DAY, SAMPLES
+from zenlake.lake.model.status import TableStatus
+from zenlake.lake.model.typed_table import Columns, TypedTable, typed_schema
+from zenlake.lake.table.data_files import DataFile
+from zenlake.lake.table.delta import CommitConflict, Table
+from zenlake.lake.table.iceberg import IcebergMirror, demand_pyiceberg, unpublish
+
+__all__ = ["MADE_OTHERWISE", "Pipeline", "Step"]
+
+log = logging.getLogger("zenlake.lake")
+
+MADE_OTHERWISE: Final = (QUARANTINED, ROLLUPS, *OBSERVED)
+"""Tables that want no offsets of a journal."""
+
+FAR: Final = 1_000_000
+"""Offsets that a table may be ahead of its log when a stretch had nothing for it."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What one step did."""
+
+    rows: int = 0
+    behind: int = 0
+    """Durable rows that some table has not yet."""
+    lost: int = 0
+    """Rows that the journal had dropped before they were read."""
+    quarantined: int = 0
+    seconds: float = 0.0
+    commits: dict[str, int] = field(default_factory=dict)
+    """The version of each table that this step made."""
+
+
+@final
+class Pipeline:
+    """One journal on its way into one lake."""
+
+    def __init__(
+        self,
+        lake: str,
+        journal: str,
+        tasks: Tasks,
+        config: LakeConfig | None = None,
+        beside: Pipeline | None = None,
+    ) -> None:
+        """`lake` and `journal` are folders or addresses; the lake is made if it is not there.
+
+        `beside`: the pipeline of another journal into this lake; topics and types of ROS 2 that
+        one of them learns are known to both.
+        """
+        self.config = config or LakeConfig()
+        self.place = LakeLocation(lake)
+        # Absolute, for tasks that run elsewhere.
+        self.journal = Journal.open(absolute(journal))
+        self._tasks = tasks
+        self.samples = Table.create(self.place, "samples", SAMPLES, DAY)
+        self.latest = LatestTable(self.place, self.samples, self.journal, tasks, self.config)
+        self.gaps = GapsTable(self.place, self.samples, self.journal, tasks, self.config)
+        self.types = LearntTypes(self.place, self.config.ros2.definitions())
+        """What is known of ROS 2 beside what is installed."""
+        self._ros2 = Ros2Tables(self.place, self.config.tables)
+        if beside is not None:
+            self.types, self._ros2 = beside.types, beside._ros2
+        self.specs: list[TypedTable] = [*self.config.tables, *self._ros2.found.values()]
+        """The typed tables: those of the configuration, and those of topics that came along."""
+        self.typed: dict[str, Table] = {}
+        self.problems: list[str] = []
+        """What the configuration and the tables disagree about, and what to do."""
+        self.stopped = StoppedTables()
+        """Tables that cannot go on; the others do."""
+        self.quarantine: Quarantine | None = None
+        for spec in self.specs:
+            with self._alone(spec.name, 0.0):
+                self._open(spec)
+        with self._alone(QUARANTINED, 0.0):
+            self._quarantining()
+        self.rollups: RollupsTable | None = None
+        """Counts minutes and hours, if it is told to."""
+        if self.config.rollups is not None:
+            self.rollups = RollupsTable(self.place, tasks, self.config.rollups)
+        self.observed = {} if self.config.network is None else observed_tables(self.place)
+        """What `lake/service/network` fills."""
+        self.iceberg: IcebergMirror | None = None
+        """Publishes what is committed as tables of Iceberg too, if it is told to."""
+        if self.config.iceberg:
+            demand_pyiceberg()
+            self.iceberg = IcebergMirror()
+        for table in self.tables.values():
+            with self._alone(table.name, 0.0):
+                table.remember(self.config.history)
+                if table.name not in self.typed:
+                    table.comment({})
+                if self.iceberg is None:
+                    unpublish(table)
+        # Stretches that had nothing for a table; the log need not hear of each.
+        self._ahead: dict[tuple[str, int], int] = {}
+        self._sizes: dict[int, RowSizes] = {}
+
+    @contextmanager
+    def _alone(self, name: str, now: float) -> Iterator[None]:
+        """What goes wrong in here stops one table and no other."""
+        try:
+            yield
+        except (CommitConflict, ConfigError):
+            raise
+        except Exception as error:
+            log.debug("table '%s' stops", name, exc_info=error)
+            self.stopped.stop(name, reason_of(error), now)
+
+    def _open(self, spec: TypedTable) -> None:
+        schema = typed_schema(spec, spec.columns)
+        table = Table.create(self.place, spec.name, schema, DAY, described=described_as(spec))
+        described = described_as(spec, table.described)
+        demand_own(table, described)
+        table.grow({n: schema.field(n).type for n in schema.names})
+        table.remember(self.config.history)
+        table.comment(spec.comments, described)
+        self.typed[spec.name] = table
+        self.problems += reconciled(spec, table, self._tasks, self._apps(table))
+
+    def _quarantining(self) -> Quarantine:
+        """The quarantine; it may have to be tried again until it can be opened."""
+        if self.quarantine is None:
+            self.quarantine = Quarantine(self.place, self.typed, self._tasks)
+            self.stopped.went_on(QUARANTINED)
+        return self.quarantine
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Every table that could be opened, by its name."""
+        fixed = {table.name: table for table in (self.samples, self.latest.table, self.gaps.table)}
+        if self.quarantine is not None:
+            fixed[QUARANTINED] = self.quarantine.table
+        if self.rollups is not None:
+            fixed[ROLLUPS] = self.rollups.table
+        return fixed | self.observed | self.typed
+
+    def app(self, partition: int) -> str:
+        """The name under which the log of each table knows a partition of the journal."""
+        return f"{self.journal.id}/{partition}"
+
+    def _apps(self, table: Table) -> dict[str, int]:
+        """Who writes to a table, as far as we know, and where it is."""
+        offsets = {}
+        for p in range(len(self.journal.watermark().offsets)):
+            at = table.committed(self.app(p))
+            if at is not None:
+                offsets[self.app(p)] = at
+        return offsets
+
+    # --- one step -------------------------------------------------------------------------------
+
+    def step(self, now: float = 0.0) -> Step:
+        """Read what is new, up to a bound, and commit it to `samples` and the typed tables.
+
+        A typed table that cannot go on stops alone, and is tried again later.
+        """
+        done = Step()
+        tried = self._retried(now)
+        for spec in self.specs:
+            if spec.name not in self.typed and self.stopped.due(spec.name, now):
+                with self._alone(spec.name, now):
+                    self._open(spec)
+        plan = self._plan(done, now)
+        if plan:
+            items = self._items(plan)
+            written = self._tasks.run(items, "journal to tables")
+            done.rows = sum(span.rows for span in plan)
+            self._commit_samples(plan, written, done)
+            topics = {topic for one in written for topic in one.topics}
+            if self.config.ros2.tables:
+                topics |= self.types.bridged_topics()
+            self._meet(topics, now)
+            for spec in self.specs:
+                if any(spec.name in span.starts for span in plan):
+                    with self._alone(spec.name, now):
+                        self._commit_typed(spec, plan, items, written, done)
+                        self.stopped.went_on(spec.name)
+        for name in tried:
+            if name in self.typed and self.stopped.due(name, now):  # and did not stop again
+                self.stopped.went_on(name)
+        done.behind = self.behind()
+        return done
+
+    def retries(self, now: float) -> bool:
+        """Whether a table that stopped is to be tried again, even if nothing new has come."""
+        return bool(self._retried(now))
+
+    def _retried(self, now: float) -> list[str]:
+        names = [spec.name for spec in self.specs]
+        return [name for name in names if name in self.stopped and self.stopped.due(name, now)]
+
+    def _meet(self, topics: set[str], now: float) -> None:
+        """Make tables for topics of ROS 2 that are new; they catch up from the journal."""
+        for spec in self._ros2.met(topics, self.tables):
+            log.info("topic /%s gets the table '%s'", spec.format, spec.name)
+        mine = {spec.name for spec in self.specs}
+        for spec in [one for name, one in self._ros2.found.items() if name not in mine]:
+            self.specs.append(spec)
+            with self._alone(spec.name, now):
+                self._open(spec)
+
+    def fold(self, now: float, *, all: bool = False) -> dict[str, int]:
+        """Bring `gaps`, `latest` and `rollups` up to date, where it is due or with `all`."""
+        done: dict[str, int] = {}
+        for table in self.observed.values():
+            table.refresh()
+        folds: list[GapsTable | LatestTable | RollupsTable] = [self.gaps, self.latest]
+        if self.rollups is not None:
+            specs = {
+                one.name: (one, self.typed[one.name])
+                for one in self.specs
+                if one.name in self.typed
+            }
+            self.rollups.of(specs, tuple(self.app(p) for p in range(len(self.ends()))))
+            folds.append(self.rollups)
+        for folded in folds:
+            name = folded.table.name
+            if not all and not self.stopped.due(name, now):
+                continue
+            with self._alone(name, now):
+                if all or folded.due(now):
+                    version = folded.fold(now)
+                    self.stopped.went_on(name)
+                    if version is not None:
+                        done[name] = version
+        return done
+
+    def finish(self, now: float = 0.0) -> None:
+        """Bring everything up to date, and let the logs hear of stretches with nothing in them."""
+        self.fold(now, all=True)
+        for (name, partition), end in list(self._ahead.items()):
+            self._tell_ahead(name, partition, end)
+
+    # --- how far it is --------------------------------------------------------------------------
+
+    def ends(self) -> tuple[int, ...]:
+        """Up to where the journal is durable, for each partition."""
+        return tuple(self.journal.watermark().offsets)
+
+    def behind(self) -> int:
+        """Durable rows that `samples` or a typed table that goes on has not yet."""
+        return sum(max(0, end - has) for end, has in zip(self.ends(), self.reached(), strict=True))
+
+    def reached(self) -> tuple[int, ...]:
+        """Up to where the tables that go on have everything, for each partition."""
+        going = [table for table in self._fed if table.name not in self.stopped]
+        return tuple(
+            min((self._at(table, p) for table in going), default=0) for p in range(len(self.ends()))
+        )
+
+    def committed(self) -> tuple[int, ...]:
+        """Up to where the journal is not needed any more, for each partition.
+
+        `latest` does not count: it is made from `samples`. Tables that stopped do: what they
+        lack is kept for them.
+        """
+        fed = (*self._fed, self.gaps.table)
+        unopened = any(spec.name not in self.typed for spec in self.specs)
+        return tuple(
+            0 if unopened else min(self._at(table, p) for table in fed)
+            for p in range(len(self.ends()))
+        )
+
+    def shown(self) -> tuple[TableStatus, ...]:
+        """Facts about each table, as far as they were looked at."""
+        ends = self.ends()
+        statuses = []
+        for name, table in self.tables.items():
+            totals = table.totals()
+            # `latest` is answered from the tail of `samples`, so it is as far as that.
+            fed = None if name in MADE_OTHERWISE else self.samples if name == "latest" else table
+            at = () if fed is None else tuple(self._at(fed, p) for p in range(len(ends)))
+            statuses.append(
+                TableStatus(
+                    name=name,
+                    version=table.version,
+                    rows=totals.rows,
+                    files=totals.files,
+                    bytes=totals.bytes,
+                    behind=sum(max(0, end - has) for end, has in zip(ends, at, strict=False)),
+                    at={self.journal.id: at} if at else {},
+                    stopped=self.stopped.reason(name),
+                )
+            )
+        for name in self.stopped:
+            if name not in self.tables:
+                statuses.append(TableStatus(name, stopped=self.stopped.reason(name)))
+        return tuple(statuses)
+
+    @property
+    def _fed(self) -> tuple[Table, ...]:
+        """The tables that every step feeds."""
+        return (self.samples, *self.typed.values())
+
+    def _at(self, table: Table, partition: int) -> int:
+        committed = table.committed(self.app(partition)) or 0
+        return max(committed, self._ahead.get((table.name, partition), 0))
+
+    # --- plans ----------------------------------------------------------------------------------
+
+    def _plan(self, done: Step, now: float) -> list[Span]:
+        durable = self.ends()
+        earliest = self.journal.earliest()
+        share = max(1, self.config.batch_rows // max(1, len(durable)))
+        share_bytes = max(1, self.config.batch_bytes // max(1, len(durable)))
+        going: list[Table] = [self.samples]
+        self.samples.refresh()
+        for table in self.typed.values():
+            if self.stopped.due(table.name, now):
+                with self._alone(table.name, now):
+                    table.refresh()
+                    going.append(table)
+        plan: list[Span] = []
+        self._sizes = {}
+        for p, end in enumerate(durable):
+            starts = {table.name: self._start(table, p, earliest[p], done) for table in going}
+            lacking = {start for start in starts.values() if start < end}
+            blocks = {
+                one for at in lacking for one in self.journal.sizes(p, at, min(end, at + share))
+            }
+            self._sizes[p] = RowSizes(sorted(blocks))
+            plan += spans(p, starts, end, share, self._sizes[p], share_bytes)
+        return plan
+
+    def _start(self, table: Table, partition: int, earliest: int, done: Step) -> int:
+        start = self._at(table, partition)
+        if start < earliest:
+            if start and table is self.samples:
+                done.lost += earliest - start
+            start = earliest
+        return start
+
+    def _items(self, plan: Sequence[Span]) -> list[IngestTask]:
+        """The tasks of a plan."""
+        held = cut(
+            plan,
+            parallel=self._tasks.parallel,
+            least=self.config.task_rows,
+            most=self.config.most_task_rows,
+            sizes=self._sizes,
+            most_bytes=self.config.task_bytes,
+        )
+        known = tuple(
+            (self.types.with_types(spec), columns_of(self.typed[spec.name], spec))
+            for spec in self.specs
+            if any(spec.name in span.starts for span in plan)
+        )
+        return [
+            IngestTask(
+                lake=self.place.uri,
+                journal=self.journal.path,
+                journal_id=self.journal.id,
+                stretches=stretches,
+                typed=known,
+                topics=self.config.ros2.tables,
+            )
+            for stretches in held
+        ]
+
+    def _moved(self, table: Table, plan: Sequence[Span]) -> dict[str, tuple[int | None, int]]:
+        """How far a commit of this plan brings a table, and from where."""
+        return {
+            self.app(span.partition): (table.committed(self.app(span.partition)), span.end)
+            for span in plan
+            if table.name in span.starts
+        }
+
+    # --- commits --------------------------------------------------------------------------------
+
+    def _commit_samples(
+        self, plan: Sequence[Span], written: list[IngestResult], done: Step
+    ) -> None:
+        moved = self._moved(self.samples, plan)
+        if moved:
+            files = [file for one in written for file in one.samples]
+            self.samples.append(files, moved, {"kind": "append"})
+            done.commits["samples"] = self.samples.version
+
+    def _commit_typed(
+        self,
+        spec: TypedTable,
+        plan: Sequence[Span],
+        items: Sequence[IngestTask],
+        written: list[IngestResult],
+        done: Step,
+    ) -> None:
+        table = self.typed[spec.name]
+        moved = self._moved(table, plan)
+        if not moved:
+            return
+        known = dict((one.name, columns) for one, columns in items[0].typed)[spec.name]
+        parts = [one.typed.get(spec.name, TypedFiles()) for one in written]
+        demand_written(parts)
+
+        def again(places: list[int], columns: Columns) -> list[TypedFiles]:
+            redo = [only(items[n], spec, columns) for n in places]
+            done = self._tasks.run(redo, "agree on columns")
+            redone = [one.typed.get(spec.name, TypedFiles()) for one in done]
+            demand_written(redone)
+            return redone
+
+        columns, parts = agreed(known, parts, again)
+        wider = {
+            name: kind for name, kind in known.kinds.items() if columns.get(name, kind) != kind
+        }
+        if wider:
+            wide = {name: columns[name] for name in wider}
+            log.info("%s: %s", spec.name, ", ".join(f"{n} becomes {k}" for n, k in wide.items()))
+            widen(table, wide, self._tasks, self._apps(table))
+        table.grow({name: ARROW[kind] for name, kind in columns.items()})
+        files = [file for part in parts for file in part.files]
+        refused = [file for part in parts for file in part.refused]
+        done.quarantined += sum(file.rows for file in refused)
+        if not files and not refused:
+            for p, end in [(s.partition, s.end) for s in plan if spec.name in s.starts]:
+                self._ahead[spec.name, p] = end
+                if end - (table.committed(self.app(p)) or 0) > FAR:
+                    self._tell_ahead(spec.name, p, end)
+            return
+        self._append_typed(table, files, refused, moved)
+        done.commits[spec.name] = table.version
+
+    def _append_typed(
+        self,
+        table: Table,
+        files: Sequence[DataFile],
+        refused: Sequence[DataFile],
+        moved: Mapping[str, tuple[int | None, int]],
+    ) -> None:
+        note: dict[str, Any] = {
+            "kind": "append",
+            "quarantine": [file.plain() for file in refused],
+            "moved": {app: end for app, (_, end) in moved.items()},
+        }
+        table.refresh()
+        quarantine = self._quarantining()
+        quarantine.settle(table)
+        # What another driver promises now must be settled first.
+        table.append(files, moved, note, rewrites=table.rewrites)
+        quarantine.settle(table)
+
+    def _tell_ahead(self, name: str, partition: int, end: int) -> None:
+        table, app = self.typed[name], self.app(partition)
+        start = table.committed(app)
+        if start is None or start < end:
+            self._append_typed(table, [], [], {app: (start, end)})

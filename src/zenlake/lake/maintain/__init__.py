@@ -1,0 +1,1 @@
+"""Keeping tables in shape: compaction, retention, vacuum; rebuilt, repaired, forgotten."""

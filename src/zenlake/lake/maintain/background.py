@@ -1,0 +1,133 @@
+"""Upkeep beside a running pipeline: compaction, retention, vacuum and their mirror, when due.
+
+`BackgroundMaintenance` does what is due at a moment that it is told, or follows the clock on a
+thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+from zenlake.lake.ingest.log_throttle import LogThrottle, reason_of
+from zenlake.lake.ingest.pipeline import Pipeline
+from zenlake.lake.ingest.spark_tasks import Tasks
+from zenlake.lake.ingest.task import QUARANTINED
+from zenlake.lake.maintain.upkeep import compact, promised, retain, vacuum
+from zenlake.lake.table.delta import Table
+
+__all__ = ["BackgroundMaintenance", "Complain", "Schedule"]
+
+log = logging.getLogger("zenlake.lake")
+
+Complain = Callable[[str], None]
+"""Told, in one line, what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Seconds between two times that something is done."""
+
+    fold: float = 1.0
+    """Looks whether `latest` or `gaps` should be written."""
+    status: float = 10.0
+    """The status is also written when something was committed or went wrong."""
+    compact: float = 20.0
+    retain: float = 600.0
+    vacuum: float = 120.0
+    measure: float = 60.0
+
+
+@final
+class BackgroundMaintenance:
+    """Keeps the tables in shape: compaction, retention, vacuum, each when it is due."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        tasks: Tasks,
+        schedule: Schedule | None = None,
+        complain: Complain | None = None,
+    ) -> None:
+        """It looks at the tables with eyes of its own, so that it may have its own thread."""
+        self.bytes_total = 0
+        self.error: tuple[str, float] | None = None
+        self.over = threading.Event()
+        self._pipeline = pipeline
+        self._tasks = tasks
+        self._schedule = schedule or Schedule()
+        self._complain = complain or log.warning
+        self._throttle = LogThrottle()
+        self._done: dict[str, float] = {}
+
+    def follow(self) -> None:
+        """Do what is due, until it is over."""
+        while not self.over.wait(min(1.0, self._schedule.compact)):
+            self.turn(time.monotonic())
+
+    def turn(self, now: float) -> None:
+        """Do what is due now; what fails is told, and tried again the next time."""
+        due = [name for name in ("measure", "compact", "retain", "vacuum") if self._due(name, now)]
+        if not due:
+            return
+        try:
+            if "measure" in due:
+                self.bytes_total = sum(size for _, size, _ in self._pipeline.place.files())
+            if due != ["measure"]:
+                self._keep(due)
+        except Exception as error:
+            if self.over.is_set():
+                return
+            reason = reason_of(error)
+            self.error = reason, time.time()
+            line = self._throttle.said(now, reason)
+            if line is not None:
+                self._complain(f"upkeep: {line}")
+
+    def _due(self, name: str, now: float) -> bool:
+        # The first retention can wait: it reads every file.
+        last = self._done.setdefault(name, now if name == "retain" else float("-inf"))
+        every = getattr(self._schedule, name)
+        if name == "vacuum":
+            # It reads the log of all that time.
+            every = max(every, self._pipeline.config.history / 50)
+        if now - last < every:
+            return False
+        self._done[name] = now
+        return True
+
+    def _keep(self, due: list[str]) -> None:
+        # Table objects are not shared between threads: these look for themselves.
+        tables: dict[str, Table] = {}
+        config = self._pipeline.config
+        mirror = self._pipeline.iceberg
+        failed: list[Exception] = []
+        # Views and alerts keep their own tables in shape; they are only published.
+        names = {*self._pipeline.tables, *(self._pipeline.place.folders() if mirror else ())}
+        for name in names:
+            # A table that cannot be kept in shape keeps no other from it.
+            try:
+                table = Table.open(self._pipeline.place, name)
+                if table is None:
+                    continue
+                tables[name] = table
+                if "compact" in due and not self.over.is_set():
+                    compact(table, self._tasks, config)
+                if "retain" in due and not self.over.is_set():
+                    retain(table, self._tasks, config.retain)
+                if mirror is not None:
+                    mirror.publish(table)
+            except Exception as error:
+                failed.append(error)
+        if "vacuum" in due and not self.over.is_set() and not failed:
+            keep = promised(tables)
+            for name, table in tables.items():
+                vacuum(table, config.kept, keep if name == QUARANTINED else ())
+                if mirror is not None:
+                    mirror.sweep(table, config.kept)
+        if failed:
+            raise failed[0]

@@ -1,0 +1,223 @@
+"""A typed table made again from `samples`, as the configuration is now.
+
+The new rows and columns take the place of the old ones in one commit, which also says how far the
+table is: as far as the version of `samples` that was read. A pipeline that runs meanwhile goes on
+from there. What the table refuses now takes the place of what it refused before.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.compute as pc
+
+from zenlake.config.nearest import nearest
+from zenlake.errors import LocalError
+from zenlake.lake.decode.arrow_rows import rows_for
+from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables
+from zenlake.lake.decode.table_description import described_as
+from zenlake.lake.ingest.latest_overlay import Marks, tail_files
+from zenlake.lake.ingest.quarantine import Quarantine
+from zenlake.lake.ingest.schema_agreement import agreed
+from zenlake.lake.ingest.spark_tasks import Tasks
+from zenlake.lake.ingest.task import QUARANTINED, TypedFiles, typed_files
+from zenlake.lake.model.config import LakeConfig
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.model.typed_table import Columns, TypedTable, typed_schema
+from zenlake.lake.table.data_files import DataFile, read_table
+from zenlake.lake.table.delta import CommitConflict, Table
+
+__all__ = ["Rebuilt", "known_table", "rebuild"]
+
+log = logging.getLogger("zenlake.lake")
+
+MOST_TRIES: Final = 20
+READ: Final = 64 * 1024 * 1024
+"""Bytes of files that one task reads."""
+
+WANTED: Final = (
+    "key", "kind", "value", "encoding", "attachment", "time", "hlc", "received", "journal",
+    "partition", "offset",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What became of the samples of a table."""
+
+    rows: int
+    refused: int
+    """Rows that are in quarantine now."""
+    before: int
+    refused_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """What a task wrote, and which journals it met: `id/partition`."""
+
+    written: TypedFiles
+    apps: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildTask:
+    """Files of `samples` whose rows are decoded again."""
+
+    lake: str
+    paths: tuple[str, ...]
+    spec: TypedTable
+    columns: Columns
+    marks: Marks
+    """Rows below these were decoded before."""
+
+    def run(self) -> RebuildResult:
+        """Decode them, and write files of the table and of the quarantine."""
+        lake = LakeLocation(self.lake)
+        typed = rows_for(self.spec, self.columns)
+        apps: set[str] = set()
+        for path in self.paths:
+            rows = read_table(lake / "samples", path, list(WANTED))
+            groups = rows.group_by(["journal", "partition"]).aggregate([])
+            for one in groups.to_pylist():
+                app = f"{one['journal']}/{one['partition']}"
+                apps.add(app)
+                done = self.marks.get(app)
+                if done is not None:
+                    mine = pc.and_(
+                        pc.equal(rows["journal"], one["journal"]),
+                        pc.equal(rows["partition"], one["partition"]),
+                    )
+                    rows = rows.filter(pc.invert(pc.and_(mine, pc.less(rows["offset"], done))))
+            if rows.num_rows:
+                typed.add(rows)
+        return RebuildResult(typed_files(lake, typed, uuid.uuid4().hex), frozenset(apps))
+
+
+def known_table(place: LakeLocation, config: LakeConfig, name: str) -> TypedTable:
+    """The typed table of this name, of the configuration or of a topic, as it is read now."""
+    topics = Ros2Tables(place, config.tables).found
+    types = LearntTypes(place, config.ros2.definitions())
+    specs = {spec.name: spec for spec in (*config.tables, *topics.values())}
+    if name not in specs:
+        near = nearest(name, specs)
+        advice = f"did you mean '{near}'? " if near else ""
+        raise LocalError(
+            f"the configuration has no typed table '{name}'; {advice}"
+            f"It has {', '.join(specs) or 'none'}, and only these can be made again"
+        )
+    return types.with_types(specs[name])
+
+
+def rebuild(lake: LakeLocation, spec: TypedTable, tasks: Tasks) -> Rebuilt:
+    """Make a typed table again."""
+    samples = Table.open(lake, "samples")
+    if samples is None:
+        raise LocalError(f"{lake.uri} has no table 'samples' to make '{spec.name}' from")
+    schema = typed_schema(spec, spec.columns)
+    table = Table.create(lake, spec.name, schema, DAY, described=described_as(spec))
+    before = table.totals().rows
+    refused_before = _refused(lake, spec.name)
+    quarantine = Quarantine(lake, {spec.name: table}, tasks)
+    works: list[RebuildTask] = []
+    parts: list[TypedFiles] = []
+    apps: set[str] = set()
+    marks: dict[str, int] = {}
+    known = Columns(dict(spec.columns), frozenset(spec.columns))
+
+    def again(places: list[int], columns: Columns) -> list[TypedFiles]:
+        redo = [
+            RebuildTask(lake.uri, works[n].paths, spec, columns, works[n].marks) for n in places
+        ]
+        return [one.written for one in tasks.run(redo, "agree on columns")]
+
+    for _ in range(MOST_TRIES):
+        samples.refresh()
+        new = [
+            RebuildTask(lake.uri, tuple(f.path for f in group), spec, known, dict(marks))
+            for group in _grouped(tail_files(samples, marks))
+        ]
+        done = tasks.run(new, f"rebuild {spec.name}")
+        works.extend(new)
+        parts.extend(one.written for one in done)
+        apps |= {app for one in done for app in one.apps}
+        marks = {app: at for app in apps if (at := samples.committed(app)) is not None}
+        columns, parts = agreed(known, parts, again)
+        known = Columns(columns, known.fixed)
+        table.refresh()
+        if any((table.committed(app) or 0) > at for app, at in marks.items()):
+            continue  # the pipeline was faster
+        try:
+            _replace(table, spec, columns, parts, marks, quarantine)
+        except CommitConflict as error:
+            log.info("%s; looking again", error)
+            continue
+        _describe(table, spec)
+        return Rebuilt(table.totals().rows, _refused(lake, spec.name), before, refused_before)
+    raise LocalError(
+        f"'{spec.name}' changes faster than it can be made again; stop `zenlake lake run` for it"
+    )
+
+
+def _describe(table: Table, spec: TypedTable) -> None:
+    """Let the table say of which keys its rows are, now that it has no others."""
+    for _ in range(MOST_TRIES):
+        try:
+            table.comment(spec.comments, described_as(spec))
+        except CommitConflict as error:
+            log.info("%s; looking again", error)
+            table.refresh()
+        else:
+            return
+
+
+def _replace(
+    table: Table,
+    spec: TypedTable,
+    columns: Mapping[str, str],
+    parts: list[TypedFiles],
+    marks: Marks,
+    quarantine: Quarantine,
+) -> None:
+    quarantine.settle(table)
+    refused = [file.plain() for part in parts for file in part.refused]
+    table.replace(
+        [file for part in parts for file in part.files],
+        typed_schema(spec, columns),
+        {app: (table.committed(app), at) for app, at in marks.items()},
+        {
+            "kind": "append",
+            "quarantine": refused,
+            "moved": dict(marks),
+            "rebuilt": table.version + 1,
+        },
+    )
+    try:
+        quarantine.settle(table)
+    except CommitConflict as error:  # the pipeline settles it
+        log.info("%s", error)
+
+
+def _refused(lake: LakeLocation, name: str) -> int:
+    """Rows of a table that are in quarantine."""
+    table = Table.open(lake, QUARANTINED)
+    if table is None:
+        return 0
+    columns = [read_table(table.place, file.path, ["table"])["table"] for file in table.files()]
+    return sum(pc.sum(pc.equal(column, name)).as_py() or 0 for column in columns)
+
+
+def _grouped(files: list[DataFile]) -> Iterator[list[DataFile]]:
+    held: list[DataFile] = []
+    for file in files:
+        if held and sum(one.size for one in held) + file.size > READ:
+            yield held
+            held = []
+        held.append(file)
+    if held:
+        yield held

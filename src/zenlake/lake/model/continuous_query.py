@@ -1,0 +1,156 @@
+"""What a view or an alert is: a question with a name, kept in the lake's folder.
+
+One file each, `.standing/NAME.json`, written whole or not at all; beside it, in `.standing/NAME/`,
+what Spark notes of how far it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final, Literal, final
+
+from zenlake.errors import LocalError
+from zenlake.lake.model.config import FIXED
+from zenlake.lake.model.location import LakeLocation
+
+__all__ = ["MOST", "ContinuousQuery", "ContinuousQueryStore", "begin_anew", "demand_name"]
+
+MOST: Final = 16
+"""Views and alerts that a lake has at most: each is a query of Spark that always runs."""
+
+FOLDER: Final = ".standing"
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+Kind = Literal["view", "alert"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousQuery:
+    """One view or alert."""
+
+    name: str
+    kind: Kind
+    sql: str
+    late: float = 10.0
+    """Seconds that data of a window may come late."""
+    hold: float = 0.0
+    """Seconds that the condition of an alert must hold."""
+    history: bool = False
+    """Whether it begins with all that the tables have, and not with what comes from now on."""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Another one for each that is made, also under a name that there was before."""
+    created: float = field(default_factory=time.time)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> ContinuousQuery:
+        """What `plain` wrote; facts of another release that are not known here are left out."""
+        return cls(**{f.name: plain[f.name] for f in fields(cls) if f.name in plain})
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can write it."""
+        return asdict(self)
+
+
+def demand_name(name: str, taken: set[str]) -> None:
+    """Refuse a name that no table of the lake can have, or that one has."""
+    if not _NAME.fullmatch(name):
+        raise LocalError(
+            f"'{name}' cannot be a name: it has lower-case letters, digits and _, and begins with "
+            "a letter"
+        )
+    if name in FIXED or name in taken:
+        raise LocalError(f"the lake has a table '{name}' already; choose another name")
+
+
+@final
+class ContinuousQueryStore:
+    """The views and alerts of a lake, as files."""
+
+    def __init__(self, place: LakeLocation) -> None:
+        """Of the lake in this place."""
+        if "://" in place.uri:
+            raise LocalError(
+                f"views and alerts are kept in a folder of this machine, and {place.uri} is none"
+            )
+        self._folder = Path(place.uri) / FOLDER
+
+    def all(self) -> dict[str, ContinuousQuery]:
+        """Those that there are, by name; what cannot be read is not one."""
+        by_name: dict[str, ContinuousQuery] = {}
+        for file in sorted(self._folder.glob("*.json")):
+            try:
+                one = ContinuousQuery.of(json.loads(file.read_text("utf-8")))
+            except (OSError, ValueError, TypeError, AttributeError):
+                continue
+            by_name[one.name] = one
+        return by_name
+
+    def find(self, name: str, kind: Kind) -> ContinuousQuery:
+        """One of them; raises `LocalError` if there is none."""
+        every = self.all()
+        definition = every.get(name)
+        if definition is None or definition.kind != kind:
+            names = [one.name for one in every.values() if one.kind == kind]
+            raise LocalError(f"there is no {kind} '{name}'; there are {', '.join(names) or 'none'}")
+        return definition
+
+    def write(self, one: ContinuousQuery) -> None:
+        """Keep it, over a loss of power too."""
+        every = self.all()
+        if one.name not in every and len(every) >= MOST:
+            raise LocalError(
+                f"the lake has {MOST} views and alerts already, and each needs a part of its "
+                "Spark; drop one"
+            )
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        fresh = self._folder / f".{one.name}.{os.getpid()}"
+        with fresh.open("w", encoding="utf-8") as page:
+            page.write(json.dumps(one.plain(), indent=1))
+            page.flush()
+            os.fsync(page.fileno())
+        fresh.replace(self._folder / f"{one.name}.json")
+        self._sync()
+
+    def remove(self, name: str) -> None:
+        """Forget it, and how far it was."""
+        (self._folder / f"{name}.json").unlink(missing_ok=True)
+        self._sync()
+        self.clear(name)
+
+    def clear(self, name: str) -> None:
+        """Take away what was noted beside a definition."""
+        shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def aside(self, one: ContinuousQuery) -> Path:
+        """The folder of what is noted beside a definition."""
+        folder = self._folder / one.name / one.id
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        return folder
+
+    def _sync(self) -> None:
+        handle = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def begin_anew(place: LakeLocation) -> None:
+    """Take away what all views and alerts have found and noted; they begin as if made now.
+
+    One that began with what tables have does so again, the others with what comes.
+    """
+    definitions = ContinuousQueryStore(place)
+    for one in definitions.all().values():
+        # The new one first: a table that is of no definition is swept up when a lake starts.
+        definitions.write(replace(one, id=uuid.uuid4().hex))
+        definitions.clear(one.name)
+        place.remove_folder(one.name)

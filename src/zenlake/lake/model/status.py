@@ -1,0 +1,167 @@
+"""What a running lake says of itself: the file `status.json` in its folder.
+
+The pipeline writes it at most once a second, by renaming, so that a reader sees all of it or the
+one before. Reading it needs neither Spark nor a table format:
+
+    status = read_status("zenlake-data/lake")
+    if status is not None:
+        print(status.rows, status.lag, status.freshness, status.quarantine)
+
+`committed_offsets` is for the retention of a journal: which rows every table has safely.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = [
+    "STATUS",
+    "LakeStatus",
+    "TableStatus",
+    "committed_offsets",
+    "read_status",
+    "write_status",
+]
+
+STATUS: Final = "status.json"
+"""The name of the file in the lake's folder."""
+
+STALE: Final = 30.0
+"""Seconds after which a status that says `running` is of a pipeline that hangs or was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """One table."""
+
+    name: str
+    version: int = 0
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    """Of the files that the newest version needs."""
+    behind: int = 0
+    """Rows of the journal that this table wants and has not; 0 when it is complete."""
+    at: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """For each journal, by id: of each partition the offset below which it has what it wants."""
+    stopped: str = ""
+    """Why it does not go on, if it does not; the other tables do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeStatus:
+    """The whole lake, at the time `written`."""
+
+    written: float = 0.0
+    """Seconds since 1970."""
+    pid: int = 0
+    state: str = "running"
+    """`starting`, `running`, `retrying` (the last step failed), or `stopped`."""
+    every: float = 0.0
+    """Seconds between two commits, as the load has it now."""
+    rows: int = 0
+    """Rows of `samples`."""
+    lag: int = 0
+    """Durable rows of the journal that are not in every table yet."""
+    freshness: float = 0.0
+    """Seconds that the oldest row of the last commit waited for it, or that one waits now."""
+    quarantine: int = 0
+    """Rows of the table `quarantine`."""
+    quarantined: int = 0
+    """Samples that went to quarantine since the pipeline was started."""
+    gaps: int = 0
+    """Samples that sources sent and that never came, by the table `gaps`."""
+    lost: int = 0
+    """Rows that the journal dropped before they were read, since the start."""
+    files: int = 0
+    """Data files that the newest versions need."""
+    bytes_live: int = 0
+    bytes_total: int = 0
+    """Everything in the lake's folder, replaced files and logs too; looked at every minute."""
+    steps: int = 0
+    failures: int = 0
+    restarts: int = 0
+    """How often a view or an alert stood still and was started again."""
+    error: str | None = None
+    """The last thing that went wrong, in words."""
+    error_at: float | None = None
+    problems: tuple[str, ...] = ()
+    """What the configuration and the tables disagree about, and what to do."""
+    tables: tuple[TableStatus, ...] = ()
+    committed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """For each journal, by id: of each partition the offset below which every table has all."""
+
+    def fresh(self, now: float) -> bool:
+        """Whether a pipeline is at work: it wrote this a moment ago, and has not stopped."""
+        return self.state != "stopped" and now - self.written < STALE
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can write it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> LakeStatus:
+        """What `plain` wrote; facts of another release that are not known here are left out."""
+        given = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
+        given["tables"] = tuple(_table(one) for one in given.get("tables", ()))
+        given["problems"] = tuple(given.get("problems", ()))
+        given["committed"] = _offsets(given.get("committed", {}))
+        return cls(**given)
+
+
+def _table(plain: Mapping[str, Any]) -> TableStatus:
+    given = {f.name: plain[f.name] for f in fields(TableStatus) if f.name in plain}
+    return TableStatus(**given | {"at": _offsets(given.get("at", {}))})
+
+
+def _offsets(plain: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {journal: tuple(ends) for journal, ends in plain.items()}
+
+
+def read_status(lake: str | Path) -> LakeStatus | None:
+    """The status in a lake's folder; None where no pipeline ever wrote one."""
+    try:
+        plain = json.loads(_page(lake))
+        return LakeStatus.of(plain) if isinstance(plain, dict) else None
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _page(lake: str | Path) -> bytes:
+    if "://" not in str(lake):
+        return (Path(lake) / STATUS).read_bytes()
+    from zenlake.lake.model.location import LakeLocation
+
+    return LakeLocation(lake).read(STATUS)
+
+
+def write_status(lake: str | Path, status: LakeStatus) -> None:
+    """Put a status in the place of the one before; raises OSError where that cannot be."""
+    if "://" in str(lake):
+        from zenlake.lake.model.location import LakeLocation
+
+        LakeLocation(lake).write(STATUS, json.dumps(status.plain()).encode())
+        return
+    path = Path(lake) / STATUS
+    fresh = path.with_name(f".{STATUS}.{os.getpid()}")
+    try:
+        fresh.write_text(json.dumps(status.plain()), "utf-8")
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def committed_offsets(lake: str | Path, journal: str) -> tuple[int, ...] | None:
+    """Of each partition of a journal, by its id: the offset below which every table has all.
+
+    None where this lake does not know the journal. What is returned may be older than the
+    tables, never newer, so a journal may drop every row below it.
+    """
+    status = read_status(lake)
+    return None if status is None else status.committed.get(journal)

@@ -1,0 +1,93 @@
+"""Tables on a store of objects as Spark sees them: a data source of ours, for Spark has none.
+
+Spark as it comes from PyPI knows no `s3://`; what does would have to come from Maven. So its tasks
+read the Parquet files through pyarrow, a task for each file. The options hold an address and the
+names of files, never a credential: those are in the environment of each worker.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.query.plan_policy import FILES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from zenlake.lake.table.delta import Table
+
+__all__ = ["LakeFiles", "objects_of"]
+
+BATCH: Final = 16 * 1024
+"""Rows that a task hands to Spark at once."""
+
+
+def objects_of(spark: SparkSession, table: Table, schema: str, paths: Sequence[str]) -> DataFrame:
+    """These files of a table, with all its columns, read by tasks of Python."""
+    spark.dataSource.register(LakeFiles)
+    return (
+        spark.read.format(FILES)
+        .schema(schema)
+        .option("place", table.place.uri)
+        .option("paths", json.dumps(list(paths)))
+        .option("columns", base64.b64encode(table.schema.serialize().to_pybytes()).decode())
+        .load()
+    )
+
+
+class LakeFiles(DataSource):
+    """Files of one table, by name."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in `format(…)`."""
+        return FILES
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`; it always comes with the columns of the table."""
+        options = self.options
+        return _Reader(options["place"], json.loads(options["paths"]), options["columns"])
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, place: str, paths: list[str], columns: str) -> None:
+        self._place = place
+        self._paths = paths
+        self._columns = columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A task for each file."""
+        return [InputPartition(path) for path in self._paths]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a file, with the columns that it was written without."""
+        place = LakeLocation(self._place)
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._columns)))
+        with (
+            place.filesystem.open_input_file(place.path(partition.value)) as source,
+            pq.ParquetFile(source) as file,
+        ):
+            for batch in file.iter_batches(BATCH):
+                yield completed(batch, schema, partition.value)
+
+
+def completed(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
+    """Rows of a file as rows of its table: what the folder says, and nulls for newer columns."""
+    partition_values = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    columns = []
+    for field in schema:
+        if field.name in batch.schema.names:
+            columns.append(batch[field.name].cast(field.type))
+        else:
+            value = pa.scalar(partition_values.get(field.name), pa.string()).cast(field.type)
+            columns.append(pa.repeat(value, batch.num_rows))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

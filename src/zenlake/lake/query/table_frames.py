@@ -1,0 +1,112 @@
+"""Tables of the lake as Spark sees them: exactly the files of one version, and of those only
+the ones that a question can find something in.
+
+Spark reads Parquet, not the Delta log, so the driver hands it the list of files: those whose
+statistics in the log do not rule out what the question asks for (`lake/query/file_pruning`). So
+what a pruned question costs does not grow with the table, and it is planned once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zenlake.lake.table.delta import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Condition", "frame_of", "matching", "spark_type"]
+
+Condition = tuple[str, str, Any]
+"""Column, operator (`= < <= > >= in starts`), literal."""
+
+_SPARK_TYPES: Final = {
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+}
+
+
+def frame_of(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
+    """These files of a table, with all its columns."""
+    schema = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
+    if not paths:
+        return spark.createDataFrame([], schema)
+    if table.place.remote:
+        from zenlake.lake.query.object_source import objects_of
+
+        return objects_of(spark, table, schema, paths)
+    return (
+        spark.read.schema(schema)
+        .option("basePath", table.place.address(""))
+        .parquet(*[table.place.address(path) for path in paths])
+    )
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """The type of a column in the words of Spark."""
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'`{one.name}`:{spark_type(one.type)}' for one in kind)}>"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or kind == pa.binary_view():
+        return "binary"
+    if kind == pa.string_view():
+        return "string"
+    return _SPARK_TYPES[kind]
+
+
+# --- which files a question needs ---------------------------------------------------------------
+
+
+def matching(actions: pa.Table, conditions: list[Condition]) -> list[str]:
+    """The files whose statistics do not rule out a row that meets all the conditions."""
+    keep = pa.array([True] * actions.num_rows, pa.bool_())
+    for column, operator, literal in conditions:
+        low = high = None
+        for names in ((f"min.{column}", f"max.{column}"), (f"partition.{column}",) * 2):
+            if names[0] in actions.column_names and names[1] in actions.column_names:
+                low, high = actions[names[0]], actions[names[1]]
+        if low is None or high is None:
+            continue
+        try:
+            may = _may(low, high, operator, literal)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            continue  # a literal of another type; Spark will sort that out
+        keep = pc.and_(keep, pc.fill_null(may, True).combine_chunks())
+    return list(actions["path"].filter(keep).to_pylist())
+
+
+def _may(low: Any, high: Any, operator: str, literal: Any) -> Any:
+    if operator == "in":
+        may = pc.less(low, low)
+        for one in literal:
+            may = pc.or_kleene(may, _may(low, high, "=", one))
+        return may
+    if operator == "starts":
+        # Greater than every text that starts so: nothing orders after the last character.
+        end = pa.scalar(literal + "\U0010ffff" * 4)
+        return pc.and_(pc.greater_equal(high, pa.scalar(literal)), pc.less_equal(low, end))
+    value = pa.scalar(literal).cast(low.type)
+    if operator == "=":
+        return pc.and_(pc.less_equal(low, value), pc.greater_equal(high, value))
+    if operator in ("<", "<="):
+        return pc.less(low, value) if operator == "<" else pc.less_equal(low, value)
+    return pc.greater(high, value) if operator == ">" else pc.greater_equal(high, value)

@@ -1,0 +1,155 @@
+"""What a running lake is beside its pipeline: answers, and whatever else runs in its process.
+
+    service = Service(lake, [journal])
+    service.handle("views", show_views)      # requests of programs on this machine
+    service.on_commit(views.look)            # told when the tables have more
+    service.add(views)                       # closed with the service, the last one first
+
+`questions` asks Spark in SQL, `session` is the bus if the lake is on one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from zenlake.errors import LocalError
+from zenlake.lake.query.executor import QueryLimits, SqlExecutor
+from zenlake.lake.service.local_server import Handler, LocalCaller, LocalServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from zenlake.api.session import Session
+    from zenlake.journal import Journal
+    from zenlake.lake.model.row_access import RowAccess
+    from zenlake.lake.query.lake import Lake
+
+__all__ = ["Part", "Service", "described"]
+
+log = logging.getLogger("zenlake.lake")
+
+
+class Part(Protocol):
+    """Something that runs in the lake's process."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+@final
+class Service:
+    """The parts of a running lake, and the ways to reach them."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        journals: Sequence[Journal],
+        session: Session | None = None,
+        *,
+        plan: Callable[[str, QueryLimits, RowAccess], DataFrame] | None = None,
+        server: bool = True,
+    ) -> None:
+        """`journals` feed the lake; `plan` judges and plans what strangers ask.
+
+        See `lake/query/executor`.
+        """
+        self.lake = lake
+        self.journals = tuple(journals)
+        self.session = session
+        self.questions = SqlExecutor(lake, plan=plan)
+        self._parts: list[Part] = [self.questions]
+        self._listeners: list[Callable[[], None]] = []
+        self._problems: list[Callable[[], Sequence[str]]] = []
+        self._restarts: list[Callable[[], int]] = []
+        self._server: LocalServer | None = None
+        if server and "://" not in lake.place.uri:
+            self._server = LocalServer(lake.place.uri)
+            self._parts.append(self._server)
+            self.handle("sql", self._sql)
+            self.handle("tables", self._tables)
+
+    def handle(self, name: str, handler: Handler) -> None:
+        """Answer requests of programs on this machine whose `do` is this name."""
+        if self._server is not None:
+            self._server.handle(name, handler)
+
+    def add(self, part: Part) -> None:
+        """Close this with the service, before what was added earlier."""
+        self._parts.append(part)
+
+    def on_commit(self, listener: Callable[[], None]) -> None:
+        """Call this, on the thread that knows of it, after a commit; it must not wait."""
+        self._listeners.append(listener)
+
+    def on_status(
+        self, problems: Callable[[], Sequence[str]], restarts: Callable[[], int] = int
+    ) -> None:
+        """Ask this for sentences about what is wrong, whenever the status is written.
+
+        `restarts`: how often something that stood still was started again.
+        """
+        self._problems.append(problems)
+        self._restarts.append(restarts)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the parts, a sentence each."""
+        return tuple(sentence for asked in self._problems for sentence in asked())
+
+    def restarts(self) -> int:
+        """How often a view or an alert that stood still was started again."""
+        return sum(asked() for asked in self._restarts)
+
+    def committed(self) -> None:
+        """The tables have more."""
+        for listener in self._listeners:
+            try:
+                listener()
+            except Exception:
+                log.exception("a part of the lake failed after a commit")
+
+    def close(self) -> None:
+        """End all parts, the last one first; one that fails is told and keeps no other from it."""
+        while self._parts:
+            part = self._parts.pop()
+            try:
+                part.close()
+            except Exception as error:  # such as where Java has ended before
+                log.warning("%s did not end as it should: %s", type(part).__name__, error)
+
+    # --- what programs on this machine ask ------------------------------------------------------
+
+    def _sql(self, request: dict[str, Any], caller: LocalCaller) -> None:
+        query = request.get("sql")
+        if not isinstance(query, str):
+            raise LocalError("a question is a text: {'do': 'sql', 'sql': 'SELECT …'}")
+        first = request.get("first")
+        bounds = QueryLimits(
+            float(request.get("seconds", 600.0)), int(request.get("rows", 1_000_000))
+        )
+        rows = self.questions.ask(
+            query,
+            caller.name,
+            bounds,
+            caller.gone,
+            first=None if first is None else int(first),
+            trusted=False,
+        )
+        caller.table(rows)
+        caller.fact({"rows": rows.num_rows})
+
+    def _tables(self, request: dict[str, Any], caller: LocalCaller) -> None:
+        caller.fact(described(self.lake))
+
+
+def described(lake: Lake) -> dict[str, dict[str, Any]]:
+    """The tables of a lake: rows, version and columns with their types."""
+    return {
+        name: {
+            "rows": table.totals().rows,
+            "version": table.version,
+            "columns": {field.name: str(field.type) for field in table.schema},
+        }
+        for name, table in lake.tables().items()
+    }

@@ -1,0 +1,487 @@
+"""One Delta table: what it holds, how far it is, and atomic changes to it.
+
+Progress is kept where the rows are: each commit names the journal's partition and the offset
+after its last row, as an application transaction of the Delta log. A commit says from where it
+went on, and is refused if the table is somewhere else by now. So rows are in the table once,
+however many drivers try, and there is nothing beside the table that could be lost.
+
+deltalake commits a rewrite although another one took away the same files meanwhile. Therefore
+every change that removes files also moves the transaction `REWRITES` on, and two of them at once
+cannot both succeed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
+
+from zenlake.errors import ZError
+from zenlake.lake.model.column_comments import ABOUT, commented, meaning_of
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.data_files import DataFile, read_table
+
+__all__ = ["LOG", "MADE", "CommitConflict", "CorruptTable", "Table", "Totals", "VersionTooOld"]
+
+REWRITES: Final = "zenlake/rewrites"
+MADE: Final = "zenlake/made"
+"""Moves when a table was made again from `samples`."""
+NOTE: Final = "zenlake"
+"""The key of our own word in the information of a commit."""
+
+CONFIGURATION: Final = {
+    "delta.enableExpiredLogCleanup": "true",
+    "delta.checkpointInterval": "50",
+}
+LOG: Final = "_delta_log"
+_VERSION: Final = re.compile(rf"{LOG}/\d{{20}}\.json")
+SHORTEST: Final = 3600.0
+"""Seconds that the log remembers versions and files that were replaced, if nothing is said."""
+
+
+def _remembering(seconds: float) -> dict[str, str]:
+    interval = f"interval {int(max(SHORTEST, seconds))} seconds"
+    return {"delta.logRetentionDuration": interval, "delta.deletedFileRetentionDuration": interval}
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a version of a table holds."""
+
+    rows: int
+    files: int
+    bytes: int
+
+
+class CorruptTable(ZError):
+    """A table whose log cannot be read; the message says what to do."""
+
+
+class VersionTooOld(CorruptTable):
+    """A time that the log of a table does not go back to."""
+
+
+class CommitConflict(ZError):
+    """Another writer changed the table meanwhile; look again, and decide again."""
+
+
+@final
+class Table:
+    """A table of the lake."""
+
+    def __init__(self, name: str, place: LakeLocation, table: DeltaTable) -> None:
+        """`place`: the table's folder."""
+        self.name = name
+        self.place = place
+        self._table = table
+        self._transactions: dict[str, int | None] = {}
+        self._transactions_version = -1
+        self._totals: tuple[int, Totals] | None = None
+        #: When the log's folder changed last, before it was read last.
+        self._log_seen: int | None = None
+
+    @classmethod
+    def open(cls, lake: LakeLocation, name: str) -> Table | None:
+        """The table of this name, or None if the lake has none."""
+        place = lake / name
+        try:
+            return cls(name, place, DeltaTable(place.bare, storage_options=place.options))
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            raise _damaged(name, error) from error
+
+    @classmethod
+    def create(
+        cls, lake: LakeLocation, name: str, schema: pa.Schema, partition: str, described: str = ""
+    ) -> Table:
+        """The table of this name, made if it is not there."""
+        existing = cls.open(lake, name)
+        if existing is not None:
+            existing._configure()
+            return existing
+        place = lake / name
+        place.make("")
+        described = described or ABOUT.get(name, "")
+        schema = commented(name, schema)
+        table = DeltaTable.create(
+            place.bare,
+            Schema.from_arrow(schema),
+            mode="ignore",
+            partition_by=[partition],
+            description=described or None,
+            configuration={**CONFIGURATION, **_remembering(SHORTEST)},
+            storage_options=place.options,
+        )
+        return cls(name, place, table)
+
+    def _configure(self) -> None:
+        """Tell a table of an earlier release what tables are told today."""
+        self._tell(CONFIGURATION)
+
+    def remember(self, seconds: float) -> None:
+        """Let the log keep old versions for so long."""
+        self._tell(_remembering(seconds))
+
+    def _tell(self, properties: Mapping[str, str]) -> None:
+        if properties.items() - self._table.metadata().configuration.items():
+            try:
+                self._table.alter.set_table_properties(dict(properties))
+            except CommitFailedError as error:
+                raise CommitConflict(f"table '{self.name}': {error}") from error
+            self.refresh()
+
+    # --- what it holds --------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The version that was read last."""
+        return int(self._table.version())
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return pa.schema(self._table.schema())
+
+    @property
+    def partition(self) -> str:
+        """The column that the files are partitioned by."""
+        return str(self._table.metadata().partition_columns[0])
+
+    @property
+    def described(self) -> str:
+        """The description that the table was made with."""
+        return str(self._table.metadata().description or "")
+
+    @property
+    def standing(self) -> bool:
+        """Whether a view or an alert fills it, and not the pipeline."""
+        return self.described.startswith(("view ", "alert "))
+
+    def at(self, version: int) -> None:
+        """Go to an older version."""
+        self._log_seen = None
+        try:
+            self._table.load_as_version(version)
+        except DeltaError as error:
+            raise CommitConflict(
+                f"table '{self.name}' has no version {version}: {error}"
+            ) from error
+
+    def at_time(self, instant: datetime) -> bool:
+        """Go to the version that was the newest one then; False if there was no table yet.
+
+        Raises `VersionTooOld` if the log does not go back so far.
+        """
+        there = sorted(
+            int(name[len(LOG) + 1 : -5])
+            for name, _, _ in self.place.files()
+            if _VERSION.fullmatch(name)
+        )
+        wanted = int(instant.timestamp() * 1000)
+        after = bisect_right(there, wanted, key=self._committed_at)
+        if not after:
+            if not there or there[0] == 0:
+                return False
+            first = datetime.fromtimestamp(self._committed_at(there[0]) / 1000, UTC)
+            raise VersionTooOld(
+                f"the log of table '{self.name}' goes back to {first:%Y-%m-%dT%H:%M:%SZ}; "
+                "to keep more from now on, say `history: '7d'` in lake.json5"
+            )
+        self.at(there[after - 1])
+        return True
+
+    def _committed_at(self, version: int) -> int:
+        """When a version was made, in milliseconds."""
+        path = self.place.path(f"{LOG}/{version:020}.json")
+        with self.place.filesystem.open_input_stream(path) as page:
+            for line in page.read().splitlines():
+                if b'"commitInfo"' in line:
+                    return int(json.loads(line)["commitInfo"]["timestamp"])
+        return 0
+
+    def refresh(self) -> None:
+        """Look at the newest version."""
+        changed = self._log_changed()
+        if changed is not None and changed == self._log_seen and not self._has_next():
+            return
+        self._log_seen = changed
+        try:
+            self._table.update_incremental()
+        except DeltaError as error:
+            raise _damaged(self.name, error) from error
+
+    def _log_changed(self) -> int | None:
+        """When a file came to the log or left it, where a filesystem tells that at once."""
+        if self.place.remote:
+            return None
+        try:
+            return os.stat(self.place.path(LOG)).st_mtime_ns
+        except OSError:
+            return None
+
+    def _has_next(self) -> bool:
+        """Whether there is a commit behind the version that was read last.
+
+        One that came in the same tick of the clock as the one before does not change the time.
+        """
+        return os.path.exists(self.place.path(f"{LOG}/{self.version + 1:020}.json"))
+
+    def actions(self) -> pa.Table:
+        """The files with their statistics, a row each."""
+        return pa.table(self._table.get_add_actions(flatten=True))
+
+    def files(self) -> list[DataFile]:
+        """The files; their statistics are left out."""
+        actions = self.actions()
+        column = self.partition
+        values = actions[f"partition.{column}"].to_pylist()
+        return [
+            DataFile(path, size, rows or 0, {column: str(value)}, "", modified)
+            for path, size, rows, modified, value in zip(
+                actions["path"].to_pylist(),
+                actions["size_bytes"].to_pylist(),
+                actions["num_records"].to_pylist(),
+                actions["modification_time"].to_pylist(),
+                values,
+                strict=True,
+            )
+        ]
+
+    def committed(self, app: str) -> int | None:
+        """How far an application got, or None if it never wrote."""
+        # deltalake looks through the log for it each time, and it is asked for all the time.
+        if self._transactions_version != self.version:
+            self._transactions.clear()
+            self._transactions_version = self.version
+        if app not in self._transactions:
+            version = self._table.transaction_version(app)
+            self._transactions[app] = None if version is None else int(version)
+        return self._transactions[app]
+
+    def applications(self) -> set[str]:
+        """All that have written to the table, as far as its log knows of them."""
+        found: set[str] = set()
+        for version in range(self.version, -1, -1):
+            lines = self._page(version)
+            if lines is None:
+                break
+            found |= {
+                str(json.loads(line)["txn"]["appId"]) for line in lines if b'"txn"' in line[:20]
+            }
+        names = [name for name, _, _ in self.place.files() if name.startswith(f"{LOG}/")]
+        for name in names:
+            if name.endswith(".checkpoint.parquet"):
+                pages = read_table(self.place, name, ["txn"])["txn"].to_pylist()
+                found |= {str(page["appId"]) for page in pages if page is not None}
+        return found
+
+    @property
+    def rewrites(self) -> int:
+        """How often files were replaced."""
+        return self.committed(REWRITES) or 0
+
+    def totals(self) -> Totals:
+        """Rows, files and bytes of the version that was read last."""
+        if self._totals is None or self._totals[0] != self.version:
+            actions = self.actions()
+            self._totals = (
+                self.version,
+                Totals(
+                    pc.sum(actions["num_records"]).as_py() or 0,
+                    actions.num_rows,
+                    pc.sum(actions["size_bytes"]).as_py() or 0,
+                ),
+            )
+        return self._totals[1]
+
+    def last_note(self, kind: str) -> dict[str, Any] | None:
+        """What the newest commit of this kind noted, as far back as the log goes."""
+        # Not by `history`, which reads all of the log: it is nearly always the newest or the next.
+        for version in range(self.version, -1, -1):
+            lines = self._page(version)
+            if lines is None:
+                return None
+            for line in lines:
+                if b'"commitInfo"' in line:
+                    note = json.loads(line).get("commitInfo", {}).get(NOTE)
+                    if isinstance(note, dict) and note.get("kind") == kind:
+                        return note
+        return None
+
+    def _page(self, version: int) -> list[bytes] | None:
+        """The actions of one commit; None if the log does not have it any more."""
+        path = self.place.path(f"{LOG}/{version:020}.json")
+        try:
+            with self.place.filesystem.open_input_stream(path) as page:
+                lines: list[bytes] = page.read().splitlines()
+        except FileNotFoundError:
+            return None
+        return lines
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def comment(self, comments: Mapping[str, str], described: str = "") -> None:
+        """Let the table and its columns say what they mean, where they do not say so yet."""
+        try:
+            if described and self.described != described:
+                self._table.alter.set_table_description(described)
+            for field in self.schema:
+                text = comments.get(field.name) or meaning_of(self.name, field.name)
+                if text and _comment_of(field) != text:
+                    self._table.alter.set_column_metadata(field.name, {"comment": text})
+        except CommitFailedError as error:
+            raise CommitConflict(f"table '{self.name}': {error}") from error
+        self.refresh()
+
+    def grow(self, columns: Mapping[str, pa.DataType]) -> None:
+        """Add columns that are not there yet."""
+        self.refresh()
+        had = {name.lower() for name in self.schema.names}
+        new = [
+            Field.from_arrow(pa.field(name, kind))
+            for name, kind in columns.items()
+            if name.lower() not in had
+        ]
+        if new:
+            self._table.alter.add_columns(new)
+            self.refresh()
+
+    def append(
+        self,
+        files: Sequence[DataFile],
+        moved: Mapping[str, tuple[int | None, int]],
+        note: Mapping[str, Any] | None = None,
+        removed: Sequence[DataFile] = (),
+        rewrites: int | None = None,
+    ) -> None:
+        """Add files, and move each application on: `{id: (from, to)}`; all or nothing.
+
+        `rewrites`: refuse if files were replaced since there were so many rewrites.
+        """
+        self.refresh()
+        self._demand(moved)
+        if rewrites is not None and self.rewrites != rewrites:
+            raise CommitConflict(f"table '{self.name}' was written anew meanwhile")
+        self._commit(files, removed, {app: end for app, (_, end) in moved.items()}, note, True)
+
+    def rewrite(self, files: Sequence[DataFile], removed: Sequence[DataFile], change: bool) -> None:
+        """Put files in the place of others; `change` says whether the rows differ."""
+        self.refresh()
+        self._commit(files, removed, {}, {"kind": "rewrite"}, change)
+
+    def replace(
+        self,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        moved: Mapping[str, tuple[int | None, int]],
+        note: Mapping[str, Any],
+    ) -> None:
+        """Put these files and columns in the place of all that it has; all or nothing.
+
+        Applications that are named with the offset where they are already must still be there:
+        no append of theirs may come between.
+        """
+        self.refresh()
+        self._demand(moved)
+        transactions = {app: end for app, (_, end) in moved.items()}
+        transactions[REWRITES] = self.rewrites + 1
+        if "rebuilt" in note:
+            transactions[MADE] = self.version + 1
+        had = {field.name: _comment_of(field) for field in self.schema}
+        schema = commented(self.name, schema, had)
+        self._write(self._added(files, True), transactions, note, "overwrite", schema)
+
+    def end_past(self) -> None:
+        """Forget every version before the newest one, and what the log says of it."""
+        self.refresh()
+        self._table.create_checkpoint()
+        for name, _, _ in list((self.place / LOG).files()):
+            digits = name[:20]
+            if digits.isdecimal() and int(digits) < self.version:
+                self.place.remove(f"{LOG}/{name}")
+
+    def _demand(self, moved: Mapping[str, tuple[int | None, int]]) -> None:
+        for app, (start, _) in moved.items():
+            if self.committed(app) != start:
+                raise CommitConflict(
+                    f"table '{self.name}' is at {self.committed(app)} for {app}, not at {start}"
+                )
+
+    def _commit(
+        self,
+        files: Sequence[DataFile],
+        removed: Sequence[DataFile],
+        transactions: dict[str, int],
+        note: Mapping[str, Any] | None,
+        change: bool,
+    ) -> None:
+        now = int(time.time() * 1000)
+        actions = self._added(files, change)
+        if removed:
+            gone = {f.path for f in removed} - set(self.actions()["path"].to_pylist())
+            if gone:
+                raise CommitConflict(f"table '{self.name}' has no file {min(gone)} any more")
+            transactions = {**transactions, REWRITES: self.rewrites + 1}
+            actions += [
+                RemoveAction(f.path, change, now, f.size, dict(f.partition)) for f in removed
+            ]
+        self._write(actions, transactions, note, "append", None)
+
+    def _added(self, files: Sequence[DataFile], change: bool) -> list[Any]:
+        return [
+            AddAction(f.path, f.size, dict(f.partition), f.modified, change, f.stats) for f in files
+        ]
+
+    def _write(
+        self,
+        actions: list[Any],
+        transactions: dict[str, int],
+        note: Mapping[str, Any] | None,
+        mode: Literal["append", "overwrite"],
+        schema: pa.Schema | None,
+    ) -> None:
+        # A rewrite must not clean away the note of an append that nobody has settled yet.
+        clean = note is None or note.get("kind") == "append"
+        try:
+            self._table.create_write_transaction(
+                actions,
+                mode=mode,
+                schema=self._table.schema() if schema is None else Schema.from_arrow(schema),
+                partition_by=[self.partition],
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(app, to) for app, to in transactions.items()],
+                    custom_metadata=None if note is None else {NOTE: dict(note)},
+                ),
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=True, cleanup_expired_logs=clean
+                ),
+            )
+        except CommitFailedError as error:
+            raise CommitConflict(f"table '{self.name}': {error}") from error
+        finally:
+            self.refresh()
+
+
+def _comment_of(field: pa.Field) -> str:
+    return str((field.metadata or {}).get(b"comment", b"").decode())
+
+
+def _damaged(name: str, error: DeltaError) -> CorruptTable:
+    first = " ".join(str(error).partition("\n")[0].split())[:200]
+    return CorruptTable(
+        f"the log of table '{name}' cannot be read: {first}; "
+        f"`zenlake lake repair {name}` says what can be done"
+    )

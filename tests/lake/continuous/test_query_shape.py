@@ -1,0 +1,125 @@
+"""What is read from the text of views and alerts, and how they are kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zenlake.errors import LocalError
+from zenlake.keys import KeyExpr, intersects
+from zenlake.lake.continuous.query_shape import ResultShape, chunks_of, conditional, shape_of
+from zenlake.lake.continuous.table_stream import OffsetRange, pieces
+from zenlake.lake.model import continuous_query
+from zenlake.lake.model.continuous_query import ContinuousQuery, ContinuousQueryStore, demand_name
+from zenlake.lake.model.location import LakeLocation
+
+
+@pytest.mark.parametrize(
+    ("query", "shape"),
+    [
+        ("SELECT key, value FROM samples", ResultShape(("key",), False, False)),
+        ("SELECT value FROM samples WHERE kind = 'put'", ResultShape((), False, False)),
+        ("SELECT id, count(*) AS n FROM battery GROUP BY id", ResultShape(("id",), True, False)),
+        ("SELECT count(*) AS n FROM battery", ResultShape((), True, False)),
+        ("SELECT id, window(time, '1 minute') AS w, avg(p) AS m FROM b GROUP BY id, "
+         "window(time, '1 minute')", ResultShape(("id",), True, False)),
+        ("SELECT id, window.end AS w, avg(p) AS m FROM b GROUP BY id, window(time, '1 minute')",
+         ResultShape(("id",), True, False)),
+        ("SELECT a.key, b.p FROM samples a JOIN b ON a.key = b.key",
+         ResultShape(("key",), False, True)),
+    ],
+)  # fmt: skip
+def test_rows_are_about_what_they_are_grouped_by(query: str, shape: ResultShape) -> None:
+    assert shape_of(query) == shape
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SELECT key FROM samples ORDER BY key", "ORDER BY"),
+        ("SELECT key FROM samples LIMIT 5", "LIMIT"),
+        ("SELECT 1 UNION SELECT 2", "one SELECT"),
+        ("DROP TABLE samples", "one SELECT"),
+        ("SELECT key FROM (", "cannot be read"),
+    ],
+)
+def test_what_cannot_stand_is_refused(query: str, named: str) -> None:
+    with pytest.raises(LocalError, match=named):
+        shape_of(query)
+
+
+def test_an_alerts_condition_becomes_a_column() -> None:
+    assert conditional("SELECT id, p FROM battery AS b WHERE p < 20") == (
+        "SELECT id, p, b.time AS _time, (p < 20) AS _holds, b.key AS _subject FROM battery AS b"
+    )
+    assert conditional("SELECT id FROM b WHERE kind = 'put' GROUP BY id HAVING avg(p) < 20") == (
+        "SELECT id, MAX(b.time) AS _time, (AVG(p) < 20) AS _holds FROM b "
+        "WHERE kind = 'put' GROUP BY id"
+    )
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    asked = conditional("SELECT p FROM b WHERE p < 20", noon)
+    assert "b`.time >= CAST('2026-01-31 12:00:00.000000Z' AS TIMESTAMP)" in asked.replace("`b", "b")
+    for query in ("SELECT id FROM b", "SELECT id, avg(p) AS m FROM b WHERE p > 1 GROUP BY id"):
+        with pytest.raises(LocalError, match="needs a condition"):
+            conditional(query)
+    with pytest.raises(LocalError, match="'_holds'"):
+        conditional("SELECT p AS _holds FROM b WHERE p < 20")
+
+
+VALUES = st.one_of(st.none(), st.text(), st.integers(), st.binary(), st.booleans())
+
+
+@given(st.lists(VALUES, min_size=1, max_size=4))
+def test_whatever_rows_are_about_is_a_key(values: list[Any]) -> None:
+    row = {str(n): value for n, value in enumerate(values)}
+    key = f"view/x/{chunks_of(row, list(row))}"
+    assert str(KeyExpr(key)) == key
+    assert intersects("view/x/**", key)
+    assert not set("*$?#") & set(key)
+
+
+def test_keys_stay_as_they_are() -> None:
+    assert chunks_of({"key": "robot/1/battery", "n": 3}, ("key",)) == "robot/1/battery"
+    assert chunks_of({"a": None, "b": "50%*"}, ("a", "b")) == "null/50%25%2A"
+    assert chunks_of({"a": "/x"}, ("a",)) == "%2Fx"
+
+
+def test_positions_make_ranges_that_are_bounded_and_meet() -> None:
+    start, end = {"j": [5, 0]}, {"j": [30, 0], "k": [4]}
+    found, reached = pieces(start, end, most=10)
+    assert found == [OffsetRange("j", 0, 5, 15), OffsetRange("k", 0, 0, 4)]
+    assert reached == {"j": [15, 0], "k": [4]}
+    found, reached = pieces(reached, end, most=100)
+    assert found == [OffsetRange("j", 0, 15, 30)]
+    # A table that was set back has nothing new, and is not read twice.
+    assert pieces({"j": [9]}, {"j": [3]}) == ([], {"j": [9]})
+
+
+def test_definitions_are_kept_bounded_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(continuous_query, "MOST", 2)
+    kept = ContinuousQueryStore(LakeLocation(tmp_path))
+    assert kept.all() == {}
+    one = ContinuousQuery("low", "alert", "SELECT …", hold=10.0)
+    kept.write(one)
+    (tmp_path / ".standing" / "broken.json").write_text("{")
+    assert ContinuousQueryStore(LakeLocation(tmp_path)).all() == {"low": one}
+    assert LakeLocation(tmp_path).folders() == []
+    with pytest.raises(LocalError, match="no view 'low'; there are none"):
+        kept.find("low", "view")
+    kept.write(ContinuousQuery("two", "view", "SELECT …"))
+    with pytest.raises(LocalError, match="2 views and alerts already"):
+        kept.write(ContinuousQuery("three", "view", "SELECT …"))
+    kept.aside(one).joinpath("start.json").write_text("{}")
+    kept.remove("low")
+    assert list(kept.all()) == ["two"]
+    assert not (tmp_path / ".standing" / "low").exists()
+    for name in ("Big", "1st", "a-b", "../x", "samples", "taken"):
+        with pytest.raises(LocalError):
+            demand_name(name, {"taken"})

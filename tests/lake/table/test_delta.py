@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.data_files import DataFile, write_file, write_partitioned
+from zenlake.lake.table.delta import CommitConflict, Table
+
+SCHEMA = pa.schema([("key", pa.string()), ("hlc", pa.int64()), ("day", pa.string())])
+
+
+def made(lake: Path) -> Table:
+    return Table.create(LakeLocation(lake), "t", SCHEMA, "day", "made for a test")
+
+
+def file(table: Table, name: str, keys: list[str]) -> DataFile:
+    rows = pa.table({"key": keys, "hlc": list(range(len(keys)))})
+    return write_file(table.place, rows, {"day": "d"}, name)
+
+
+def test_the_same_range_is_committed_once(tmp_path: Path) -> None:
+    table, other = made(tmp_path), made(tmp_path)
+    assert table.committed("j/0") is None
+    table.append([file(table, "a", ["x"])], {"j/0": (None, 5)})
+    assert (table.committed("j/0"), table.version) == (5, 1)
+    with pytest.raises(CommitConflict, match="at 5"):
+        other.append([file(table, "b", ["x"])], {"j/0": (None, 5)})
+    other.append([file(table, "c", ["y"])], {"j/0": (5, 7)})
+    assert [f.rows for f in other.files()] == [1, 1]
+
+
+def test_two_rewrites_of_one_file_do_not_both_succeed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = made(tmp_path)
+    one.append([file(one, "a", ["x"]), file(one, "b", ["y"])], {"j/0": (None, 2)})
+    two = made(tmp_path)
+    old = one.files()
+    one.rewrite([file(one, "ab", ["x", "y"])], old, False)
+    with pytest.raises(CommitConflict, match="no file"):
+        two.rewrite([file(two, "ab2", ["x", "y"])], old, False)
+    with monkeypatch.context() as patch:
+        # This one looks at the table before it changes, and never again.
+        stale = Table.open(LakeLocation(tmp_path), "t")
+        assert stale is not None
+        new = one.files()
+        one.rewrite([file(one, "abc", ["x", "y"])], new, False)
+        patch.setattr(DeltaTable, "update_incremental", lambda self: None)
+        with pytest.raises(CommitConflict, match="t"):
+            stale.rewrite([file(one, "abd", ["x", "y"])], new, False)
+    one.refresh()
+    assert [f.path for f in one.files()] == ["day=d/abc.parquet"]
+
+
+def test_an_append_does_not_stand_in_the_way_of_a_rewrite(tmp_path: Path) -> None:
+    one, two = made(tmp_path), made(tmp_path)
+    one.append([file(one, "a", ["x"]), file(one, "b", ["y"])], {"j/0": (None, 2)})
+    old = one.files()
+    two.append([file(two, "c", ["z"])], {"j/0": (2, 3)})
+    one.rewrite([file(one, "ab", ["x", "y"])], old, False)
+    assert sorted(f.path for f in one.files()) == ["day=d/ab.parquet", "day=d/c.parquet"]
+    assert one.committed("j/0") == 3
+
+
+def test_a_log_that_did_not_change_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = made(tmp_path), made(tmp_path)
+    looks: list[DeltaTable] = []
+    look = DeltaTable.update_incremental
+
+    def counted(table: DeltaTable) -> None:
+        looks.append(table)
+        look(table)
+
+    monkeypatch.setattr(DeltaTable, "update_incremental", counted)
+    two.refresh()
+    looks.clear()
+    two.refresh()
+    assert looks == []
+    log = tmp_path / "t" / "_delta_log"
+    before = log.stat()
+    one.append([file(one, "a", ["x"])], {"j/0": (None, 1)})
+    # As if it had come in the same tick of the clock.
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    two.refresh()
+    assert two.committed("j/0") == 1
+    two.at(0)
+    two.refresh()
+    assert two.version == one.version
+
+
+def test_columns_grow_once(tmp_path: Path) -> None:
+    one, two = made(tmp_path), made(tmp_path)
+    one.grow({"x": pa.float64()})
+    before = one.version
+    two.grow({"X": pa.float64(), "key": pa.string()})
+    assert two.version == before
+    assert two.schema.names == ["key", "hlc", "day", "x"]
+
+
+def test_notes_and_versions_and_descriptions_are_kept(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.append([], {"j/0": (None, 1)}, {"kind": "append", "quarantine": [{"path": "p"}]})
+    table.rewrite([], [], False)
+    note = table.last_note("append")
+    assert note is not None
+    assert note["quarantine"] == [{"path": "p"}]
+    assert table.last_note("other") is None
+    assert table.described == "made for a test"
+    table.at(1)
+    assert table.version == 1
+    with pytest.raises(CommitConflict):
+        table.at(99)
+    assert Table.open(LakeLocation(tmp_path), "nothing") is None
+
+
+def test_rows_of_several_days_become_several_files_sorted_by_key_and_time(tmp_path: Path) -> None:
+    place = LakeLocation(tmp_path) / "t"
+    rows = pa.table({"key": ["b", "a", "b", "a"], "hlc": [1, 2, 0, 1], "day": ["2", "1", "2", "1"]})
+    one, two = write_partitioned(place, rows, "day", "attempt")
+    assert (one.path, two.path) == ("day=1/attempt.parquet", "day=2/attempt.parquet")
+    import pyarrow.parquet as pq
+
+    first = pq.ParquetFile(tmp_path / "t" / two.path).read().to_pylist()
+    assert first == [{"key": "b", "hlc": 0}, {"key": "b", "hlc": 1}]
