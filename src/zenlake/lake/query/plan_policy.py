@@ -20,6 +20,11 @@ def _named(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+MOST_NESTED: Final = 200
+"""Brackets that are open at once. Spark gives up at some 400 of them, and for thousands its parser,
+which nobody can stop, takes seconds."""
+
+
 class Refused(Unanswerable):
     """A question that the gate does not let through; the message says why."""
 
@@ -37,11 +42,24 @@ class Limits:
 
 
 def demand_text(query: str, limits: Limits) -> None:
-    """Refuse a question whose text is too long to be read."""
+    """Refuse a question whose text is too long or too deep to be read.
+
+    Brackets in quotes count, too: what a quote is, a parser would have to say.
+    """
     if len(query) > limits.text:
         raise Refused(
             f"the question has {len(query):,} characters; at most {limits.text:,} are read"
         )
+    depth = 0
+    for character in query:
+        if character in "([":
+            depth += 1
+            if depth > MOST_NESTED:
+                raise Refused(
+                    f"the question has more than {MOST_NESTED} brackets inside each other"
+                )
+        elif character in ")]":
+            depth -= 1
 
 
 def parsed(parser: Any, query: str) -> Any:
