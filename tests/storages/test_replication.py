@@ -19,6 +19,13 @@ QUICK = {"interval": 0.3, "propagation_delay": 20}
 RARELY = {"interval": 3600}
 
 
+def replicas(session: zenlake.Session) -> dict[str, object]:
+    """The replicas that a storage has heard of lately, by their ids."""
+    found = storage(session)["replicas"]
+    assert isinstance(found, dict)
+    return found
+
+
 def storage(session: zenlake.Session, name: str = "s") -> dict[str, object]:
     """The status of a storage."""
     (service,) = session._runtime.services.values()
@@ -148,6 +155,14 @@ def test_a_router_that_is_killed_under_load_has_everything_when_it_is_back(tmp_p
             # And it holds nothing that was deleted while it was dead.
             until(lambda: '"differs": true' not in json.dumps(storage(left)["replicas"]))
         assert held(left) == expected
+
+
+def test_a_replica_that_has_been_silent_for_ten_intervals_is_listed_no_more() -> None:
+    settings = manager(s=memory(replication=QUICK))
+    with listening(mode='"router"', plugins=settings) as left:
+        with connected(left, mode='"router"', plugins=settings) as other:
+            until(lambda: list(replicas(left)) == [str(other.zid())])
+        until(lambda: replicas(left) == {})
 
 
 def test_storages_that_differ_in_their_settings_never_hear_of_each_other() -> None:

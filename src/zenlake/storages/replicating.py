@@ -206,9 +206,11 @@ class Replicating:
         now = time.monotonic()
         counts, learned = self.counts, self.replica.counts
         with self._turn:
+            # One that died while it differed would differ for ever.
             known = {
                 zid: {"heard_ago": round(now - one.heard, 3), "differs": one.differs}
                 for zid, one in self._replicas.items()
+                if not self._is_silent(one)
             }
         return {
             "fingerprint": str(self._eras.fingerprint),
@@ -288,11 +290,13 @@ class Replicating:
 
     def _forget_silent(self) -> bool:
         """Forget replicas that were not heard for ten intervals; tells whether there were any."""
-        since = time.monotonic() - self._eras.interval / 100
-        silent = [zid for zid, known in self._replicas.items() if known.heard < since]
+        silent = [zid for zid, known in self._replicas.items() if self._is_silent(known)]
         for zid in silent:
             del self._replicas[zid]
         return bool(silent)
+
+    def _is_silent(self, known: _Known) -> bool:
+        return known.heard < time.monotonic() - self._eras.interval / 100
 
     def _align_on(self, delay: float | None) -> None:
         """Align with everyone whose digest differs, one after the other."""
