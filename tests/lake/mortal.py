@@ -25,7 +25,6 @@ from zenlake.lake.continuous.manager import ContinuousQueries
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.service.service import Service
-from zenlake.lake.service.start import judged
 from zenlake.spark import jvm
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def live(folder: Path, endpoint: str, gateway: tuple[int, str], phase: Phase | N
     session = zenlake.open(config(mode='"client"', connect__endpoints=f'["{endpoint}"]'))
     lake = Lake(LakeLocation(folder / "lake"), spark, read_config(CONFIG))
     journal = Journal.open(folder / "journal")
-    service = Service(lake, [journal], session, plan=judged(lake))
+    service = Service(lake, [journal], session)
     service.add(ContinuousQueries(service, lambda line: print(line, file=sys.stderr, flush=True)))
     threading.Event().wait()
 

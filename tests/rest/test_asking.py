@@ -74,8 +74,8 @@ def test_a_content_type_is_an_encoding() -> None:
 
 
 def test_a_lake_is_given_the_time_that_it_gives_a_question() -> None:
-    from zenlake.lake.service.bus import SQL_BOUNDS
+    from zenlake.lake.service.bus import SQL_LIMITS
 
-    assert seconds_for("@lake/sql", 10.0) > SQL_BOUNDS.seconds
+    assert seconds_for("@lake/sql", 10.0) > SQL_LIMITS.seconds
     assert seconds_for("@lake/sql", 60.0) == 60.0
     assert seconds_for("robot/**", 10.0) == 10.0

@@ -25,11 +25,14 @@ from zenlake.cli.pages import examples
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from zenlake.lake.query.executor import SqlExecutor
     from zenlake.lake.service.local_client import LocalRequest
 
 
 NARROWEST = 6
 LOOK_EVERY_SECONDS = 0.2
+MOST_BYTES = 4 << 30
+"""Of an answer whose Spark was started for it: --rows is the bound that users set."""
 
 
 class Format(StrEnum):
@@ -213,37 +216,37 @@ def asker(where: str, options: SqlOptions) -> Iterator[Callable[[str, int | None
     from zenlake.errors import LocalError
 
     with ExitStack() as held:
-        opened: list[zenlake.lake.Lake] = []
+        opened: list[SqlExecutor] = []
 
         def answer(query: str, first: int | None) -> pa.Table:
             from pyspark.errors import PySparkException
 
-            from zenlake.lake.query.executor import one_line
-            from zenlake.lake.query.gate import Gate, Limits
+            from zenlake.lake.query.executor import SqlExecutor, SqlQuestion, one_line
+            from zenlake.lake.query.limits import QueryLimits
+            from zenlake.lake.query.planner import count_of
 
             if not opened:
                 # Before Spark is started for nothing.
                 lake = zenlake.lake.open(where)
                 lake.ask(query, options.asof)
-                counted = lake.counted(query) if options.asof is None else None
+                counted = count_of(lake.catalog, query) if options.asof is None else None
                 if counted is not None:
                     return counted
                 if not options.own:
                     note(f"no lake runs in {where}; a Spark is started for this question")
                 spark = held.enter_context(sparking(options.master, list(options.conf)))
-                opened.append(zenlake.lake.open(where, spark))
-            most = options.rows if first is None else first
-            try:
-                # As Arrow, whatever the form: rows would come in the time zone of this machine.
-                if options.unsafe:
-                    return opened[0].sql(query, asof=options.asof).limit(most).toArrow()
-                limits = Limits(options.seconds, most)
-                answered = Gate(opened[0]).answer(query, limits=limits, asof=options.asof)
-            except PySparkException as error:
-                raise LocalError(one_line(str(error))) from error
-            if answered.cut and first is None:
-                raise LocalError(f"the answer has more than {most:,} rows; say --rows for more")
-            return answered.rows
+                opened.append(SqlExecutor(zenlake.lake.open(where, spark)))
+                held.callback(opened[0].close)
+            if options.unsafe:
+                most = options.rows if first is None else first
+                try:
+                    # As Arrow, whatever the form: rows would come in this machine's time zone.
+                    return opened[0].lake.sql(query, asof=options.asof).limit(most).toArrow()
+                except PySparkException as error:
+                    raise LocalError(one_line(str(error))) from error
+            limits = QueryLimits(options.seconds, options.rows, bytes=MOST_BYTES)
+            question = SqlQuestion(query, limits, first=first, asof=options.asof)
+            return opened[0].run(question)
 
         yield answer
 

@@ -215,11 +215,16 @@ def try_alert(
         from zenlake.lake.continuous.manager import tried
         from zenlake.lake.model.continuous_query import ContinuousQueryStore
         from zenlake.lake.model.location import LakeLocation
+        from zenlake.lake.query.executor import SqlExecutor
 
         one = ContinuousQueryStore(LakeLocation(where)).find(name, "alert")
         note(f"no lake runs in {where}; a Spark is started for this question")
         with sparking("local[*]", None) as spark:
-            reply = {"changes": tried(zenlake.lake.open(where, spark), one, request)}
+            executor = SqlExecutor(zenlake.lake.open(where, spark))
+            try:
+                reply = {"changes": tried(executor.run, one, request)}
+            finally:
+                executor.close()
     for change in reply["changes"]:
         if as_json:
             typer.echo(json.dumps(change))

@@ -24,6 +24,7 @@ __all__ = [
     "copy_view",
     "executed_plan",
     "forget_gateway",
+    "frame_of_plan",
     "gateway",
     "gateway_client",
     "is_append_possible",
@@ -146,6 +147,14 @@ def analysed_plan(frame: DataFrame) -> Any:
 def executed_plan(frame: DataFrame) -> str:
     """Return the physical plan of a frame as text."""
     return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:
+    """Return the frame of a parsed plan, with every name resolved."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    datasets = java_packages(session.sparkContext).org.apache.spark.sql.classic.Dataset
+    return ClassicFrame(datasets.ofRows(session._jsparkSession, plan), session)
 
 
 def copy_view(name: str, source: SparkSession, target: SparkSession) -> None:

@@ -33,7 +33,6 @@ from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.service.local_client import ask
 from zenlake.lake.service.service import Service
-from zenlake.lake.service.start import judged
 from zenlake.spark.jvm import java_packages
 
 if TYPE_CHECKING:
@@ -77,8 +76,7 @@ class World:
 
     def start(self) -> None:
         lake = Lake(self.pipeline.place, self._spark, CONFIG)
-        plan = judged(lake)
-        self.service = Service(lake, [self.pipeline.journal], self._session, plan=plan)
+        self.service = Service(lake, [self.pipeline.journal], self._session)
         self.standing = ContinuousQueries(self.service, self.throttle.append, self.patience)
         self.service.add(self.standing)
 
@@ -196,7 +194,7 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
                 ]
 
             # What the stream found is what SQL finds in the tables.
-            asked = world.service.questions.ask(MEANS, "test").to_pylist()
+            asked = world.service.executor.ask(MEANS, "test").to_pylist()
             whole = {
                 (row["id"], row["w"]["start"]): (row["mean"], row["n"])
                 for row in asked
@@ -208,7 +206,7 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
             assert means.num_rows == 10
             sql = "SELECT count(*), sum(n) FROM means"
             assert duckdb.execute(sql).fetchall() == [(10, sum(n for _, n in whole.values()))]
-            told = world.service.questions.ask("SELECT sum(n) AS n FROM means", "test").to_pylist()
+            told = world.service.executor.ask("SELECT sum(n) AS n FROM means", "test").to_pylist()
             assert told == [{"n": sum(n for _, n in whole.values())}]
 
             changes = [row for row in world.rows("low") if row["key"] == "robot/1/battery"]

@@ -21,12 +21,12 @@ from tests.lake.rowsof import START, Row
 from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.lake import LakeConfig, Pipeline
-from zenlake.lake.model.row_access import RowAccess
-from zenlake.lake.query.executor import QueryLimits, SqlExecutor
+from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
 from zenlake.lake.query.lake import Lake
+from zenlake.lake.query.limits import QueryLimits
+from zenlake.lake.query.planner import Planner
 from zenlake.lake.service.bus import BusAnswers
 from zenlake.lake.service.service import Service
-from zenlake.lake.service.start import judged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,7 +113,7 @@ def test_parameters_and_sql_find_the_same(
         pipeline.step()
         write(journal, rows[committed:])
         lake = Lake(pipeline.place, spark, LakeConfig())
-        service = Service(lake, [pipeline.journal], session, plan=judged(lake), server=False)
+        service = Service(lake, [pipeline.journal], session, server=False)
         service.add(BusAnswers(service, session, ["**"]))
         try:
             declared(session, client)
@@ -138,7 +138,7 @@ def test_parameters_and_sql_find_the_same(
             value = "CAST(value AS string) AS value"
 
             def sql(query: str) -> list[tuple[Any, ...]]:
-                rows = service.questions.ask(query, "test", trusted=False).to_pylist()
+                rows = service.executor.ask(query, "test").to_pylist()
                 return [tuple(row.values()) for row in rows]
 
             def samples_of(query: str) -> list[tuple[str, Any]]:
@@ -215,7 +215,7 @@ def test_hostile_questions_on_the_bus_are_refused(
     pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), LakeConfig())
     pipeline.step()
     lake = Lake(pipeline.place, spark, LakeConfig())
-    service = Service(lake, [pipeline.journal], session, plan=judged(lake), server=False)
+    service = Service(lake, [pipeline.journal], session, server=False)
     service.add(BusAnswers(service, session, ["**"]))
     try:
         declared(session, client)
@@ -230,20 +230,21 @@ def test_hostile_questions_on_the_bus_are_refused(
 
 
 def test_a_question_that_is_planned_for_too_long_is_not_run(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "journal", [Row("a", b"1", 1.0)])
     pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), LakeConfig())
     pipeline.step()
 
-    def plan(query: str, bounds: QueryLimits, access: RowAccess) -> DataFrame:
-        until(lambda: questions.counts.cancelled == 1, "its time did not end")
+    def plan(planner: Planner, query: str, **settings: object) -> DataFrame:
+        until(lambda: executor.counts.cancelled == 1, "its time did not end")
         return spark.sql(query)  # which would take hours
 
-    questions = SqlExecutor(Lake(pipeline.place, spark, LakeConfig()), plan=plan)
+    executor = SqlExecutor(Lake(pipeline.place, spark, LakeConfig()))
+    monkeypatch.setattr(Planner, "plan", plan)
     try:
         ages = "SELECT sum(a.id * b.id) FROM range(1000000) a, range(1000000) b"
-        with pytest.raises(LocalError, match="took too long"):
-            questions.ask(ages, "test", QueryLimits(seconds=0.1), trusted=False)
+        with pytest.raises(LocalError, match=r"took longer than 0\.1 s"):
+            executor.ask(SqlQuestion(ages, QueryLimits(seconds=0.1)), "test")
     finally:
-        questions.close()
+        executor.close()

@@ -13,6 +13,7 @@ from tests.lake.rowsof import Row
 from tests.waiting import until
 from zenlake.errors import ConfigError, LocalError
 from zenlake.lake import LakeConfig, Pipeline, open, read_config
+from zenlake.lake.query.planner import instant_of
 from zenlake.lake.query.referenced_tables import Unanswerable
 from zenlake.lake.table.delta import LOG, VersionTooOld
 
@@ -39,19 +40,19 @@ def test_tables_are_read_as_they_were_at_a_time(tmp_path: Path) -> None:
     opened.compact(tasks=Here())
     opened.vacuum(age=86400.0)
     for n, when in enumerate(moments):
-        found, damaged = opened.at_time(when)
+        found, damaged = opened.catalog.opened(instant_of(when))
         assert not damaged
         assert found["samples"].totals().rows == n + 1
         # Its files are there, though compaction has replaced them since.
         path = found["samples"].files()[0].path
         assert (lake / "samples" / path).exists()
-    assert opened.at_time(datetime(2020, 1, 1, tzinfo=UTC))[0] == {}
+    assert opened.catalog.opened(datetime(2020, 1, 1, tzinfo=UTC))[0] == {}
     with pytest.raises(Unanswerable, match="samples"):
         opened.ask("SELECT * FROM samples", "2020-01-01T00:00")
     with pytest.raises(LocalError, match="is no time"):
-        opened.at_time("yesterday")
+        instant_of("yesterday")
     with pytest.raises(LocalError, match="in the future"):
-        opened.at_time("2999-01-01")
+        instant_of("2999-01-01")
 
 
 def test_a_time_that_the_log_forgot_is_refused_with_the_first_it_knows(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from zenlake.lake.ingest.spark_tasks import SparkTasks
 from zenlake.lake.query.referenced_tables import Unanswerable
 from zenlake.lake.service.loop import run
 from zenlake.lake.service.service import Service
-from zenlake.lake.service.start import judged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -304,7 +303,7 @@ def test_the_command_line_asks(spark: SparkSession, tmp_path: Path) -> None:
     pipeline.step()
     query = "SELECT key, cast(value AS string) FROM latest ORDER BY key"
     lake = zenlake.lake.open(tmp_path / "lake", spark)
-    service = Service(lake, [pipeline.journal], plan=judged(lake))
+    service = Service(lake, [pipeline.journal])
     try:
         done = subprocess.run(
             [sys.executable, "-m", "zenlake", "sql", query, "--lake", str(tmp_path / "lake")],

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.errors import LocalError, SelectorError
 from zenlake.keys.time_range import TimeRange, moment_of
 from zenlake.lake.continuous.alert_results import changed, heard, shown
 from zenlake.lake.continuous.alert_state import AlertState
 from zenlake.lake.continuous.query_shape import conditional, shape_of
-from zenlake.lake.continuous.result_table import MOST_ROWS, flattened
-from zenlake.lake.model.row_access import EVERYTHING
-from zenlake.lake.query.executor import QueryLimits, collected, one_line
-from zenlake.lake.query.plan_policy import Limits
+from zenlake.lake.continuous.result_table import flattened
+from zenlake.lake.model.continuous_query import ContinuousQuery
+from zenlake.lake.query.executor import SqlQuestion
+from zenlake.lake.query.limits import QueryLimits
 
 if TYPE_CHECKING:
-    from zenlake.lake.query.lake import Lake
+    import pyarrow as pa
 
 __all__ = ["instant_of", "span_of", "trial"]
+
+MOST_SECONDS: Final = 600.0
+"""Seconds that an alert is tried for at most."""
 
 
 def instant_of(text: str, now: float, what: str) -> datetime:
@@ -43,23 +47,27 @@ def span_of(text: str, now_ns: int) -> tuple[datetime, datetime]:
 
 
 def trial(
-    lake: Lake, name: str, sql: str, hold: float, since: datetime, until: datetime
+    run: Callable[[SqlQuestion], pa.Table],
+    definition: ContinuousQuery,
+    since: datetime,
+    until: datetime,
 ) -> list[dict[str, Any]]:
-    """What an alert would have published about what was recorded from `since` to `until`."""
-    from pyspark.errors import PySparkException
+    """What an alert would have published about what was recorded from `since` to `until`.
 
+    `run` gives the rows of a question (`lake/query/executor`).
+    """
     if since >= until:
         raise LocalError(f"nothing lies between {since:%FT%TZ} and {until:%FT%TZ}")
-    shape = shape_of(sql)
+    shape = shape_of(definition.sql)
     subject = shape.subject if shape.grouped else None
-    limits = Limits(rows=MOST_ROWS)
-    try:
-        frame = flattened(lake.judged(conditional(sql, since, until), EVERYTHING, limits))
-        rows = collected(changed(frame, subject), QueryLimits(rows=1_000_000))
-    except PySparkException as error:
-        raise LocalError(one_line(str(error))) from error
-    raising = AlertState(round(hold * 1e6))
+    question = SqlQuestion(
+        conditional(definition.sql, since, until),
+        QueryLimits(seconds=MOST_SECONDS, rows=1_000_000),
+        shape=lambda frame: changed(flattened(frame), subject),
+    )
+    rows = run(question)
+    raising = AlertState(round(definition.hold * 1e6))
     changes = heard(raising, rows, subject)
     changes += raising.passed(round(until.timestamp() * 1e6))
     changes.sort(key=lambda change: (change.time, change.subject))
-    return [shown(name, change) for change in changes]
+    return [shown(definition.name, change) for change in changes]

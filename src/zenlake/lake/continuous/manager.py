@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
@@ -41,10 +40,13 @@ from zenlake.lake.query.visibility import published_by, shown_definition
 from zenlake.lake.table.delta import CorruptTable, Table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.journal import Journal
     from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
     from zenlake.lake.query.lake import Lake
 
 __all__ = ["ROOTS", "ContinuousQueries", "accepted", "asked", "forgotten", "reached"]
@@ -56,9 +58,6 @@ LOOK: Final = 1.0
 SETTLE: Final = 1.0
 """Seconds that may lie between a sample's time and the moment that the journal has it for good."""
 
-MOST_TRIALS: Final = 8
-"""The alerts that wait to be tried, for programs on the bus; more are refused."""
-
 REMEMBERED: Final = 3600.0
 """Seconds that the status says of one that it was started again."""
 
@@ -66,7 +65,7 @@ JSON: Final = "application/json"
 
 
 def accepted(lake: Lake, definition: ContinuousQuery) -> None:
-    """Keep a definition that the gate lets through; raises if it does not."""
+    """Keep a definition that is let through; raises if it does not."""
     taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
     definitions = ContinuousQueryStore(lake.place)
     if definition.name in definitions.all():
@@ -137,6 +136,7 @@ class LakeProcess(Protocol):
     """What views and alerts need of the process that they run in."""
 
     lake: Lake
+    executor: SqlExecutor
     journals: tuple[Journal, ...]
     session: Session | None
 
@@ -175,7 +175,6 @@ class ContinuousQueries:
         self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
         self._batches = 0
         self._queryables: list[Any] = []
-        self._trials = AskerLanes("zenlake trial", 1, most=MOST_TRIALS)
         service.handle("standing", self._visited)
         session = service.session
         if session is not None:
@@ -193,7 +192,6 @@ class ContinuousQueries:
         """End them all; they go on when the lake runs again."""
         self._over.set()
         self._thread.join(60.0)
-        self._trials.close()
         session = self._service.session
         if session is not None and not session.is_closed():
             for queryable in self._queryables:
@@ -282,7 +280,8 @@ class ContinuousQueries:
             caller.fact({"found": self.listed(one.kind)})
         elif action == "test" and one.kind == "alert":
             known = self._definitions.find(one.name, "alert")
-            caller.fact({"changes": tried(self._lake, known, request)})
+            executor = self._service.executor
+            caller.fact({"changes": tried(lambda one: executor.ask(one, "trial"), known, request)})
         else:
             raise LocalError(f"a {one.kind} cannot '{action}'")
 
@@ -312,8 +311,8 @@ class ContinuousQueries:
             except ZError as error:
                 log.debug("nobody hears of the trial of %s: %s", asking, error)
 
-        if not self._trials.submit(asking, run):
-            refuse(query, LocalError(f"{MOST_TRIALS} trials wait already; ask again in a moment"))
+        if not self._service.executor.submit(asking, run):
+            refuse(query, LocalError("too many questions wait already; ask again in a moment"))
 
     def _try(self, query: Query, asking: str) -> None:
         try:
@@ -326,7 +325,7 @@ class ContinuousQueries:
             for one in self._definitions.all().values():
                 key = f"{ROOTS['alert']}/{one.name}"
                 if one.kind == "alert" and intersects(asking, key):
-                    changes = trial(self._lake, one.name, one.sql, one.hold, since, until)
+                    changes = trial(self._service.executor.run, one, since, until)
                     answer = {"name": one.name, "changes": changes}
                     query.reply(key, json.dumps(answer), encoding=JSON)
         except (ZError, OSError) as error:
@@ -446,10 +445,10 @@ def refuse(query: Query, error: Exception) -> None:
 
 
 def tried(
-    lake: Lake, definition: ContinuousQuery, request: Mapping[str, Any]
+    run: Callable[[SqlQuestion], pa.Table], definition: ContinuousQuery, request: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """What an alert would have published, from `from` to `to` of a request."""
     now = time.time()
     since = instant_of(str(request.get("from") or "now(-1h)"), now, "--from")
     until = instant_of(str(request.get("to") or "now()"), now, "--to")
-    return trial(lake, definition.name, definition.sql, definition.hold, since, until)
+    return trial(run, definition, since, until)

@@ -32,9 +32,8 @@ from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable, columns
 from zenlake.lake.continuous.table_stream import Position, TableRowsSource, TableStream, at
 from zenlake.lake.ingest.log_throttle import reason_of
 from zenlake.lake.model.continuous_query import ContinuousQuery
-from zenlake.lake.model.row_access import EVERYTHING
-from zenlake.lake.query.executor import QueryLimits, collected, one_line
-from zenlake.lake.query.plan_policy import Limits, demand_text
+from zenlake.lake.query.executor import collected, one_line
+from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.table_frames import spark_type
 from zenlake.lake.table.delta import Table
 from zenlake.spark.jvm import is_append_possible, java_stacks, thread_connection
@@ -69,22 +68,20 @@ CONF: Final = {
 
 
 def judged(lake: Lake, definition: ContinuousQuery) -> tuple[ResultShape, pa.Schema]:
-    """What a definition asks, through the gate that every question passes; raises if it cannot.
+    """What a definition asks, judged as every question is; raises if it may not or cannot.
 
     Nothing runs: the question is read and planned over the tables as they are.
     """
     from pyspark.errors import PySparkException
 
-    limits = Limits(rows=MOST_ROWS)
-    demand_text(definition.sql, limits)
     shape = shape_of(definition.sql)
     # As it was written first: what is refused is named as its author knows it.
     try:
-        frame = lake.judged(definition.sql, EVERYTHING, limits)
+        frame = lake.judged(definition.sql)
         _streams(lake, definition.sql)
         columns = columns_of(flattened(frame))
         if definition.kind == "alert":
-            flattened(lake.judged(conditional(definition.sql), EVERYTHING, limits))
+            flattened(lake.judged(conditional(definition.sql)))
     except PySparkException as error:
         raise LocalError(one_line(str(error))) from error
     return shape, columns

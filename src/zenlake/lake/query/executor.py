@@ -1,11 +1,13 @@
-"""SQL questions to the Spark of a running lake: in turn, within limits, and only while the
-querier waits for the answer.
+"""Runs questions in SQL: in turn, within limits, and only while the querier waits for the answer.
 
     executor = SqlExecutor(lake)
     table = executor.ask("SELECT count(*) FROM samples", who="terminal 4711")
 
-A question is cancelled when its time is over or its asker has gone: Spark's jobs carry a tag that
-is its own, and one thread looks after all of them.
+Every way in leads here: the terminal, the bus, HTTP, MCP. Askers take turns
+(`engine/asker_lanes`). A question is planned in a session of Spark to itself, so that it sees no
+settings, views or functions of others, and judged there (`lake/query/planner`). It is cancelled
+when its time is over or its asker has gone: Spark's jobs carry a tag that is its own, and one
+thread looks after all of them.
 """
 
 from __future__ import annotations
@@ -14,15 +16,21 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, final
 
+from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError
 from zenlake.lake.ingest.spark_tasks import SparkTasks
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
-from zenlake.lake.query.turns import AskerGone, FairTurns
+from zenlake.lake.query.limits import QueryLimits
+from zenlake.lake.query.plan_policy import Refused
+from zenlake.lake.query.planner import Planner, count_of
+from zenlake.lake.query.referenced_tables import Unanswerable
 from zenlake.spark.jvm import arrow_stream, read_stream
 
 if TYPE_CHECKING:
@@ -31,29 +39,53 @@ if TYPE_CHECKING:
 
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["QueryLimits", "SqlExecutor"]
+__all__ = ["AskerGone", "QueueFull", "SqlExecutor", "SqlQuestion", "collected", "one_line"]
 
 AT_ONCE: Final = 3
 WAITING: Final = 64
 LOOK: Final = 0.1
+"""Seconds between two looks at what runs: whether it is late, and who asked still there."""
 JAVA_ENDED: Final = "the Java of the lake's Spark has ended; ask again when the lake is back"
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """How much one question may take."""
+USUAL: Final = QueryLimits()
 
-    seconds: float = 60.0
-    """From the moment that it is asked, waiting included."""
-    rows: int = 1_000_000
-    bytes: int = 256 << 20
+
+class QueueFull(LocalError):
+    """Too many questions wait, or one waited too long."""
+
+
+class AskerGone(LocalError):
+    """The program that asked waits no longer."""
+
+
+def _never_gone() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuestion:
+    """One question, and how much it may take."""
+
+    text: str
+    limits: QueryLimits = USUAL
+    access: RowAccess = EVERYTHING
+    """The rows that it may see."""
+    first: int | None = None
+    """How many rows are wanted, if not all."""
+    versions: Mapping[str, int] | None = None
+    asof: datetime | str | None = None
+    shape: Callable[[DataFrame], DataFrame] | None = None
+    """What is made of the frame before it runs."""
+    gone: Callable[[], bool] = _never_gone
+    """Says whether who asked waits no longer."""
 
 
 @dataclass(slots=True)
 class _Running:
     tag: str
     until: float
-    gone: Callable[[], bool]
+    question: SqlQuestion
     why: str = ""
 
 
@@ -68,93 +100,115 @@ class QueryCounts:
     rows: int = 0
 
 
-def _never_gone() -> bool:
-    return False
-
-
 @final
 class SqlExecutor:
     """Asks the Spark of a lake."""
 
-    def __init__(
-        self,
-        lake: Lake,
-        *,
-        plan: Callable[[str, QueryLimits, RowAccess], DataFrame] | None = None,
-        at_once: int = AT_ONCE,
-    ) -> None:
-        """`plan` makes a frame of a question from a stranger; the lake's own SQL, if not said."""
+    def __init__(self, lake: Lake, *, at_once: int = AT_ONCE) -> None:
+        """Run so many questions at once."""
         self.lake = lake
         self.counts = QueryCounts()
-        self.turns = FairTurns(at_once, WAITING)
-        self._plan = plan
+        self._lanes = AskerLanes("zenlake sql", at_once, most=WAITING)
         self._running: dict[str, _Running] = {}
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, name="zenlake questions", daemon=True)
         self._watch.start()
 
+    @property
+    def waiting(self) -> int:
+        """How many questions wait for their turn."""
+        return self._lanes.waiting
+
     def close(self) -> None:
-        """Cancel what runs."""
+        """Cancel what runs, and begin nothing more."""
         self._over.set()
         self._watch.join()
         with self._lock:
             running = list(self._running.values())
         for one in running:
             self._cancel(one, "the lake is stopping")
+        self._lanes.close()
 
-    def ask(
-        self,
-        query: str,
-        who: str,
-        bounds: QueryLimits | None = None,
-        gone: Callable[[], bool] = _never_gone,
-        *,
-        first: int | None = None,
-        trusted: bool = True,
-        access: RowAccess = EVERYTHING,
-    ) -> pa.Table:
-        """The rows that a question finds; `first`: only so many of them, `access`: among those.
+    def submit(self, who: Hashable, work: Callable[[], None]) -> bool:
+        """Have work done in this asker's turn that runs questions; False: too much waits."""
+        return self._lanes.submit(who, work)
+
+    def ask(self, question: SqlQuestion | str, who: Hashable) -> pa.Table:
+        """Return the rows that a question finds, when it is the turn of who asks.
 
         Raises `LocalError` for one that takes too much.
         """
-        allowed = bounds or QueryLimits()
-        counted = self.lake.counted(query) if access.unrestricted else None
+        if isinstance(question, str):
+            question = SqlQuestion(question)
+        counted = self._counted(question)
         if counted is not None:
-            self.counts.answered += 1
-            self.counts.rows += 1
             return counted
-        began = time.monotonic()
+        seconds = question.limits.seconds
+        until = time.monotonic() + seconds
+        answer: Future[pa.Table] = Future()
+
+        def work() -> None:
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(self.run(question, max(0.1, until - time.monotonic())))
+                except BaseException as error:
+                    answer.set_exception(error)
+
+        if not self.submit(who, work):
+            self.counts.refused += 1
+            raise QueueFull(f"{self.waiting} questions wait already; ask again in a moment")
+        while not answer.done():
+            with suppress(TimeoutError):
+                return answer.result(LOOK)
+            # One that runs is ended by the thread that looks after all of them.
+            if question.gone() and answer.cancel():
+                self.counts.abandoned += 1
+                raise AskerGone("who asked has gone")
+            if time.monotonic() > until and answer.cancel():
+                self.counts.refused += 1
+                raise QueueFull(f"no turn within {seconds:g} s: {self.waiting} questions wait")
+        return answer.result()
+
+    def run(self, question: SqlQuestion, seconds: float | None = None) -> pa.Table:
+        """Return the rows that a question finds, on this thread and at once.
+
+        `seconds`: what is left of its time.
+        """
         try:
-            with self.turns.taken(who, allowed.seconds, gone):
-                left = allowed.seconds - (time.monotonic() - began)
-                rows = self._asked(query, allowed, max(0.1, left), gone, first, trusted, access)
+            rows = self._counted(question)
+            if rows is None:
+                rows = self._asked(
+                    question, question.limits.seconds if seconds is None else seconds
+                )
+                self.counts.answered += 1
+                self.counts.rows += rows.num_rows
         except AskerGone:
             self.counts.abandoned += 1
             raise
         except LocalError:
             self.counts.refused += 1
             raise
-        self.counts.answered += 1
-        self.counts.rows += rows.num_rows
         return rows
 
-    def _asked(
-        self,
-        query: str,
-        allowed: QueryLimits,
-        seconds: float,
-        gone: Callable[[], bool],
-        first: int | None,
-        trusted: bool,
-        access: RowAccess,
-    ) -> pa.Table:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
+    def _counted(self, question: SqlQuestion) -> pa.Table | None:
+        """The answer to a question that only counts rows: it stands in a log, and needs no turn."""
+        if not question.access.unrestricted or question.versions or question.asof is not None:
+            return None
+        rows = count_of(self.lake.catalog, question.text)
+        if rows is not None:
+            self.counts.answered += 1
+            self.counts.rows += 1
+        return rows
 
-        context: Any = self.lake.spark.sparkContext
+    def _asked(self, question: SqlQuestion, seconds: float) -> pa.Table:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import ParseException, PySparkException
+
+        spark = self.lake.spark
+        context: Any = spark.sparkContext
         tag = f"zenlake-{uuid.uuid4().hex}"
-        one = _Running(tag, time.monotonic() + seconds, gone)
+        one = _Running(tag, time.monotonic() + seconds, question)
         with self._lock:
             self._running[tag] = one
         # What went wrong is told to who asked; Spark would write it to the terminal, too.
@@ -164,24 +218,31 @@ class SqlExecutor:
             # Beside the pipeline, not behind it.
             context.setLocalProperty("spark.scheduler.pool", "questions")
             context.setLocalProperty("spark.job.interruptOnCancel", "true")
-            context.setJobDescription(f"zenlake: {query[:100]}")
-            if access.unrestricted and (trusted or self._plan is None):
-                frame = self.lake.sql(query)
-            elif self._plan is None:
-                raise LocalError("this lake has no gate, and shows nobody a part of its rows")
-            else:
-                frame = self._plan(query, allowed, access)
+            context.setJobDescription(f"zenlake: {question.text[:100]}")
+            frame = Planner(spark, self.lake.catalog).plan(
+                question.text,
+                versions=question.versions,
+                asof=question.asof,
+                access=question.access,
+                limits=question.limits,
+            )
             if one.why:
-                raise LocalError(one.why)  # planning took all its time
-            rows = collected(frame if first is None else frame.limit(first), allowed)
+                raise Refused(one.why)  # planning took all its time
+            if question.shape is not None:
+                frame = question.shape(frame)
+            if question.first is not None:
+                frame = frame.limit(question.first)
+            return collected(frame, question.limits)
         except Exception as error:
-            if not SparkTasks(self.lake.spark).alive:
+            if not SparkTasks(spark).alive:
                 raise LocalError(JAVA_ENDED) from error
             context.cancelJobsWithTag(tag)
             if one.why == "gone":
                 raise AskerGone("who asked has gone") from error
             if one.why:
-                raise LocalError(one.why) from error
+                raise Refused(one.why) from error
+            if isinstance(error, ParseException):
+                raise Unanswerable(one_line(_reason(error))) from error
             if isinstance(error, PySparkException | Py4JError):
                 raise LocalError(one_line(_reason(error))) from error
             raise
@@ -190,7 +251,6 @@ class SqlExecutor:
                 del self._running[tag]
             with suppress(ConnectionError, Py4JError):  # its Java may have ended
                 context.removeJobTag(tag)
-        return rows
 
     def _look(self) -> None:
         while not self._over.wait(LOOK):
@@ -203,10 +263,10 @@ class SqlExecutor:
                     self.counts.cancelled += 1
                     self._cancel(
                         one,
-                        "the question took too long and was cancelled; ask for fewer rows, a "
-                        "shorter time or a single key",
+                        f"the question took longer than {one.question.limits.seconds:g} s and was "
+                        "cancelled; ask about fewer rows, a shorter time or a single key",
                     )
-                elif one.gone():
+                elif one.question.gone():
                     self._cancel(one, "gone")
 
     def _cancel(self, one: _Running, why: str) -> None:

@@ -7,13 +7,13 @@ functions and expressions are let through, and what they do not name is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from zenlake.lake.query.allowed_functions import ALLOWED, MOST_SIZE, SIZED, TABLE_FUNCTIONS
+from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.referenced_tables import Unanswerable
 
-__all__ = ["Limits", "Refused", "demand_text", "judge_analysed", "judge_parsed", "parsed"]
+__all__ = ["Refused", "demand_text", "judge_analysed", "judge_parsed", "parsed"]
 
 
 def _named(words: str) -> frozenset[str]:
@@ -26,22 +26,10 @@ which nobody can stop, takes seconds."""
 
 
 class Refused(Unanswerable):
-    """A question that the gate does not let through; the message says why."""
+    """A question that is not let through; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much one question may cost."""
-
-    seconds: float = 60.0
-    rows: int = 100_000
-    text: int = 65_536
-    """Characters of the question."""
-    nodes: int = 3_000
-    """Nodes of its plans, expressions counted."""
-
-
-def demand_text(query: str, limits: Limits) -> None:
+def demand_text(query: str, limits: QueryLimits) -> None:
     """Refuse a question whose text is too long or too deep to be read.
 
     Brackets in quotes count, too: what a quote is, a parser would have to say.
@@ -80,7 +68,7 @@ _PARSED_PLANS: Final = _named(
 )
 
 
-def judge_parsed(plan: Any, tables: frozenset[str], limits: Limits) -> None:
+def judge_parsed(plan: Any, tables: frozenset[str], limits: QueryLimits) -> None:
     """Refuse what a parsed question must not hold; `tables` are the names that may be read."""
     names = {name.lower() for name in tables}
     walk = list(_plans(plan, limits))
@@ -167,7 +155,7 @@ _NEVER: Final = _named(
 )
 
 
-def judge_analysed(plan: Any, place: str, limits: Limits) -> None:
+def judge_analysed(plan: Any, place: str, limits: QueryLimits) -> None:
     """Refuse a plan that reads anything but files below `place`, or computes with foreign code."""
     walk = list(_plans(plan, limits))
     for node, kind in walk:
@@ -195,7 +183,7 @@ def judge_analysed(plan: Any, place: str, limits: Limits) -> None:
 # --- walking ------------------------------------------------------------------------------------
 
 
-def _plans(plan: Any, limits: Limits) -> Iterator[tuple[Any, str]]:
+def _plans(plan: Any, limits: QueryLimits) -> Iterator[tuple[Any, str]]:
     """The nodes of a plan, those of its subqueries and definitions too."""
     waiting = [plan]
     count = 0
@@ -212,7 +200,7 @@ def _plans(plan: Any, limits: Limits) -> Iterator[tuple[Any, str]]:
         waiting += _items(node.subqueries())
 
 
-def _expressions(walk: list[tuple[Any, str]], limits: Limits) -> Iterator[tuple[Any, str]]:
+def _expressions(walk: list[tuple[Any, str]], limits: QueryLimits) -> Iterator[tuple[Any, str]]:
     count = len(walk)
     for node, _ in walk:
         waiting = _items(node.expressions())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from zenlake.config.nearest import nearest
@@ -62,7 +63,11 @@ def ask(
             else:
                 raise Unanswerable(_no_table(name, columns))
         if not foreign and all(name.lower() in own for name in sources):
-            _demand_columns(tree, [(n, columns[n]) for n in tables])
+            try:
+                known_columns = [(name, columns[name]) for name in tables]
+            except KeyError as error:  # a folder that is no table
+                raise Unanswerable(_no_table(str(error.args[0]), columns)) from None
+            _demand_columns(tree, known_columns)
     return Question(frozenset(tables), tuple(trees), frozenset(others))
 
 
@@ -93,7 +98,9 @@ def only_counts(query: str) -> tuple[str, str] | None:
     return (table.name, name) if plain and not count.expressions else None
 
 
+@lru_cache(maxsize=64)
 def _parsed(query: str) -> list[Any] | None:
+    """Return the statements of a question, which nobody changes; None if they cannot be read."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -50,8 +50,9 @@ from zenlake.lake.history.recorded_replies import RecordedReplies
 from zenlake.lake.history.reply_columns import ReplyColumns
 from zenlake.lake.history.samples import History, LakeSnapshot
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
-from zenlake.lake.query.executor import QueryLimits
-from zenlake.lake.query.referenced_tables import ask as tables_of
+from zenlake.lake.query.executor import SqlQuestion
+from zenlake.lake.query.limits import QueryLimits
+from zenlake.lake.query.planner import references
 from zenlake.lake.query.visibility import keys_behind, shown_tables
 from zenlake.lake.service.service import described
 
@@ -77,7 +78,7 @@ SETTLE: Final = 1.0
 
 PARTIAL: Final = "_proof: the ledger names keys that access control denies to you; ask without it"
 
-SQL_BOUNDS: Final = QueryLimits(seconds=30.0, rows=100_000, bytes=64 << 20)
+SQL_LIMITS: Final = QueryLimits(seconds=30.0, rows=100_000, bytes=64 << 20)
 
 
 @final
@@ -101,7 +102,6 @@ class BusAnswers:
         # Recorders may call their journals the same.
         self._names = tuple(dict.fromkeys(journal.name for journal in service.journals))
         self._pool = AskerLanes("zenlake answers", WORKERS)
-        self._spark = AskerLanes("zenlake sql", WORKERS)
         self._closed = False
         self._exprs = list(exprs) if exprs is not None else self._recorded()
         views = {f"{SQL}/{name}": access for name, access in service.lake.config.views.items()}
@@ -157,8 +157,7 @@ class BusAnswers:
                 token.undeclare()
             for queryable in self._declared:
                 queryable.undeclare()
-        for pool in (self._pool, self._spark):
-            pool.close()
+        self._pool.close()
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -166,15 +165,22 @@ class BusAnswers:
         parameters = query.parameters
         if not parameters.asks_lake():
             return  # the final, at once
-        self._later(self._pool, query, lambda: self._answer(query, number))
+        self._later(self._pool.submit, query, lambda: self._answer(query, number))
 
     def _asked_sql(self, query: Query, key: str, access: RowAccess) -> None:
-        self._later(self._spark, query, lambda: self._sql(query, key, access))
+        # In the turn of who asks, among all that ask for SQL in whatever way.
+        submit = self._service.executor.submit
+        self._later(submit, query, lambda: self._sql(query, key, access))
 
     def _asked_tables(self, query: Query) -> None:
-        self._later(self._pool, query, lambda: self._tables(query))
+        self._later(self._pool.submit, query, lambda: self._tables(query))
 
-    def _later(self, pool: AskerLanes, query: Query, answer: Callable[[], None]) -> None:
+    def _later(
+        self,
+        submit: Callable[[Hashable, Callable[[], None]], bool],
+        query: Query,
+        answer: Callable[[], None],
+    ) -> None:
         """Answer on another thread, in the asker's turn: disks are slow, and others wait."""
 
         def run() -> None:
@@ -192,7 +198,7 @@ class BusAnswers:
             except ZError as error:
                 log.debug("an answer to %s was lost: %s", query, error)
 
-        if not pool.submit(_asker(query), run) and not self._closed:
+        if not submit(_asker(query), run) and not self._closed:
             self._refuse(query, LocalError("too many questions wait already; ask again"))
 
     def _gone(self, query: Query) -> bool:
@@ -337,9 +343,8 @@ class BusAnswers:
         # A view is granted by its own key; only what rules deny is not in it.
         access = access.asked_by(readable if access.unrestricted else readable.granted())
         proof = self._read_by(text, readable) if wanted else None
-        table = self._service.questions.ask(
-            text, "bus", SQL_BOUNDS, lambda: self._gone(query), trusted=False, access=access
-        )
+        question = SqlQuestion(text, SQL_LIMITS, access, gone=lambda: self._gone(query))
+        table = self._service.executor.run(question)
         if proof is not None and form == "arrow":
             about = {**(table.schema.metadata or {}), b"zenlake.proof": json.dumps(proof).encode()}
             query.reply(key, arrow_bytes(table.replace_schema_metadata(about)), encoding=ARROW)
@@ -357,22 +362,23 @@ class BusAnswers:
         Who may not read all keys is told of no sources, and that nothing is proven.
         """
         lake = self._service.lake
-        tables = lake.tables()
-        columns = {name: [field.name for field in one.schema] for name, one in tables.items()}
-        read = tables_of(text, columns, lambda name: True).tables
-        behind = keys_behind({name: tables[name].described for name in read}, lake.config.tables)
+        with lake.catalog.lock:
+            _, tables = references(lake.catalog, text, known=lambda name: True)
+            described = {name: table.described for name, table in tables.items()}
+            versions = {name: tables[name].version for name in sorted(tables)}
+        behind = keys_behind(described, lake.config.tables)
         proof = self._proof(self.history.look(), behind)
         del proof["table"]
         if not readable.unrestricted:
             proof |= {"ledger": None, "complete": None}
             proof |= {"sources": [], "unprovable": {}, "drops": {}}
-        return {"tables": {name: tables[name].version for name in sorted(read)}, **proof}
+        return {"tables": versions, **proof}
 
     def _tables(self, query: Query) -> None:
         asked = str(query.key_expr)
         lake = self._service.lake
         readable = ReadableKeys.in_parameters(query.parameters)
-        words = {name: table.described for name, table in lake.tables().items()}
+        words = {name: table.described for name, table in lake.catalog.tables()[0].items()}
         shown = shown_tables(words, lake.config.tables, readable)
         for name, facts in described(lake).items():
             key = f"{TABLES}/{name}"

@@ -5,7 +5,7 @@
     service.on_commit(views.look)            # told when the tables have more
     service.add(views)                       # closed with the service, the last one first
 
-`questions` asks Spark in SQL, `session` is the bus if the lake is on one.
+`executor` asks Spark in SQL, `session` is the bus if the lake is on one.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from zenlake.errors import LocalError
-from zenlake.lake.query.executor import QueryLimits, SqlExecutor
+from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
+from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.service.local_server import Handler, LocalCaller, LocalServer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from zenlake.api.session import Session
     from zenlake.journal import Journal
-    from zenlake.lake.model.row_access import RowAccess
     from zenlake.lake.query.lake import Lake
 
 __all__ = ["Part", "Service", "described"]
@@ -48,18 +46,14 @@ class Service:
         journals: Sequence[Journal],
         session: Session | None = None,
         *,
-        plan: Callable[[str, QueryLimits, RowAccess], DataFrame] | None = None,
         server: bool = True,
     ) -> None:
-        """`journals` feed the lake; `plan` judges and plans what strangers ask.
-
-        See `lake/query/executor`.
-        """
+        """`journals` feed the lake; `server`: answer programs on this machine."""
         self.lake = lake
         self.journals = tuple(journals)
         self.session = session
-        self.questions = SqlExecutor(lake, plan=plan)
-        self._parts: list[Part] = [self.questions]
+        self.executor = SqlExecutor(lake)
+        self._parts: list[Part] = [self.executor]
         self._listeners: list[Callable[[], None]] = []
         self._problems: list[Callable[[], Sequence[str]]] = []
         self._restarts: list[Callable[[], int]] = []
@@ -125,17 +119,13 @@ class Service:
         if not isinstance(query, str):
             raise LocalError("a question is a text: {'do': 'sql', 'sql': 'SELECT …'}")
         first = request.get("first")
-        bounds = QueryLimits(
+        limits = QueryLimits(
             float(request.get("seconds", 600.0)), int(request.get("rows", 1_000_000))
         )
-        rows = self.questions.ask(
-            query,
-            caller.name,
-            bounds,
-            caller.gone,
-            first=None if first is None else int(first),
-            trusted=False,
+        question = SqlQuestion(
+            query, limits, first=None if first is None else int(first), gone=caller.gone
         )
+        rows = self.executor.ask(question, caller.name)
         caller.table(rows)
         caller.fact({"rows": rows.num_rows})
 
@@ -145,11 +135,12 @@ class Service:
 
 def described(lake: Lake) -> dict[str, dict[str, Any]]:
     """The tables of a lake: rows, version and columns with their types."""
-    return {
-        name: {
-            "rows": table.totals().rows,
-            "version": table.version,
-            "columns": {field.name: str(field.type) for field in table.schema},
+    with lake.catalog.lock:
+        return {
+            name: {
+                "rows": table.totals().rows,
+                "version": table.version,
+                "columns": {field.name: str(field.type) for field in table.schema},
+            }
+            for name, table in lake.catalog.tables()[0].items()
         }
-        for name, table in lake.tables().items()
-    }

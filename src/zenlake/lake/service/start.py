@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from zenlake.errors import ZError
 from zenlake.lake.ingest.quarantine import waiting_for
 from zenlake.lake.ingest.spark_tasks import Tasks, tasks_on
-from zenlake.lake.query.executor import QueryLimits
+from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.query.lost_cores import LostCoresWatch, in_one_java
+from zenlake.lake.query.planner import Planner
 from zenlake.lake.service.service import Service
 from zenlake.spark.session import kill_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from zenlake.lake.ingest.pipeline import Pipeline
-    from zenlake.lake.model.row_access import RowAccess
 
 __all__ = ["SPARK", "SharedTables", "listen_only", "serve_lake"]
 
@@ -62,7 +62,7 @@ def serve_lake(
     lake = Lake(pipeline.place, spark, pipeline.config)
     session = _session(endpoints) if endpoints else None
     journals = [one.journal for one in (pipeline, *others)]
-    service = Service(lake, journals, session, plan=judged(lake))
+    service = Service(lake, journals, session)
 
     def end(why: str) -> None:
         complain(f"{why}: Spark is ended")
@@ -143,18 +143,6 @@ def _listeners(
         yield NetworkService(session, pipeline.place, pipeline.config.network, keep)
 
 
-def judged(lake: Lake) -> Callable[[str, QueryLimits, RowAccess], DataFrame]:
-    """How a question becomes a frame: through the gate, as every question does."""
-    from zenlake.lake.query.plan_policy import Limits, demand_text
-
-    def plan(query: str, bounds: QueryLimits, access: RowAccess) -> DataFrame:
-        limits = Limits(bounds.seconds, bounds.rows)
-        demand_text(query, limits)
-        return lake.judged(query, access, limits)
-
-    return plan
-
-
 def _session(endpoints: Sequence[str]) -> Any:
     import json
 
@@ -184,7 +172,7 @@ def _warm(service: Service, complain: Callable[[str], None]) -> None:
         try:
             # As strangers ask, and what takes a job: a plain count does not.
             for query in WARMING:
-                service.questions.ask(query, "warm up", trusted=False)
+                service.executor.ask(query, "warm up")
         except ZError as error:
             complain(f"the lake does not answer yet: {error}")
         except Exception as error:
@@ -236,7 +224,7 @@ class SharedTables:
     def __init__(self, lake: Lake) -> None:
         """Made at once."""
         # One of its own: questions do not wait while views are planned.
-        self._lake = Lake(lake.place, lake.spark, lake.config)
+        self._planner = Planner(lake.spark, Catalog(lake.place))
         self._news = threading.Event()
         self._over = False
         self._thread = threading.Thread(target=self._follow, name="zenlake tables", daemon=True)
@@ -260,6 +248,6 @@ class SharedTables:
             if self._over:
                 return
             try:
-                self._lake.share()
+                self._planner.share()
             except Exception as error:
                 log.warning("the tables of Spark's clients are not up to date: %s", error)

@@ -91,6 +91,7 @@ class Table:
         self._totals: tuple[int, Totals] | None = None
         #: When the log's folder changed last, before it was read last.
         self._log_seen: int | None = None
+        self._commit_seen = self._commit_file()
 
     @classmethod
     def open(cls, lake: LakeLocation, name: str) -> Table | None:
@@ -222,6 +223,7 @@ class Table:
             self._table.update_incremental()
         except DeltaError as error:
             raise _damaged(self.name, error) from error
+        self._commit_seen = self._commit_file()
 
     def _log_changed(self) -> int | None:
         """When a file came to the log or left it, where a filesystem tells that at once."""
@@ -231,6 +233,23 @@ class Table:
             return os.stat(self.place.path(LOG)).st_mtime_ns
         except OSError:
             return None
+
+    def _commit_file(self) -> tuple[int, int] | None:
+        """The number and the time of the commit that was read last, where a filesystem has them."""
+        if self.place.remote:
+            return None
+        try:
+            found = os.stat(self.place.path(f"{LOG}/{self.version:020}.json"))
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def is_where_it_was(self) -> bool:
+        """Return False if the table was deleted, and perhaps another made under its name."""
+        if self.place.remote:
+            return True
+        now = self._commit_file()
+        return now is not None and now == self._commit_seen
 
     def _has_next(self) -> bool:
         """Whether there is a commit behind the version that was read last.

@@ -1,0 +1,129 @@
+"""The tables of a lake, opened once and shared by all questions.
+
+A table is opened when a question first names it. After that its log is looked at again with each
+question that names it, which costs nothing if no commit came: a lake of five hundred topics costs a
+question about one of them no more than a lake of one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import final
+
+import pyarrow as pa
+
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.delta import CorruptTable, Table
+
+__all__ = ["Catalog", "CatalogColumns"]
+
+Found = tuple[dict[str, Table], dict[str, CorruptTable]]
+"""Tables by name, and why others cannot be read."""
+
+
+@final
+class Catalog:
+    """The tables by name, as they are now."""
+
+    def __init__(self, place: LakeLocation) -> None:
+        """`place`: where the lake lies."""
+        self.place = place
+        #: Held while a question is planned: a look at a log changes a table for everybody.
+        self.lock = threading.RLock()
+        self._open: dict[str, Table] = {}
+        self._actions: dict[str, tuple[Table, int, pa.Table]] = {}
+
+    def names(self) -> list[str]:
+        """Return the names that tables may have; nothing is opened."""
+        return self.place.folders()
+
+    def table(self, name: str) -> Table | None:
+        """Return a table as it is now; None if there is none of this name.
+
+        Raises `CorruptTable` if its log cannot be read.
+        """
+        with self.lock:
+            known = self._open.pop(name, None)
+            if known is not None and known.is_where_it_was():
+                known.refresh()
+            else:
+                known = Table.open(self.place, name)
+            if known is not None:
+                self._open[name] = known
+            return known
+
+    def tables(self) -> Found:
+        """Return all tables as they are now, and those that cannot be read."""
+        with self.lock:
+            found: dict[str, Table] = {}
+            corrupt: dict[str, CorruptTable] = {}
+            names = self.names()
+            for name in names:
+                try:
+                    table = self.table(name)
+                except CorruptTable as error:
+                    corrupt[name] = error
+                    continue
+                if table is not None:
+                    found[name] = table
+            for gone in self._open.keys() - set(names):
+                del self._open[gone]
+                self._actions.pop(gone, None)
+            return found, corrupt
+
+    def opened(self, at: datetime | None = None) -> Found:
+        """Return all tables, opened for the caller alone, who may commit to them.
+
+        `at`: those that there were at a time, as they were.
+        """
+        found: dict[str, Table] = {}
+        corrupt: dict[str, CorruptTable] = {}
+        for name in self.names():
+            try:
+                table = Table.open(self.place, name)
+                if table is not None and (at is None or table.at_time(at)):
+                    found[name] = table
+            except CorruptTable as error:
+                corrupt[name] = error
+        return found, corrupt
+
+    def actions(self, table: Table) -> pa.Table:
+        """Return the files of a table with their statistics, read once for each version."""
+        with self.lock:
+            known = self._actions.get(table.name)
+            if known is None or known[0] is not table or known[1] != table.version:
+                known = table, table.version, table.actions()
+                if self._open.get(table.name) is table:
+                    self._actions[table.name] = known
+            return known[2]
+
+
+@final
+class CatalogColumns(Mapping[str, list[str]]):
+    """The columns of tables by name; a table is opened when its columns are asked for."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        """`catalog`: whose tables."""
+        self._catalog = catalog
+        self._names = catalog.names()
+        self._opened: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> list[str]:
+        return list(self.table(name).schema.names)
+
+    def table(self, name: str) -> Table:
+        """Return a table as it was when its columns were first asked for."""
+        if name not in self._opened:
+            table = self._catalog.table(name)
+            if table is None:
+                raise KeyError(name)
+            self._opened[name] = table
+        return self._opened[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

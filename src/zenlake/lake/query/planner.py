@@ -1,0 +1,257 @@
+"""Makes frames of questions in SQL: exactly the files that each can find something in.
+
+A question is read once by sqlglot, for the tables that it names and the files that they need of it,
+and once by Spark. What a stranger asks is judged twice, by plans of Spark itself and not by its
+text (`lake/query/plan_policy`):
+
+* *as parsed*, because reading a plan on can open files, load classes or run commands: nodes,
+  tables and functions from lists, one by one;
+* *as analysed*, because only then is certain what a name means: every leaf must be a file of this
+  lake, every expression one of Spark's own.
+
+Rows whose keys the asker may not see are left out beneath everything else
+(`lake/query/row_filter`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Never, final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zenlake.errors import LocalError
+from zenlake.lake.ingest.latest_overlay import fresh, marks_of, tail_of
+from zenlake.lake.ingest.rollups import IDENTITY, ROLLUPS, added_up
+from zenlake.lake.model.row_access import EVERYTHING, RowAccess
+from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.query.catalog import Catalog, CatalogColumns
+from zenlake.lake.query.file_pruning import conditions_of
+from zenlake.lake.query.limits import QueryLimits
+from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_parsed, parsed
+from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, only_counts
+from zenlake.lake.query.row_filter import visible_rows
+from zenlake.lake.query.table_frames import frame_of, matching
+from zenlake.lake.table.delta import CorruptTable, Table
+from zenlake.spark import jvm
+from zenlake.spark.session import session_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Planner", "count_of", "instant_of", "references"]
+
+
+def references(
+    catalog: Catalog,
+    query: str,
+    asof: datetime | str | None = None,
+    known: Callable[[str], bool] = lambda name: False,
+) -> tuple[Question, dict[str, Table]]:
+    """Return what a question names, and the tables that it reads, without Spark.
+
+    `known` says whether a name that is no table means something all the same. Raises
+    `Unanswerable` for a table or column that does not exist.
+    """
+    if asof is not None:
+        tables, corrupt = catalog.opened(instant_of(asof))
+        try:
+            question = ask(query, {name: one.schema.names for name, one in tables.items()}, known)
+        except Unanswerable:
+            for name, error in corrupt.items():
+                if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE):
+                    raise error from None
+            raise
+        return question, {name: tables[name] for name in question.tables}
+    columns = CatalogColumns(catalog)
+    question = ask(query, columns, known)
+    if not question.trees:  # it may read any of them
+        tables, _ = catalog.tables()
+        return question, tables
+    return question, {name: columns.table(name) for name in question.tables}
+
+
+def count_of(catalog: Catalog, query: str) -> pa.Table | None:
+    """Return the answer to a question that only counts the rows of a table; None: it is another."""
+    count_query = only_counts(query)
+    if count_query is None:
+        return None
+    asked, column = count_query
+    names = {name.lower(): name for name in catalog.names()}
+    name = names.get(asked.lower(), "latest")
+    if name == "latest":  # which has what was heard since it was written, too
+        return None
+    with catalog.lock:
+        try:
+            table = catalog.table(name)
+        except CorruptTable:
+            return None  # what is wrong with it is told where the question is planned
+        if table is None:
+            return None
+        rows = catalog.actions(table)["num_records"]
+    count = pc.sum(rows).as_py() or 0
+    return None if rows.null_count else pa.table({column: pa.array([count], pa.int64())})
+
+
+@final
+class Planner:
+    """Plans questions in one session of Spark, whose views are the tables that they read."""
+
+    def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
+        """Use a new session of `spark`."""
+        self._spark = spark
+        self.catalog = catalog
+        self.session = spark.newSession()
+        for name, value in session_conf().items():
+            self.session.conf.set(name, value)
+        self._shown: dict[str, tuple[int, int | None, tuple[str, ...], RowAccess]] = {}
+        self._shared: dict[str, tuple[str, int, int]] = {}
+
+    def plan(
+        self,
+        query: str,
+        *,
+        versions: Mapping[str, int] | None = None,
+        asof: datetime | str | None = None,
+        access: RowAccess = EVERYTHING,
+        limits: QueryLimits | None = None,
+    ) -> DataFrame:
+        """Return the answer to a question as a frame; `limits`: a stranger asks, so judge it.
+
+        `versions` and `asof` ask tables as they were. The answer is of one moment: the tables are
+        looked at once, now. Raises `Unanswerable` for a table or column that does not exist, and
+        `Refused` for what a stranger may not ask.
+        """
+        if limits is not None:
+            demand_text(query, limits)
+        with self.catalog.lock:
+            # Views of the caller's own session mean nothing in a stranger's question.
+            known = self._is_elsewhere if limits is None else (lambda name: False)
+            question, tables = references(self.catalog, query, asof, known)
+            plan = parsed(jvm.sql_parser(self.session), query)
+            if limits is not None:
+                judge_parsed(plan, frozenset(self.catalog.names()), limits)
+            for name, version in (versions or {}).items():
+                if name in tables:
+                    tables[name] = self._at(name, version)
+            samples = None
+            if "latest" in tables and "latest" not in (versions or {}):
+                samples = self._samples(asof)
+            self._show(tables, samples, self._needed(question, tables), access)
+            for name in question.others:
+                jvm.copy_view(name, self._spark, self.session)
+            frame = jvm.frame_of_plan(self.session, plan)
+            if limits is not None:
+                lake = self.catalog.place.address("").rstrip("/")
+                judge_analysed(jvm.analysed_plan(frame), lake, limits)
+            return framed(frame)
+
+    def share(self) -> None:
+        """Make the tables views that every session of this Spark sees, as they are now."""
+        with self.catalog.lock:
+            every, _ = self.catalog.tables()
+            for name, table in every.items():
+                other = every.get("samples") if name == "latest" else None
+                # What was said of a table tells a view from a later one of the same name.
+                state = table.described, table.version, -1 if other is None else other.version
+                if self._shared.get(name) == state:
+                    continue
+                paths = self.catalog.actions(table)["path"].to_pylist()
+                frame = table_frame(self.session, self.catalog, table, paths, other)
+                frame.createOrReplaceGlobalTempView(name)
+                self._shared[name] = state
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether Spark itself knows a table or view of this name."""
+        return bool(self._spark.catalog.tableExists(name))
+
+    def _samples(self, asof: datetime | str | None) -> Table | None:
+        """The table that `latest` follows, of the same moment."""
+        if asof is None:
+            return self.catalog.table("samples")
+        return self.catalog.opened(instant_of(asof))[0].get("samples")
+
+    def _at(self, name: str, version: int) -> Table:
+        table = Table.open(self.catalog.place, name)
+        assert table is not None
+        table.at(version)
+        return table
+
+    def _needed(self, question: Question, tables: Mapping[str, Table]) -> dict[str, list[str]]:
+        """The files that a question can find something in, of each table."""
+        schemas = {name: table.schema for name, table in tables.items()}
+        wanted: dict[str, set[str]] = {}
+        conditions_by_table = conditions_of(list(question.trees), schemas, datetime.now(UTC))
+        for name, places in conditions_by_table.items():
+            actions = self.catalog.actions(tables[name])
+            for conditions in places:
+                if name == "latest":
+                    # Of a row that is left out, an older one of its key must not take the place.
+                    conditions = [one for one in conditions if one[0] == "key"]
+                if name == ROLLUPS:
+                    # The parts of a row are in several files.
+                    conditions = [one for one in conditions if one[0] in (*IDENTITY, DAY)]
+                wanted.setdefault(name, set()).update(matching(actions, conditions))
+        return {name: sorted(paths) for name, paths in wanted.items()}
+
+    def _show(
+        self,
+        tables: Mapping[str, Table],
+        samples: Table | None,
+        only: Mapping[str, list[str]],
+        access: RowAccess,
+    ) -> None:
+        """Make views of tables, of some of their files only where that is known to do."""
+        for name, table in tables.items():
+            paths = only.get(name)
+            if paths is None:
+                paths = self.catalog.actions(table)["path"].to_pylist()
+            other = samples if name == "latest" else None
+            state = (table.version, None if other is None else other.version, tuple(paths), access)
+            if self._shown.get(name) == state:
+                continue
+            frame = table_frame(self.session, self.catalog, table, paths, other)
+            visible_rows(frame, access).createOrReplaceTempView(name)
+            self._shown[name] = state
+
+
+def table_frame(
+    spark: SparkSession, catalog: Catalog, table: Table, paths: list[str], samples: Table | None
+) -> DataFrame:
+    """Return these files of a table as a question sees them.
+
+    `samples`: for `latest`, which gets what was heard since it was written.
+    """
+    rows = frame_of(spark, table, paths)
+    if samples is not None:
+        marks = marks_of(table)
+        tail = tail_of(catalog.actions(samples), marks)
+        return fresh(spark, rows, frame_of(spark, samples, tail), table, marks) if tail else rows
+    return added_up(rows) if table.name == ROLLUPS else rows
+
+
+def framed(frame: DataFrame) -> DataFrame:
+    """Return a frame that says what to install where pandas is missing."""
+    if importlib.util.find_spec("pandas") is None:
+        frame.toPandas = _no_pandas  # type: ignore[method-assign]
+    return frame
+
+
+def _no_pandas() -> Never:
+    raise LocalError("toPandas() needs pandas; run: pip install 'zenlake[all]'")
+
+
+def instant_of(asof: datetime | str) -> datetime:
+    """Return a moment that is in the past; one without a zone is of UTC."""
+    try:
+        instant = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
+    except ValueError as error:
+        raise LocalError(f"'{asof}' is no time; write 2026-11-16T08:00 or …T08:00+01:00") from error
+    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
+    if instant > datetime.now(UTC):
+        raise LocalError(f"{instant.isoformat()} is in the future; ask again then")
+    return instant
