@@ -16,8 +16,8 @@ from zenlake.cli.app import application
 from zenlake.cli.sql import Format, _arrow, _lines, show_table
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.query.executor import one_line
-from zenlake.lake.service.local_client import ERROR, HEAD, PAGE
 from zenlake.lake.service.loop import Loop
+from zenlake.lake_client import ERROR, HEAD, PAGE
 from zenlake.supervise.presence import Presence
 
 

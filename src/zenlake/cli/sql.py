@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from zenlake.lake.query.executor import SqlExecutor
-    from zenlake.lake.service.local_client import LocalRequest
+    from zenlake.lake_client import LocalRequest
 
 
 NARROWEST = 6
@@ -182,7 +182,7 @@ def _ask(where: str, request: dict[str, Any]) -> LocalRequest | None:
 
     A second Spark beside one that is starting would make both of them slow.
     """
-    from zenlake.lake.service.local_client import ask
+    from zenlake.lake_client import ask
 
     asking = ask(where, request)
     if asking is None and _is_starting(where):

@@ -213,7 +213,7 @@ def _nth(completions: list[str], n: int) -> str | None:
 
 def columns_of(where: str) -> dict[str, dict[str, str]]:
     """The columns of each table: from the lake that runs, or from its folder."""
-    from zenlake.lake.service.local_client import ask
+    from zenlake.lake_client import ask
 
     asking = ask(where, {"do": "tables"})
     if asking is not None:

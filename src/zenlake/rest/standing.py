@@ -15,10 +15,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any, Final, final
 
 from zenlake.errors import LocalError
+from zenlake.lake_client import ask
 from zenlake.rest.requests import RequestRefused
 from zenlake.values import Encoding
 
@@ -96,10 +96,8 @@ class StandingByHttp:
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
         if self._folder is None:
             return None
-        # The room of the lake lies above this one, which knows its name and nothing more.
-        asking = import_module("zenlake.lake.service.local_client").ask(self._folder, request)
+        asking = ask(self._folder, request)
         if asking is None:
             return None
         with asking:
-            fact: dict[str, Any] = asking.fact()
-            return fact
+            return asking.fact()

@@ -31,8 +31,8 @@ from zenlake.lake.continuous.manager import ContinuousQueries, accepted
 from zenlake.lake.continuous.stall import PATIENCE
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.lake import Lake
-from zenlake.lake.service.local_client import ask
 from zenlake.lake.service.service import Service
+from zenlake.lake_client import ask
 from zenlake.spark.jvm import java_packages
 
 if TYPE_CHECKING:

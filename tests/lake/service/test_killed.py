@@ -18,7 +18,7 @@ from tests.lake.rowsof import Row
 from tests.waiting import until
 from zenlake.cli.ending import FAILED
 from zenlake.errors import LocalError
-from zenlake.lake.service.local_client import ask
+from zenlake.lake_client import ask
 
 pytestmark = [
     pytest.mark.nightly(day="lake/continuous/test_views_and_alerts.py, cli/test_up.py"),

@@ -13,8 +13,8 @@ import pytest
 
 from tests.waiting import until
 from zenlake.errors import LocalError
-from zenlake.lake.service.local_client import PAGE, ask
 from zenlake.lake.service.local_server import LocalCaller, LocalServer
+from zenlake.lake_client import PAGE, ask
 
 
 def test_rows_facts_and_refusals_come_back(tmp_path: Path) -> None:

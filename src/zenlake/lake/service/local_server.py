@@ -1,7 +1,7 @@
 """The socket of a running lake: requests of programs on this machine, each on a thread of its own.
 
 What it answers to is registered by name: `sql` and `tables` here, and whatever else runs in the
-lake's process. `lake/service/local_client` is the other side.
+lake's process. `lake_client` is the other side.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from zenlake.errors import LocalError, ZError
-from zenlake.lake.service.local_client import ARROW, ERROR, FACT, HEAD, PAGE
+from zenlake.lake_client import ARROW, ERROR, FACT, HEAD, PAGE
 
 if TYPE_CHECKING:
     import pyarrow as pa
