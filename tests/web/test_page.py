@@ -96,6 +96,14 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         made.quit()
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(driver: Browser) -> Iterator[None]:
+    """No page goes on, nor what it logged, when the next test begins."""
+    yield
+    driver.driver.get("about:blank")
+    driver.errors()
+
+
 @pytest.fixture(scope="module")
 def bus() -> Iterator[zenlake.Session]:
     with router() as session:

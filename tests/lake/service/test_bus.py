@@ -182,29 +182,29 @@ def test_every_parameter_does_what_it_says(world: World) -> None:
 
 
 def test_the_past_has_the_values_of_then_and_respects_deletions(world: World) -> None:
-    world.put("robot/z/pose", {"x": 1})
-    until(lambda: world.rows("robot/z/pose?_filter=x=1") != [])
+    world.put("robot/z/past/pose", {"x": 1})
+    until(lambda: world.rows("robot/z/past/pose?_filter=x=1") != [])
     world.settle()
     world.pipeline.step()
     between = datetime.datetime.now(datetime.UTC)
     until(
         lambda: datetime.datetime.now(datetime.UTC) > between + datetime.timedelta(milliseconds=5)
     )
-    world.put("robot/z/pose", {"x": 2})
+    world.put("robot/z/past/pose", {"x": 2})
     world.settle()
     after = datetime.datetime.now(datetime.UTC)
     until(lambda: datetime.datetime.now(datetime.UTC) > after + datetime.timedelta(milliseconds=5))
-    world.client.delete("robot/z/*")
+    world.client.delete("robot/z/past/*")
     world.heard += 1
     world.settle()
 
     def at(when: datetime.datetime) -> list[tuple[str, Any]]:
-        return world.rows(f"robot/z/pose?_asof={when:%Y-%m-%dT%H:%M:%S.%fZ}")
+        return world.rows(f"robot/z/past/pose?_asof={when:%Y-%m-%dT%H:%M:%S.%fZ}")
 
-    assert at(between) == [("robot/z/pose", {"x": 1})]
-    assert at(after) == [("robot/z/pose", {"x": 2})]
+    assert at(between) == [("robot/z/past/pose", {"x": 1})]
+    assert at(after) == [("robot/z/past/pose", {"x": 2})]
     assert at(datetime.datetime.now(datetime.UTC)) == []
-    assert world.rows("robot/z/pose?_filter=x>0") == []
+    assert world.rows("robot/z/past/pose?_filter=x>0") == []
 
 
 @pytest.mark.parametrize(
