@@ -52,7 +52,7 @@ def trial(
     since: datetime,
     until: datetime,
 ) -> list[dict[str, Any]]:
-    """What an alert would have published about what was recorded from `since` to `until`.
+    """Return the changes that an alert would have published, from `since` to `until`.
 
     `run` gives the rows of a question (`lake/query/executor`).
     """

@@ -133,7 +133,7 @@ class FactReceiver(Protocol):
 
 
 class LakeProcess(Protocol):
-    """What views and alerts need of the process that they run in."""
+    """The process that views and alerts run in, as far as they need it."""
 
     lake: Lake
     executor: SqlExecutor

@@ -68,7 +68,7 @@ CONF: Final = {
 
 
 def judged(lake: Lake, definition: ContinuousQuery) -> tuple[ResultShape, pa.Schema]:
-    """What a definition asks, judged as every question is; raises if it may not or cannot.
+    """Return the shape and the columns of a definition, judged as every question is.
 
     Nothing runs: the question is read and planned over the tables as they are.
     """

@@ -1,4 +1,4 @@
-"""What a typed table says of itself in its log: the keys that its rows are of."""
+"""The description of a typed table in its log: the keys that its rows are of."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from zenlake.lake.query.catalog import Catalog, CatalogColumns
 from zenlake.lake.query.file_pruning import conditions_of
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_parsed, parsed
-from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, only_counts
+from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, no_table, only_counts
 from zenlake.lake.query.row_filter import visible_rows
 from zenlake.lake.query.table_frames import frame_of, matching
 from zenlake.lake.table.delta import CorruptTable, Table
@@ -68,11 +68,13 @@ def references(
             raise
         return question, {name: tables[name] for name in question.tables}
     columns = CatalogColumns(catalog)
-    question = ask(query, columns, known)
-    if not question.trees:  # it may read any of them
-        tables, _ = catalog.tables()
-        return question, tables
-    return question, {name: columns.table(name) for name in question.tables}
+    try:
+        question = ask(query, columns, known)
+        if not question.trees:  # it may read any of them
+            return question, catalog.tables()[0]
+        return question, {name: columns.table(name) for name in question.tables}
+    except KeyError as error:  # a folder that is no table
+        raise Unanswerable(no_table(str(error.args[0]), columns)) from None
 
 
 def count_of(catalog: Catalog, query: str) -> pa.Table | None:

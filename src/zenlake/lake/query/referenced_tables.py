@@ -14,7 +14,7 @@ from typing import Any
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 
-__all__ = ["Question", "Unanswerable", "ask", "only_counts"]
+__all__ = ["Question", "Unanswerable", "ask", "no_table", "only_counts"]
 
 MOST_NAMES = 30
 
@@ -61,13 +61,9 @@ def ask(
             elif known(name):
                 others.add(name)
             else:
-                raise Unanswerable(_no_table(name, columns))
+                raise Unanswerable(no_table(name, columns))
         if not foreign and all(name.lower() in own for name in sources):
-            try:
-                known_columns = [(name, columns[name]) for name in tables]
-            except KeyError as error:  # a folder that is no table
-                raise Unanswerable(_no_table(str(error.args[0]), columns)) from None
-            _demand_columns(tree, known_columns)
+            _demand_columns(tree, [(name, columns[name]) for name in tables])
     return Question(frozenset(tables), tuple(trees), frozenset(others))
 
 
@@ -131,7 +127,8 @@ def _sources(tree: Any) -> tuple[list[str], bool]:
     return names, foreign
 
 
-def _no_table(name: str, columns: Mapping[str, Sequence[str]]) -> str:
+def no_table(name: str, columns: Mapping[str, Sequence[str]]) -> str:
+    """Return the sentence that says that there is no such table, and which there are."""
     near = nearest(name.lower(), columns)
     advice = f"did you mean '{near}'? There" if near else "there"
     return f"there is no table '{name}'; {advice} are {_listed(columns)}"
