@@ -146,6 +146,9 @@ class MemoryLink(UnicastLink):
         self.on_data: OnData | None = None
         self.on_lost: OnLost | None = None
         self.on_writable: Callable[[], None] | None = None
+        #: Whether it has an end of the other side to wait for, and whom to call then.
+        self.has_other_side = False
+        self.on_end: Callable[[], None] | None = None
 
     @property
     def interfaces(self) -> list[str]:
@@ -175,6 +178,10 @@ class MemoryLink(UnicastLink):
         callback, self.on_writable = self.on_writable, None
         if callback is not None:
             callback()
+
+    def finish(self, on_end: Callable[[], None]) -> bool:
+        self.on_end = on_end
+        return self.has_other_side
 
     def read_now(self) -> None:
         self.reads += 1

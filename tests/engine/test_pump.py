@@ -209,6 +209,26 @@ def test_what_waits_is_written_before_a_link_is_closed() -> None:
     assert not runtime.pumps
 
 
+@pytest.mark.parametrize("answered", [True, False], ids=["answered", "silent"])
+def test_a_closed_session_waits_a_moment_for_the_other_side_to_end(answered: bool) -> None:
+    runtime, loop = started()
+    client = connected(runtime, loop)
+    client.link.has_other_side = True
+    with loop.as_loop(), runtime.locked():
+        client.pump.unicast.close(0.0)
+    loop.settle()
+    assert isinstance(client.link.batches()[-1], Close)
+    assert not client.link.closed
+    if answered:
+        assert client.link.on_end is not None
+        with loop.as_loop():
+            client.link.on_end()
+    else:
+        loop.advance(LAST_WORDS)
+    assert client.link.closed
+    assert not runtime.pumps
+
+
 def test_a_link_that_does_not_take_the_close_is_closed_all_the_same() -> None:
     runtime, loop = started()
     client = connected(runtime, loop)

@@ -147,6 +147,28 @@ def test_a_side_that_closes_is_lost_to_the_other_in_order(run: Run, place: Place
     run(scene())
 
 
+def test_a_finished_link_waits_for_the_other_side_where_it_can(run: Run, place: Place) -> None:
+    async def scene() -> None:
+        visitors, here, there = await place.pair()
+        there.link.send(b"bye")
+        ended = asyncio.Event()
+        waits = there.link.finish(ended.set)
+        assert waits == (place.protocol != "quic")
+        if not waits:
+            there.link.close()
+        await here.until(lambda: bool(here.lost))
+        assert here.data == b"bye"
+        assert here.lost == [None]
+        here.link.close()
+        if waits:
+            async with asyncio.timeout(PATIENCE):
+                await ended.wait()
+        there.link.close()
+        visitors.close()
+
+    run(scene())
+
+
 def test_after_close_nothing_happens(run: Run, place: Place) -> None:
     async def scene() -> None:
         visitors, here, there = await place.pair()

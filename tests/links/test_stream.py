@@ -100,6 +100,49 @@ def test_last_words_survive_unread_bytes(run: Run, endpoint: str) -> None:
     run(scene())
 
 
+def test_a_finished_link_takes_what_still_comes_until_the_other_side_ends(
+    run: Run, endpoint: str
+) -> None:
+    async def scene() -> None:
+        visitors, here, there = await pair(endpoint)
+        ended = asyncio.Event()
+        there.link.pause()
+        there.link.send(b"bye")
+        assert there.link.finish(ended.set)
+        await here.until(lambda: bool(here.lost))
+        assert here.data == b"bye"
+        assert here.lost == [None]
+        here.link.send(b"not heard")  # would reset a connection whose other side is closed
+        here.link.send(b"not heard either")
+        assert not ended.is_set()
+        here.link.close()
+        async with asyncio.timeout(PATIENCE):
+            await ended.wait()
+        assert there.data == b""
+        there.link.close()
+        assert not there.link.finish(ended.set)
+        visitors.close()
+
+    run(scene())
+
+
+def test_a_side_that_sends_on_and_on_ends_a_finished_link(run: Run, endpoint: str) -> None:
+    async def scene() -> None:
+        visitors, here, there = await pair(endpoint)
+        ended = asyncio.Event()
+        there.link.finish(ended.set)
+        sending = asyncio.create_task(here.send_all(b"x" * 50_000_000))
+        async with asyncio.timeout(PATIENCE):
+            await ended.wait()
+        assert not sending.done()
+        sending.cancel()
+        here.link.close()
+        there.link.close()
+        visitors.close()
+
+    run(scene())
+
+
 def test_back_pressure_stops_the_writer_and_nothing_is_lost(run: Run, endpoint: str) -> None:
     data = bytes(range(256)) * 65536  # 16 MiB
 

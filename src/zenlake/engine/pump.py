@@ -1,9 +1,10 @@
 """Between a link and a node: bytes in, bytes out, and the end of both.
 
 States: *running* from `start`; *paused* while `pauses` counts waits of channels and outboxes that
-are full (the link is not read); *draining* after `finish` (what waits is written for at most
-`LAST_WORDS` seconds); *closed*. A pump lives on the loop thread; `received` may run on the thread
-that polls (see `polling`), under the node's lock, and `pause` and `resume_soon` on any.
+are full (the link is not read); *draining* after `finish` (what waits is written); *ending* (the
+writing half is shut down, and what arrives is dropped until the other side ends, too; both take at
+most `LAST_WORDS` seconds); *closed*. A pump lives on the loop thread; `received` may run on the
+thread that polls (see `polling`), under the node's lock, and `pause` and `resume_soon` on any.
 """
 
 from __future__ import annotations
@@ -278,7 +279,10 @@ class Pump:
         """Write what waits, for a while, then close."""
         if self.closed:
             return
-        if self.outbox.flush() or monotonic() >= deadline:
+        if self.outbox.flush():
+            self._end(deadline)
+            return
+        if monotonic() >= deadline:
             self.shut()
             return
         loop = self.runtime.loop.loop
@@ -289,6 +293,14 @@ class Pump:
             self._drain(deadline)
 
         self.link.when_writable(again)
+
+    def _end(self, deadline: float) -> None:
+        """Wait until the other side ends a session that was open, then close."""
+        self.runtime.stop_polling(self)
+        if self.neighbour.face is not None and self.link.finish(self.shut):
+            self.runtime.loop.loop.call_later(max(0.0, deadline - monotonic()), self.shut)
+        else:
+            self.shut()
 
     def _unresponsive(self) -> None:
         """A message waited too long for room: close the session."""

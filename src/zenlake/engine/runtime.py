@@ -215,10 +215,14 @@ class Runtime:
             self._poller.add(pump)
         self.arm()
 
-    def forget(self, pump: Pump) -> None:
-        """Let go of a pump whose link is closed; on the loop thread."""
+    def stop_polling(self, pump: Pump) -> None:
+        """Leave the link of a pump to the loop; on the loop thread."""
         if self._poller is not None:
             self._poller.remove(pump)
+
+    def forget(self, pump: Pump) -> None:
+        """Let go of a pump whose link is closed; on the loop thread."""
+        self.stop_polling(pump)
         self.pumps.pop(pump, None)
         self.flushing.remove(pump.outbox)
         neighbour = pump.neighbour

@@ -111,8 +111,18 @@ class LayeredLink(UnicastLink):
         if self._on_data is not None:
             self._inner.resume()
 
+    def finish(self, on_end: Callable[[], None]) -> bool:
+        """Send this layer's last bytes, and let the inner link wait for the other side."""
+        self._leave()
+        return self._inner.finish(on_end)
+
     def close(self) -> None:
         """End the link, at once."""
+        self._leave()
+        self._inner.close()
+
+    def _leave(self) -> None:
+        """Send this layer's last bytes, and take and deliver nothing more."""
         if self._closed:
             return
         with self._lock, contextlib.suppress(LinkError):
@@ -124,7 +134,6 @@ class LayeredLink(UnicastLink):
         self._on_data = None
         self._on_lost = None
         self._on_writable = None
-        self._inner.close()
         if not self._agreement.done():
             self._agreement.cancel()
 

@@ -128,6 +128,14 @@ class UnicastLink(ABC):
     def resume(self) -> None:
         """Read again."""
 
+    def finish(self, on_end: Callable[[], None]) -> bool:
+        """Send nothing more; read and drop what still arrives, until the other side ends.
+
+        `on_end` is called then, on the loop thread: `close` is still needed. Returns False if this
+        kind of link has no end to wait for.
+        """
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """End the link at once; never raises, a second time does nothing."""

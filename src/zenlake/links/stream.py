@@ -27,6 +27,7 @@ LEAST_READ: Final = 4096
 PATIENCE: Final = 0.1
 """How long a thread waits at most before it looks whether it still wants to."""
 LAST_READS: Final = 8
+"""How many reads are dropped of a side that sends on while the link ends."""
 BACKLOG: Final = 128
 ACCEPTS_AT_ONCE: Final = 32
 """How many connections are accepted before other callbacks of the loop run."""
@@ -156,6 +157,34 @@ class StreamLink(UnicastLink):
         """Read again."""
         self._paused = False
         self._read_if_wanted()
+
+    def finish(self, on_end: Callable[[], None]) -> bool:
+        """Shut the writing half down, and drop what arrives until the other side does the same.
+
+        Bytes that arrive at a closed socket reset the connection, and a reset may overtake what
+        this side sent last.
+        """
+        with self._lock:
+            if self._closed:
+                return False
+            try:
+                self._sock.shutdown(socket.SHUT_WR)
+            except OSError:
+                return False
+        left = LAST_READS
+
+        def drop(_data: bytes) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                on_end()
+
+        self._on_data = drop
+        self._on_lost = lambda _error: on_end()
+        self._paused = False
+        self._unwatched = False
+        self._read_if_wanted()
+        return True
 
     def close(self) -> None:
         """End the link, at once."""

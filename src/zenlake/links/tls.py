@@ -153,12 +153,11 @@ class TlsLink(LayeredLink):
         """Read by itself again."""
         self._inner.watch()
 
-    def close(self) -> None:
-        """End the link, at once."""
+    def _leave(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        super().close()
+        super()._leave()
 
     def _arrived(self, data: bytes) -> None:
         with self._lock:
