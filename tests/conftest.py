@@ -128,16 +128,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if shuffle:
         shuffle_files(items, int(shuffle))
     else:
-        ranks: dict[Path, int] = {}
-        for item in items:
-            ranks[item.path] = min(weight(item), ranks.get(item.path, 2))
-        items.sort(key=lambda item: ranks[item.path])
+        spread_files(items)
 
 
 def pytest_collection_finish() -> None:
     # Collecting garbage walks over all that lives: over ten thousand tests, each time.
     gc.collect()
     gc.freeze()
+
+
+#: The part of a run's files within which the slow ones are begun.
+SLOW_FILES_WITHIN = 0.6
 
 
 @cache
@@ -151,14 +152,23 @@ def uses_warm_spark(path: Path) -> bool:
     )
 
 
-def weight(item: pytest.Item) -> int:
-    """Return the rank of a test in a run: Spark first, then slow files, then the rest.
+def spread_files(items: list[pytest.Item]) -> None:
+    """Put the files of the warm Spark first, and slow files evenly among the first of the rest.
 
-    Workers take files in this order, so that no worker is left with a long file at the end.
+    Workers take files in this order. Slow files wait for other programs while quick ones need the
+    processor, so both run side by side; no slow file is left for the end.
     """
-    if uses_warm_spark(item.path):
-        return 0
-    return 1 if any(item.get_closest_marker(name) for name in ("slow", "spark")) else 2
+    slow = {item.path for item in items if any(map(item.get_closest_marker, ("slow", "spark")))}
+    files = dict.fromkeys(item.path for item in items)
+    places: dict[Path, float] = {}
+    for path in files:
+        if uses_warm_spark(path):
+            places[path] = -1.0
+    for few, share in ((True, SLOW_FILES_WITHIN), (False, 1.0)):
+        group = [path for path in files if (path in slow) is few and path not in places]
+        for number, path in enumerate(group):
+            places[path] = share * number / len(group)
+    items.sort(key=lambda item: places[item.path])
 
 
 def shuffle_files(items: list[pytest.Item], seed: int) -> None:
