@@ -18,10 +18,10 @@ from random import Random
 from typing import Any
 
 from bench.scale.topologies import TOPOLOGIES, Edge
-from zenlake.linkstate import LINK_STATE
 from zenlake.testing.network import Conditions, Host, Network
 from zenlake.testing.wires import WireEnd
 from zenlake.wire import Frame, Oam, read_batch
+from zenlake.wire.link_state import LINK_STATE
 
 #: So many routers have something declared, at most: all tables are in the memory of one machine.
 SPEAKERS = 100

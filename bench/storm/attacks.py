@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 from bench.storm.hostile import ATTACKER, HONEST, ROUTER, Cut, Hostile, dial
-from zenlake.linkstate import write_entries
 from zenlake.wire import (
     Declare,
     DeclareQueryable,
@@ -37,6 +36,7 @@ from zenlake.wire import (
     UndeclareSubscriber,
     write,
 )
+from zenlake.wire.link_state import write_entries
 
 Places = dict[str, Any]
 FUTURE, CURRENT_FUTURE = 2, 3

@@ -9,7 +9,6 @@ from itertools import count, pairwise
 import pytest
 
 from tests.hostile.test_peers import Scene
-from zenlake.linkstate import write_entries
 from zenlake.node.incidents import BUSY, LIMIT, SLOW
 from zenlake.node.inspection.shares import node_shares, shares, shares_of
 from zenlake.node.node import Node
@@ -43,6 +42,7 @@ from zenlake.wire import (
     read_batch,
     write,
 )
+from zenlake.wire.link_state import write_entries
 
 ROUTER = 0
 

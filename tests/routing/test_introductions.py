@@ -9,10 +9,10 @@ import pytest
 
 from zenlake.clock import ZenohId
 from zenlake.errors import DecodeError
-from zenlake.linkstate import Outgoing
 from zenlake.routing.introductions import Introductions
 from zenlake.routing.linkstate import MAX_NODES
 from zenlake.wire import Frame, LinkState, LinkStates, Oam, read_batch, read_link_states, write
+from zenlake.wire.link_state import Outgoing
 
 VECTORS = Path(__file__).parent.parent / "golden" / "vectors-1x.json"
 

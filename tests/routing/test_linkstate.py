@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from zenlake.clock import ZenohId
 from zenlake.errors import DecodeError
-from zenlake.linkstate import Outgoing
 from zenlake.routing.linkstate import LATEST_SN, MAX_NODES, LinkStateTable
 from zenlake.wire import (
     Frame,
@@ -26,6 +25,7 @@ from zenlake.wire import (
     read_network,
     write,
 )
+from zenlake.wire.link_state import Outgoing
 from zenlake.wire.message import Message
 
 VECTORS = Path(__file__).parent.parent / "golden" / "vectors-1x.json"

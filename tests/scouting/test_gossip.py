@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.errors import DecodeError
-from zenlake.linkstate import KnownNode
 from zenlake.scouting import Gossip
 from zenlake.scouting import gossip as gossip_module
 from zenlake.wire import LinkState, LinkStates, Oam, read_link_states, read_network, write
+from zenlake.wire.link_state import KnownNode
 
 ROUTER, PEER, CLIENT = 1, 2, 4
 GOLDEN = Path(__file__).parents[1] / "golden" / "vectors-1x.json"

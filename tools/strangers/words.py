@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from zenlake.linkstate import write_entries
 from zenlake.routing.face import Face
 from zenlake.wire import (
     Declare,
@@ -38,6 +37,7 @@ from zenlake.wire import (
     UndeclareToken,
     write,
 )
+from zenlake.wire.link_state import write_entries
 
 #: Keys that may be declared, and those that are none.
 KEYS = (

@@ -10,7 +10,7 @@ that can reach each other only one carries what a peer says, the one with the gr
 peer should hear it hears from the gateway where it comes from, if that is one of its own, or else
 from that same one.
 
-The words are those of link states (`zenlake.linkstate`), in a numbering of their own.
+The words are those of link states (`zenlake.wire.link_state`), in a numbering of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final, final
 
-from zenlake.linkstate import (
+from zenlake.routing.linkstate import MAX_NODES
+from zenlake.values.whatami import WhatAmI
+from zenlake.wire import LinkState, Oam
+from zenlake.wire.link_state import (
     MAX_LOCATORS,
     KnownNode,
     NodeNames,
@@ -27,9 +30,6 @@ from zenlake.linkstate import (
     read_entries,
     write_entries,
 )
-from zenlake.routing.linkstate import MAX_NODES
-from zenlake.values.whatami import WhatAmI
-from zenlake.wire import LinkState, Oam
 
 __all__ = ["Introductions"]
 

@@ -3,7 +3,7 @@
 Each router speaks for itself alone: "these are my links, and this is the n-th time I say so".
 What it says is passed on from router to router until all know it; a greater number wins. So all
 routers come to hold the same states, and compute the same trees from them. The words are entries
-of link states (`zenlake.linkstate`); a router that has not been heard yet has the version 0.
+of link states (`zenlake.wire.link_state`); a router that has not been heard yet has the version 0.
 
 On a new link everything known is said, with ids. On the others: who the newcomer is (with its
 id, nothing else) and the links of this router (without its id). Of what is heard, a router that
@@ -27,7 +27,10 @@ from collections.abc import Callable
 from typing import Final, final
 
 from zenlake.errors import LimitError
-from zenlake.linkstate import (
+from zenlake.routing.limits import DEFAULTS
+from zenlake.values.whatami import WhatAmI
+from zenlake.wire import LinkState, Oam
+from zenlake.wire.link_state import (
     LINK_STATE,
     MAX_LOCATORS,
     KnownNode,
@@ -37,9 +40,6 @@ from zenlake.linkstate import (
     read_entries,
     write_entries,
 )
-from zenlake.routing.limits import DEFAULTS
-from zenlake.values.whatami import WhatAmI
-from zenlake.wire import LinkState, Oam
 
 __all__ = ["MAX_NODES", "LinkStateTable", "RouterNode"]
 

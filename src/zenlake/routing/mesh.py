@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from zenlake.linkstate import KnownNode, Outgoing
 from zenlake.routing.announce import RouterRegion, declaration, undeclaration
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.keyids import key_flaw
@@ -42,6 +41,7 @@ from zenlake.wire.codec_declare import (
     UndeclareToken,
 )
 from zenlake.wire.codec_network import Declare, Oam
+from zenlake.wire.link_state import KnownNode, Outgoing
 
 #: Instead of information: what was declared is declared no more.
 NO_MORE: Final = -1

@@ -2,8 +2,8 @@
 
 A peer says to each new neighbour who it is and where it listens, and of its other neighbours the
 same. When a neighbour's own word arrives, it is passed on to the others: that is how peers find
-each other without multicast. Words are entries of link states (`zenlake.linkstate`), whose links a
-peer tells to routers alone. A peer tells a router of each change of its links as well: the
+each other without multicast. Words are entries of link states (`zenlake.wire.link_state`), whose
+links a peer tells to routers alone. A peer tells a router of each change of its links as well: the
 router needs them to choose which of several routers serves the peer.
 
 A client takes no part: it neither tells nor is told. The trees of routers are another matter.
@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from zenlake.linkstate import (
+from zenlake.values.whatami import WhatAmI
+from zenlake.wire import LinkState, Oam
+from zenlake.wire.link_state import (
     MAX_LOCATORS,
     KnownNode,
     NodeNames,
@@ -23,8 +25,6 @@ from zenlake.linkstate import (
     read_entries,
     write_entries,
 )
-from zenlake.values.whatami import WhatAmI
-from zenlake.wire import LinkState, Oam
 
 __all__ = ["MAX_NODES", "MAX_PSIDS", "Gossip"]
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from zenlake.keys.matching import intersects
-from zenlake.linkstate import KnownNode
 from zenlake.node.inspection import view
 from zenlake.node.inspection.metrics import METRICS, MetricSelection, openmetrics
 from zenlake.node.inspection.why import why
@@ -16,6 +15,7 @@ from zenlake.node.sessions.multicast import GroupMember
 from zenlake.node.sessions.neighbour import outbox_for
 from zenlake.testing.network import Host, Network
 from zenlake.transport.multicast_terms import MulticastTerms
+from zenlake.wire.link_state import KnownNode
 
 
 def name(host: Host) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from zenlake.linkstate.codec import KnownNode
 from zenlake.node.core import FOREVER, Core
 from zenlake.node.sessions.connect import Attempt, ConnectPlan
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
 from zenlake.scouting.believed import believed
+from zenlake.wire.link_state import KnownNode
 
 #: How many discovered nodes wait for their connection, and how many locators of each are tried.
 MOST_WAITING = 1024

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zenlake.linkstate import KnownNode
 from zenlake.node.events import NodeEvent
 from zenlake.node.sessions.neighbour import Neighbour
+from zenlake.wire.link_state import KnownNode
 
 
 class SessionOpened(NodeEvent):

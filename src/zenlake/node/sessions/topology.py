@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from zenlake.linkstate import LINK_STATE, KnownNode
 from zenlake.node.settings import NodeSettings
 from zenlake.routing.face import Face
 from zenlake.routing.introductions import Introductions
@@ -19,6 +18,7 @@ from zenlake.routing.regions import CLIENT, NORTH, PEER, ROUTER, south
 from zenlake.routing.tables import Tables
 from zenlake.scouting.gossip import Gossip
 from zenlake.wire.codec_network import Oam
+from zenlake.wire.link_state import LINK_STATE, KnownNode
 
 
 class Topology:

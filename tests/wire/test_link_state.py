@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.linkstate import LINK_STATE, NodeNames, NodeNumbers, read_entries, write_entries
 from zenlake.wire import LinkState, Oam
+from zenlake.wire.link_state import LINK_STATE, NodeNames, NodeNumbers, read_entries, write_entries
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 1 << 40), st.binary(max_size=16))))
