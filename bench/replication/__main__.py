@@ -16,6 +16,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
+from zenlake.newest import Contents, Value
 from zenlake.replication import Eras, Replica
 from zenlake.replication.messages import (
     AlignmentQuery,
@@ -28,7 +29,6 @@ from zenlake.replication.messages import (
     encode_query,
     encode_reply,
 )
-from zenlake.storage import Contents, Value
 
 ERAS = Eras("robot/**", None, 10_000, 5, 6, 30, 250)
 NOW = 1_794_000_000_000

@@ -324,7 +324,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 def volumes(count: int = 20_000) -> dict[str, float]:
     """Values a second into each volume of this machine, and the time to read one."""
     from tests.volumes.opened import OPTIONS, opened
-    from zenlake.storage import Batch, Entry, Value
+    from zenlake.newest import Batch, Entry, Value
 
     found: dict[str, float] = {}
     print("volume      values/s written   µs to read one   s to open")

@@ -12,10 +12,10 @@ import psutil
 
 import zenlake
 from zenlake.clock import Timestamp
+from zenlake.newest import Value
 from zenlake.node.sample import Sample
-from zenlake.storage import Value
-from zenlake.storages import Storages
-from zenlake.storages.storage import Storage
+from zenlake.storage_manager import Storages
+from zenlake.storage_manager.storage import Storage
 
 PAYLOAD = b"x" * 64
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.storage.oracle import Said
+from tests.newest.oracle import Said
+from zenlake.newest import Contents, Value
 from zenlake.replication import Eras, Event, Replica
 from zenlake.replication.events import Action
 from zenlake.replication.messages import (
@@ -19,7 +20,6 @@ from zenlake.replication.messages import (
     encode_query,
     encode_reply,
 )
-from zenlake.storage import Contents, Value
 
 ERAS = Eras("a/**", None, 1000, 5, 2, 3, 100)
 #: The moment at which simulations begin, in milliseconds since 1970.

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
+from tests.newest.oracle import Said
 from tests.replication.simulated import BEGIN, ERAS, Node, ntp64, round_of_digests
-from tests.storage.oracle import Said
+from zenlake.newest import Contents, Value
 from zenlake.replication import Action, Digest, Eras, Event, Replica, ReplicationLog
 from zenlake.replication.eras import milliseconds
-from zenlake.storage import Contents, Value
 
 #: Where it is, as Eclipse counts: interval 100 of a second each.
 NOW = 100_500

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.newest.oracle import Said, answers
 from tests.replication.simulated import BEGIN, Node, align, ntp64, round_of_digests
-from tests.storage.oracle import Said, answers
 from zenlake.replication.messages import Discovery
 
 KEYS = ["a", "a/b", "a/b/c", "a/d", "a/e/c"]

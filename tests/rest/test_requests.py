@@ -109,5 +109,5 @@ def test_a_socket_wants_a_token_where_http_does(tmp_path: Path) -> None:
 def test_what_runs_beside_the_bus_is_shown(bus: zenlake.Session) -> None:
     assert shown(bus, "")["plugins"] == {
         "rest": {"name": "rest", "path": "zenlake.rest"},
-        "storage_manager": {"name": "storage_manager", "path": "zenlake.storages"},
+        "storage_manager": {"name": "storage_manager", "path": "zenlake.storage_manager"},
     }

@@ -20,9 +20,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.storage.oracle import Said
-from zenlake.storage import Contents, Value
-from zenlake.storages.service import checked_options
+from tests.newest.oracle import Said
+from zenlake.newest import Contents, Value
+from zenlake.storage_manager.service import checked_options
 from zenlake.volumes import Volume, volume_class
 
 KEYS = ["a", "a/below", "b", "c/d", "x" * 300, "a/**", "**"]

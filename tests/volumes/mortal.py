@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final
 
-from zenlake.storage import Batch, Value
+from zenlake.newest import Batch, Value
 from zenlake.volumes import volume_class
 
 #: Constants with which objects of s3 are merged and written anew all the time.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.volumes import servers
-from zenlake.storages.service import checked_options
+from zenlake.storage_manager.service import checked_options
 from zenlake.volumes import Volume, volume_class
 
 #: The options of each volume, for what a folder's name tells apart.

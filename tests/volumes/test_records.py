@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.storage import Entry, Value, WideUpdate
+from zenlake.newest import Entry, Value, WideUpdate
 from zenlake.volumes.contract import VolumeError
 from zenlake.volumes.records import (
     MOMENT_SIZE,

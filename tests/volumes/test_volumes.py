@@ -23,12 +23,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.storage.oracle import Said, answers
+from tests.newest.oracle import Said, answers
 from tests.volumes.dying import opened_in, plan
 from tests.volumes.mortal import MERGING, Mortal
 from tests.volumes.opened import KINDS, OPTIONS, opened, options_of
 from zenlake.keys import intersects
-from zenlake.storage import Batch, Contents, Entry, Value, WideUpdate
+from zenlake.newest import Batch, Contents, Entry, Value, WideUpdate
 from zenlake.volumes import Volume
 from zenlake.volumes.memory import Memory
 

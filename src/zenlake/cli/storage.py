@@ -276,7 +276,7 @@ def verify(
 
     Reads every value. Ends with 1 if something is damaged or missing.
     """  # fmt: skip
-    from zenlake.storages.service import checked_options
+    from zenlake.storage_manager.service import checked_options
     from zenlake.volumes import volume_class
 
     with ended_well():

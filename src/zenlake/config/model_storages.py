@@ -17,7 +17,7 @@ __all__ = [
     "storage_manager",
 ]
 
-_BY = "zenlake.storages.service.Storages"
+_BY = "zenlake.storage_manager.service.Storages"
 
 
 def _storage_name(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from zenlake.clock.ntp64 import NTP64
-from zenlake.storage import Batch, Entry, Value
+from zenlake.newest import Batch, Entry, Value
 from zenlake.volumes.sqlite import SqliteFile
 from zenlake.xrce.names import matches
 from zenlake.xrce.outside import Values

@@ -66,7 +66,7 @@ SERVICES: dict[str, Callable[[Settings], bool]] = {"zenlake.admin": _admin_space
 """Rooms that are started with the node, and whether a configuration wants each."""
 
 SESSION_SERVICES: dict[str, tuple[str, Callable[[Settings], bool]]] = {
-    "zenlake.storages": ("plugins/storage_manager", _storages),
+    "zenlake.storage_manager": ("plugins/storage_manager", _storages),
     "zenlake.rest": ("plugins/rest", _rest),
     "zenlake.remote": ("plugins/remote_api", _remote),
 }

@@ -6,7 +6,8 @@
     Replica    compares digests, asks for what differs, answers others, applies what it hears
 
 Each replica publishes its digest and pulls what it lacks from those whose digest differs. Bytes
-come in and go out, time is an argument; `storages/replicating` is the edge that carries them.
+come in and go out, time is an argument; `storage_manager/replicating` is the edge that
+carries them.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     put, delete                      ◄── the storage, after its contents took a sample
 
 Nothing is remembered between the steps of an alignment: whatever is lost on the way is found again
-by the next digest. What is applied goes through the rule of `storage/newest` as samples do, so all
-replicas that heard of the same updates, in whatever order, have the same contents:
+by the next digest. What is applied goes through the rule of `newest/newest_values` like samples, so
+all replicas that heard of the same updates, in whatever order, have the same contents:
 
     a deletion of a key   wins over every put of the key that is older
     a put of a key        wins over every deletion that is older than it
@@ -25,6 +25,7 @@ from typing import Final, final
 
 from zenlake.errors import KeyExprError
 from zenlake.keys import KeyExpr, intersects, is_wild
+from zenlake.newest import Contents, Value
 from zenlake.replication.eras import Eras
 from zenlake.replication.events import Action, Event
 from zenlake.replication.log import ReplicationLog
@@ -44,7 +45,6 @@ from zenlake.replication.messages import (
     SubIntervalFingerprints,
     SubIntervals,
 )
-from zenlake.storage import Contents, Value
 
 __all__ = ["Replica", "ReplicaCounts"]
 

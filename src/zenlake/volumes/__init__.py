@@ -1,6 +1,6 @@
 """Where storages keep their values: memory, files, databases, and whatever is registered besides.
 
-A volume only stores. Which value a key has is decided in `zenlake.storage`.
+A volume only stores. Which value a key has is decided in `zenlake.newest`.
 
 contract    what a volume is, and what it promises
 registry    volumes by name: ours, and those of other packages

@@ -33,7 +33,7 @@ from typing import ClassVar, Literal
 
 from zenlake.errors import LocalError
 from zenlake.keys import intersects
-from zenlake.storage import Batch, Entry, WideUpdate
+from zenlake.newest import Batch, Entry, WideUpdate
 
 __all__ = ["Capability", "Option", "Volume", "VolumeError", "VolumeUnreachable"]
 

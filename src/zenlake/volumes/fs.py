@@ -23,7 +23,7 @@ from zenlake.clock import NTP64
 from zenlake.errors import KeyExprError
 from zenlake.keys import is_wild
 from zenlake.keys.matching import check
-from zenlake.storage import Batch, Entry, Value, WideUpdate
+from zenlake.newest import Batch, Entry, Value, WideUpdate
 from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
 from zenlake.volumes.file_names import BESIDE, is_digest, key_of, path_of
 from zenlake.volumes.place import folder_of

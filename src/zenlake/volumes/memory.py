@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from zenlake.storage import Batch, Entry, WideUpdate
+from zenlake.newest import Batch, Entry, WideUpdate
 from zenlake.volumes.contract import Capability, Volume
 
 __all__ = ["Memory"]

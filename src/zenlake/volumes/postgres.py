@@ -19,7 +19,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from zenlake.storage import Batch, Entry, Value, WideUpdate
+from zenlake.newest import Batch, Entry, Value, WideUpdate
 from zenlake.volumes.contract import Capability, Option, Volume, VolumeError, VolumeUnreachable
 
 __all__ = ["Postgres"]

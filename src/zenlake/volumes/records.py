@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from zenlake.storage import Entry, Value, WideUpdate
+from zenlake.newest import Entry, Value, WideUpdate
 from zenlake.volumes.contract import VolumeError
 
 __all__ = [

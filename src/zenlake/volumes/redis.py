@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import redis
 
-from zenlake.storage import Batch, Entry, WideUpdate
+from zenlake.newest import Batch, Entry, WideUpdate
 from zenlake.volumes.contract import Capability, Option, Volume, VolumeError, VolumeUnreachable
 from zenlake.volumes.records import (
     MOMENT_SIZE,

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 
 from rocksdict import AccessType, Options, Rdict, WriteBatch, WriteOptions
 
-from zenlake.storage import Batch, Entry, WideUpdate
+from zenlake.newest import Batch, Entry, WideUpdate
 from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
 from zenlake.volumes.place import folder_of
 from zenlake.volumes.records import (

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Final, NamedTuple
 
-from zenlake.storage import Batch, Entry, WideUpdate
+from zenlake.newest import Batch, Entry, WideUpdate
 from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
 from zenlake.volumes.records import unpack_entry, unpack_wide
 from zenlake.volumes.s3_bucket import AT_ONCE, S3Bucket

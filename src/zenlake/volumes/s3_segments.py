@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from zenlake.storage import Batch
+from zenlake.newest import Batch
 from zenlake.volumes.contract import VolumeError
 from zenlake.volumes.records import pack_entry, pack_wide
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, Final
 
-from zenlake.storage import Batch, Entry, Value, WideUpdate
+from zenlake.newest import Batch, Entry, Value, WideUpdate
 from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
 from zenlake.volumes.place import folder_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from zenlake.storage import Batch, Entry, WideUpdate
+from zenlake.newest import Batch, Entry, WideUpdate
 from zenlake.volumes.contract import Volume
 
 __all__ = ["NONE_KEY", "Stripped"]

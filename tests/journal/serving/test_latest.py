@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.journal.heard import OTHER, ZID, Row, batch_of
-from tests.storage.oracle import Said, answers
+from tests.newest.oracle import Said, answers
 from zenlake.journal.serving.latest import Latest
 
 

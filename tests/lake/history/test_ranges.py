@@ -45,7 +45,7 @@ def test_any_instant_is_as_a_memory_has_it(
     told: list[tuple[str, bool]], chance: object, committed: int, merge: bool
 ) -> None:
     heard = [
-        # A put has no wildcards here: what those mean is tried in tests/storage.
+        # A put has no wildcards here: what those mean is tried in tests/newest.
         Row(key, b"%d" % n, at=float(n), kind=int(delete or "*" in key))
         for n, (key, delete) in enumerate(told)
     ]

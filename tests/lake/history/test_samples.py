@@ -11,7 +11,7 @@ import pytest
 
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import START, Row
-from tests.storage.oracle import Said, answers
+from tests.newest.oracle import Said, answers
 from zenlake.journal import Journal
 from zenlake.keys import intersects
 from zenlake.lake import Pipeline

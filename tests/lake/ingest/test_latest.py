@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.lake.rowsof import START, Row, batch
-from tests.storage.oracle import Said, answers
+from tests.newest.oracle import Said, answers
 from zenlake.lake.ingest.latest import (
     MOST_REMEMBERED,
     as_state,

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 import zenlake.lake
 from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.rowsof import START, Row
-from tests.storage.oracle import Said, answers
+from tests.newest.oracle import Said, answers
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import LakeConfig, Pipeline, read_config

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.storage.oracle import Said, answers
+from tests.newest.oracle import Said, answers
 from zenlake.node.queries.gets import LATEST, MONOTONIC, NONE, Get, newer
 from zenlake.testing.recorders import ReplyRecorder
 from zenlake.wire.codec_zenoh import Del, Err, Put, Reply, Timestamp

@@ -1,7 +1,7 @@
 """The latest value of each key, out of a journal's rows.
 
 Of the rows of a batch only the newest of each key can matter, and numpy finds those; what they
-mean beside all that came before is decided in `zenlake.storage`.
+mean beside all that came before is decided in `zenlake.newest`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from zenlake.journal.ledger.account import Integers
 from zenlake.journal.schema import DELETE
 from zenlake.keys import is_wild
-from zenlake.storage import Held, NewestValues
+from zenlake.newest import Held, NewestValues
 
 __all__ = ["COLUMNS", "KnownKey", "Latest", "LatestValue", "What"]
 

@@ -1,4 +1,4 @@
-"""The newest sample of each key, merged batch by batch, by the rule of `zenlake.storage.newest`.
+"""The newest sample of each key, merged batch by batch, by the rule of `zenlake.newest`.
 
 A state is a table of rows:
 

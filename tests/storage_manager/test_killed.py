@@ -11,7 +11,7 @@ from pathlib import Path
 import zenlake
 from tests.api.sessions import config
 from tests.cli.programs import command, endpoint
-from tests.storages.test_storages import manager, values
+from tests.storage_manager.test_storages import manager, values
 from tests.volumes.opened import OPTIONS, PATIENT
 from tests.waiting import until
 from zenlake.errors import ZError

@@ -8,7 +8,7 @@ service     the storages of a node, as its configuration names them
 
 from __future__ import annotations
 
-from zenlake.storages.service import Storages, start
-from zenlake.storages.storage import Storage
+from zenlake.storage_manager.service import Storages, start
+from zenlake.storage_manager.storage import Storage
 
 __all__ = ["Storage", "Storages", "start"]

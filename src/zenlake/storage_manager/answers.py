@@ -17,18 +17,18 @@ from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
 from zenlake.keys import ResolvedRange, includes, is_wild
+from zenlake.newest import Entry
 from zenlake.node.queries.replies import is_over, would_wait
-from zenlake.storage import Entry
-from zenlake.storages.stored_replies import reply_entries
+from zenlake.storage_manager.stored_replies import reply_entries
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
     from zenlake.api.session import Session
-    from zenlake.storages.storage import Storage
+    from zenlake.storage_manager.storage import Storage
 
 __all__ = ["StorageReplies"]
 
-log = logging.getLogger("zenlake.storages")
+log = logging.getLogger("zenlake.storage_manager")
 
 JSON: Final = "application/json"
 ACK_PUT: Final = "_ack_put"

@@ -6,7 +6,7 @@ from typing import Final
 
 from zenlake.api.query import Query
 from zenlake.api.row_replies import reply_row
-from zenlake.storage.value import Entry
+from zenlake.newest.value import Entry
 from zenlake.transport.framing import vle
 from zenlake.wire.codec_zenoh import Timestamp
 

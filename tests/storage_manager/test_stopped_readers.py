@@ -9,11 +9,11 @@ import pytest
 
 import zenlake
 from tests.api.sessions import connected, listening
-from tests.storages.test_storages import manager, memory, settled, values
+from tests.storage_manager.test_storages import manager, memory, settled, values
 from tests.waiting import until
 from zenlake.handlers import FifoChannel
-from zenlake.storages import Storages
-from zenlake.storages.answers import THREADS
+from zenlake.storage_manager import Storages
+from zenlake.storage_manager.answers import THREADS
 
 #: More than sockets and queues hold of one answer.
 VALUES, SIZE = 1500, 20_000
@@ -41,7 +41,7 @@ def stopped(client: zenlake.Session, selector: str) -> object:
     )
 
 
-def storage(session: zenlake.Session) -> zenlake.storages.Storage:
+def storage(session: zenlake.Session) -> zenlake.storage_manager.Storage:
     (service,) = session._runtime.services.values()
     assert isinstance(service, Storages)
     return service.running["s"]

@@ -12,16 +12,16 @@ import pytest
 
 import zenlake
 from tests.api.sessions import connected, listening
-from tests.storages.test_storages import manager, settled, values
+from tests.storage_manager.test_storages import manager, settled, values
 from tests.volumes import servers
 from tests.volumes.opened import OPTIONS, PATIENT, REMOTE
 from tests.waiting import until
 from zenlake.config.declare import section_of
 from zenlake.config.json5 import Plain
 from zenlake.config.model_storages import StorageSettings
+from zenlake.newest import Batch
 from zenlake.node.inspection import view
-from zenlake.storage import Batch
-from zenlake.storages import Storage
+from zenlake.storage_manager import Storage
 from zenlake.volumes.memory import Memory
 
 pytestmark = PATIENT

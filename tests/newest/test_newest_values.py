@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.storage.oracle import Said, answers, tell, told
-from zenlake.storage import NewestValues
+from tests.newest.oracle import Said, answers, tell, told
+from zenlake.newest import NewestValues
 
 A, B = b"\x01", b"\x02"
 KEYS = ["a", "a/b", "a/c", "d/b", "@x/b", "a/**", "**", "*/b", "a/$*c"]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.api.querier import CancellationToken
 from zenlake.errors import DecodeError, ZError
+from zenlake.newest import Contents, Entry, Value
 from zenlake.replication import Action, Eras, Event, Replica
 from zenlake.replication.messages import (
     MOST_BYTES,
@@ -40,7 +41,6 @@ from zenlake.replication.messages import (
     encode_reply,
     fits,
 )
-from zenlake.storage import Contents, Entry, Value
 from zenlake.values import ConsolidationMode, Encoding, Locality
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Replicating", "eras_of"]
 
-log = logging.getLogger("zenlake.storages")
+log = logging.getLogger("zenlake.storage_manager")
 
 #: How long one query of an alignment may take, in seconds; the next digest finds the rest.
 ALIGN_TIME: Final = 60.0

@@ -8,9 +8,9 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from zenlake.newest.contents import Contents
+from zenlake.newest.value import Value
 from zenlake.node.sample import Sample
-from zenlake.storage.contents import Contents
-from zenlake.storage.value import Value
 
 __all__ = ["Intake", "StorageCounts"]
 

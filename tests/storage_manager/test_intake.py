@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.keys import KeyExpr
+from zenlake.newest import Contents, Value
 from zenlake.node.sample import Sample
-from zenlake.storage import Contents, Value
-from zenlake.storages.intake import Intake, StorageCounts
+from zenlake.storage_manager.intake import Intake, StorageCounts
 from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Put
 

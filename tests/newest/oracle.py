@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zenlake.keys import intersects, is_wild
-from zenlake.storage import NewestValues
+from zenlake.newest import NewestValues
 
 
 @dataclass(frozen=True, slots=True)

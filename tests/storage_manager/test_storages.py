@@ -15,8 +15,8 @@ from tests.api.sessions import config, connected, connecting_to, listening, wher
 from tests.waiting import SECONDS, until
 from zenlake.errors import ConfigError, LocalError
 from zenlake.node.inspection import view
-from zenlake.storages import Storages
-from zenlake.storages.service import checked_options
+from zenlake.storage_manager import Storages
+from zenlake.storage_manager.service import checked_options
 from zenlake.volumes import Capability, Option, VolumeError, volume_class
 from zenlake.volumes.memory import Memory
 

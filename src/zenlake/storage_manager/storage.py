@@ -21,10 +21,10 @@ from zenlake.clock import NTP64
 from zenlake.engine.handlers import BatchCallback
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
-from zenlake.storage import Contents, Entry, Value
-from zenlake.storage.newest import Held
-from zenlake.storages.answers import StorageReplies
-from zenlake.storages.intake import Intake, StorageCounts
+from zenlake.newest import Contents, Entry, Value
+from zenlake.newest.newest_values import Held
+from zenlake.storage_manager.answers import StorageReplies
+from zenlake.storage_manager.intake import Intake, StorageCounts
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from zenlake.clock import Timestamp
     from zenlake.config.model_storages import StorageSettings
     from zenlake.node.sample import Sample
-    from zenlake.storages.replicating import Replicating
+    from zenlake.storage_manager.replicating import Replicating
 
 __all__ = ["Storage"]
 
-log = logging.getLogger("zenlake.storages")
+log = logging.getLogger("zenlake.storage_manager")
 
 #: How long changes are gathered for one transaction, in seconds.
 GATHER: Final = 0.01
@@ -458,7 +458,7 @@ def _replicating(
     lock: threading.Condition,
 ) -> Replicating:
     try:
-        from zenlake.storages.replicating import Replicating
+        from zenlake.storage_manager.replicating import Replicating
     except ModuleNotFoundError as error:
         if error.name != "xxhash":
             raise

@@ -8,10 +8,10 @@ from pathlib import Path
 import zenlake
 from tests.api.sessions import config, connected, listening, where
 from tests.cli.programs import Program, command, endpoint
-from tests.storages.test_storages import manager, memory, sqlite, values
+from tests.storage_manager.test_storages import manager, memory, sqlite, values
 from tests.waiting import until
 from zenlake.replication.messages import Discovery, encode_query
-from zenlake.storages import Storages
+from zenlake.storage_manager import Storages
 
 #: Digests in quick succession.
 QUICK = {"interval": 0.3, "propagation_delay": 20}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.storage import Contents, Entry, Value
+from zenlake.newest import Contents, Entry, Value
 
 A = b"\x01"
 

@@ -22,7 +22,7 @@ from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, ZError
 from zenlake.keys import intersects
 from zenlake.node.inspection import metrics
-from zenlake.storages.storage import Storage
+from zenlake.storage_manager.storage import Storage
 from zenlake.volumes import Option, Volume, VolumeError, VolumeUnreachable, volume_class
 from zenlake.volumes.place import root_of
 from zenlake.volumes.stripped import Stripped
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PATH", "Storages", "start"]
 
-log = logging.getLogger("zenlake.storages")
+log = logging.getLogger("zenlake.storage_manager")
 
 #: Which member of a storage's status each metric tells.
 COUNTED: Final = {

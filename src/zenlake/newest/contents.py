@@ -1,6 +1,6 @@
 """The contents of one storage: which value each key has, and what its volume has still to write.
 
-    put, delete ──► Newest (the rule) ──► dirty keys ──► take() ──► volume ──► written()
+    put, delete ──► NewestValues (the rule) ──► dirty keys ──► take() ──► volume ──► written()
     get         ◄── payloads that are dirty from here, all others from the volume
 
 A key that changes again before it is written is written once, with its newest value: a volume
@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast, final
 
-from zenlake.storage.newest import Held, NewestValues
-from zenlake.storage.value import Batch, Entry, Value, WideUpdate
+from zenlake.newest.newest_values import Held, NewestValues
+from zenlake.newest.value import Batch, Entry, Value, WideUpdate
 
 __all__ = ["Contents"]
 
