@@ -36,8 +36,8 @@ COLLECTED = pytest.StashKey[set[Path]]()
 #: Rooms that are compiled, and tests that tell the builds apart: these run on both builds. Of
 #: other rooms only the files that are named after a compiled module do.
 BOTH = (
-    "api", "clock", "constrained", "engine", "hostile", "journal/ingest", "keys", "newest",
-    "node", "routing", "storage_manager", "transport", "values", "wire", "xrce",
+    "api", "clock", "engine", "hostile", "journal/ingest", "keys", "newest", "node", "routing",
+    "storage_manager", "transport", "values", "wire", "xrce", "xrce_io",
 )  # fmt: skip
 # Every Spark of the suite lives for seconds: what the better compiler of Java makes of its code
 # comes too late to be of use, and takes half of all its CPU. Collecting garbage with one thread

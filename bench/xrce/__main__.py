@@ -20,13 +20,13 @@ from statistics import median
 from typing import Any
 
 import zenlake
-from tests.constrained.lossy import Relay
 from tests.xrce.world import World
+from tests.xrce_io.lossy import Relay
 from zenlake import xrce
 from zenlake.config import Config
-from zenlake.constrained.brokering import RunningBroker
 from zenlake.engine.loop import shared_loop
 from zenlake.xrce.outside import BrokerOptions
+from zenlake.xrce_io.brokering import RunningBroker
 
 #: What the C program of 2018 that the paper counts consists of: zhe.c, zhe-pack.c, zhe-unpack.c.
 CORE = (

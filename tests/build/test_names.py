@@ -10,7 +10,7 @@ from tools.compiled_tree import ROOT
 
 SOURCES = ROOT / "src" / "zenlake"
 #: What programs open is called the same in each of these, and is the same thing in other clothes.
-SURFACES = {"api", "aio", "constrained"}
+SURFACES = {"api", "aio", "xrce_io"}
 #: Names of messages are the protocols' own, and so are those of the pages that declare them.
 PROTOCOLS = ("codec", "declared")
 #: What is tested across rooms, or beside them.

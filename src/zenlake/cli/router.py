@@ -184,7 +184,7 @@ def _services(
             for recorder in recording.recorders:
                 note(f"recording journal '{recorder.name}' into {recorder.journal.path}")
         if settings.xrce.listen:
-            from zenlake.constrained.service import serving
+            from zenlake.xrce_io.service import serving
 
             running = stack.enter_context(serving(session, settings.xrce))
             for place in running.locators():

@@ -12,7 +12,7 @@ from zenlake.cli.connection import NOBODY, ended_well, note, until_interrupted
 from zenlake.cli.pages import group, page
 
 if TYPE_CHECKING:
-    from zenlake.constrained.client import Session
+    from zenlake.xrce_io.client import Session
 
 xrce = group("Speak the 2018 protocol of constrained devices.")
 
@@ -49,7 +49,7 @@ class XrceMode(StrEnum):
 def _open(endpoint: str, mtu: int = 1400) -> Session:
     import zenlake
     from zenlake.cli.patience import WaitNotice
-    from zenlake.constrained import client
+    from zenlake.xrce_io import client
 
     zenlake.init_log_from_env_or("error")
     with WaitNotice("opening a session"):
@@ -192,8 +192,8 @@ def scout(
 ) -> None:
     """Find brokers and peers. Ends with 3 if there are none."""  # fmt: skip
     from zenlake.cli.show import print_json
-    from zenlake.constrained.brokering import SCOUTING
-    from zenlake.constrained.scouting import scout as look
+    from zenlake.xrce_io.brokering import SCOUTING
+    from zenlake.xrce_io.scouting import scout as look
 
     with ended_well():
         nodes = look(connect, timeout=timeout)
@@ -262,9 +262,9 @@ def broker(
 
     import zenlake
     from zenlake.cli.show import print_json
-    from zenlake.constrained.brokering import SCOUTING, RunningBroker
-    from zenlake.constrained.volume import TieredValues, VolumeValues
     from zenlake.xrce.outside import BrokerOptions, DurableValues
+    from zenlake.xrce_io.brokering import SCOUTING, RunningBroker
+    from zenlake.xrce_io.volume import TieredValues, VolumeValues
 
     zenlake.init_log_from_env_or("info")
     with ended_well():

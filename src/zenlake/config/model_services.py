@@ -92,7 +92,7 @@ class JournalService:
     )
 
 
-_XRCE = "zenlake.constrained.service.serving"
+_XRCE = "zenlake.xrce_io.service.serving"
 
 
 def _hex(text: str) -> str:

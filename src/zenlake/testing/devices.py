@@ -19,7 +19,6 @@ The packets of devices take the network's links, in whatever weather; time is th
 
 from __future__ import annotations
 
-from zenlake.constrained.translate import key_exprs
 from zenlake.node.entities import SampleSink
 from zenlake.node.sample import Sample
 from zenlake.testing.network import Host, Network
@@ -29,6 +28,7 @@ from zenlake.xrce.client import PUSH, Client, Read, Written
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.outside import BrokerOptions, Outside
+from zenlake.xrce_io.translate import key_exprs
 
 __all__ = ["BrokerHost", "Device"]
 

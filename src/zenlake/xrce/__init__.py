@@ -72,9 +72,9 @@ from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.markers import Marker, XrceMessage, conduit_of, fragment_of, space_of
 
 if TYPE_CHECKING:
-    from zenlake.constrained import aio
-    from zenlake.constrained.client import Session, open
-    from zenlake.constrained.scouting import scout
+    from zenlake.xrce_io import aio
+    from zenlake.xrce_io.client import Session, open
+    from zenlake.xrce_io.scouting import scout
 
 __all__ = [
     "Accept",
@@ -141,10 +141,10 @@ Declaration = (
 
 
 _ABOVE = {
-    "Session": "zenlake.constrained.client",
+    "Session": "zenlake.xrce_io.client",
     "aio": "",
-    "open": "zenlake.constrained.client",
-    "scout": "zenlake.constrained.scouting",
+    "open": "zenlake.xrce_io.client",
+    "scout": "zenlake.xrce_io.scouting",
 }
 
 
@@ -153,7 +153,7 @@ def __getattr__(name: str) -> object:
     if name not in _ABOVE:
         raise AttributeError(f"module 'zenlake.xrce' has no attribute '{name}'")
     if name == "aio":
-        return import_module("zenlake.constrained.aio")
+        return import_module("zenlake.xrce_io.aio")
     return getattr(import_module(_ABOVE[name]), name)
 
 

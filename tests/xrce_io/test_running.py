@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.constrained.lossy import Relay
 from tests.ports import free_port
 from tests.waiting import SECONDS
+from tests.xrce_io.lossy import Relay
 from zenlake import xrce
-from zenlake.constrained.brokering import KNOCKING_MAX, RunningBroker
-from zenlake.constrained.volume import TieredValues, VolumeValues
 from zenlake.errors import ClosedError, LocalError, Timeout
 from zenlake.xrce.client import DeclarationRefused
 from zenlake.xrce.outside import BrokerOptions, DurableValues
+from zenlake.xrce_io.brokering import KNOCKING_MAX, RunningBroker
+from zenlake.xrce_io.volume import TieredValues, VolumeValues
 
 
 @pytest.mark.parametrize("first", ["udp", "tcp"])

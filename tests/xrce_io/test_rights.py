@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zenlake.config import Config
-from zenlake.constrained.rights import DeviceRights
 from zenlake.routing.policy.messages import EGRESS, INGRESS, PUT, REPLY
 from zenlake.routing.policy.policy import Policy
+from zenlake.xrce_io.rights import DeviceRights
 
 RULES = """{access_control: {
     enabled: true, default_permission: "allow",

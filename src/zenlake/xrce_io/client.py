@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
-from zenlake.constrained import aio
-from zenlake.constrained.aio import PATIENCE, Mode
-from zenlake.constrained.inbox import SampleInbox
 from zenlake.engine.loop import EventLoop, shared_loop
 from zenlake.errors import Timeout
 from zenlake.xrce.batches import BATCH_HEAD
 from zenlake.xrce.client import Read, Written
 from zenlake.xrce.session import OPEN
+from zenlake.xrce_io import aio
+from zenlake.xrce_io.aio import PATIENCE, Mode
+from zenlake.xrce_io.inbox import SampleInbox
 
 __all__ = ["Publisher", "Session", "Subscriber", "open"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from zenlake.constrained.brokering import SCOUTING
 from zenlake.engine.loop import shared_loop
 from zenlake.errors import DecodeError
 from zenlake.links.multicast import MulticastSockets
@@ -14,6 +13,7 @@ from zenlake.values.locator import EndPoint
 from zenlake.xrce import Hello, Scout, read_packet, write
 from zenlake.xrce.broker import BROKER, PEER
 from zenlake.xrce.framing import Deframer, frame
+from zenlake.xrce_io.brokering import SCOUTING
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Wildcards of 2018 work on characters, those of 1.x on chunks: `**` between slash
 chunk there and any number here. `?` has no counterpart: the wider `$*` is asked for, and what does
 not fit is left to the matcher of 2018.
 
-    >>> from zenlake.constrained.translate import key_exprs, paths
+    >>> from zenlake.xrce_io.translate import key_exprs, paths
     >>> key_exprs("house/**/light"), key_exprs("house/b?d*")
     (['house/*/**/light'], ['house/b$*d$*'])
     >>> key_exprs("a**b")

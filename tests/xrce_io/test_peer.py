@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from tests.waiting import SECONDS, until
-from zenlake.constrained.peer import Peer
+from zenlake.xrce_io.peer import Peer
 
 
 def test_three_peers_share_a_resource_without_a_broker() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 import zenlake
 from zenlake.config import Config
-from zenlake.constrained.brokering import RunningBroker
-from zenlake.constrained.service import serving
 from zenlake.xrce.outside import BrokerOptions
+from zenlake.xrce_io.brokering import RunningBroker
+from zenlake.xrce_io.service import serving
 
 
 @pytest.fixture

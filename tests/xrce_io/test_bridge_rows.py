@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import zenlake
-from tests.constrained.conftest import Bridged, bridged, router_config
-from tests.constrained.test_bridge import wanted
 from tests.waiting import SECONDS, until
+from tests.xrce_io.conftest import Bridged, bridged, router_config
+from tests.xrce_io.test_bridge import wanted
 from zenlake import xrce
-from zenlake.constrained.translate import key_exprs, paths
 from zenlake.values import EntityGlobalId, SourceInfo
 from zenlake.wire.cursor import Reader
 from zenlake.xrce.client import DeclarationRefused
+from zenlake.xrce_io.translate import key_exprs, paths
 
 ROWS = (
     "name", "star", "star_in_a_name", "question_mark", "double_star", "double_star_in_a_name",
@@ -531,7 +531,7 @@ def test_sn_length(both: Bridged, program: zenlake.Session, bits: int) -> None:
 
 def test_commit() -> None:
     config = router_config()
-    from zenlake.constrained.service import serving
+    from zenlake.xrce_io.service import serving
 
     router = zenlake.open(config)
     with serving(router, config.resolved.xrce) as running, xrce.open(running.locators()[0]) as one:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from zenlake.constrained.translate import is_key
+from zenlake.xrce_io.translate import is_key
 
 if TYPE_CHECKING:
-    from zenlake.constrained.bridge import Bridge
-    from zenlake.constrained.brokering import RunningBroker
+    from zenlake.xrce_io.bridge import Bridge
+    from zenlake.xrce_io.brokering import RunningBroker
 
 __all__ = ["facts"]
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zenlake.constrained.wires import Wire
 from zenlake.engine.loop import LoopThread
 from zenlake.errors import LinkError, ZError
 from zenlake.links.link import LinkListener, UnicastLink
@@ -23,6 +22,7 @@ from zenlake.values.locator import EndPoint
 from zenlake.xrce import Hello, Scout, read_packet, write
 from zenlake.xrce.broker import Broker, Port
 from zenlake.xrce.outside import BrokerOptions, Outside, Values
+from zenlake.xrce_io.wires import Wire
 
 log = logging.getLogger("zenlake.xrce")
 

@@ -13,17 +13,17 @@ import pytest
 import zenlake.lake
 from tests.cli.programs import Program, endpoint
 from tests.cli.test_up import Up
-from tests.constrained.conftest import Bridged
-from tests.constrained.old_peers import ROOT, VERSIONS, script
 from tests.lake.journals import Here
 from tests.ports import free_port
 from tests.waiting import until
+from tests.xrce_io.conftest import Bridged
+from tests.xrce_io.old_peers import ROOT, VERSIONS, script
 from zenlake import xrce
-from zenlake.constrained.brokering import RunningBroker
-from zenlake.constrained.client import Subscriber
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline
 from zenlake.lake.service.service import Service
+from zenlake.xrce_io.brokering import RunningBroker
+from zenlake.xrce_io.client import Subscriber
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

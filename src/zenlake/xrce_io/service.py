@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from zenlake.constrained.bridge import Bridge
-from zenlake.constrained.brokering import RunningBroker
-from zenlake.constrained.volume import TieredValues, VolumeValues
 from zenlake.xrce.broker import BROKER, DURABILITY_BIT
 from zenlake.xrce.options import Habits
 from zenlake.xrce.outside import BrokerOptions, DurableValues, Values
+from zenlake.xrce_io.bridge import Bridge
+from zenlake.xrce_io.brokering import RunningBroker
+from zenlake.xrce_io.volume import TieredValues, VolumeValues
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session

@@ -17,9 +17,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.api.session import Session
-from zenlake.constrained.facts import facts
-from zenlake.constrained.rights import DeviceRights
-from zenlake.constrained.translate import is_key, key_exprs
 from zenlake.errors import ZError
 from zenlake.handlers import Callback
 from zenlake.keys import KeyExpr
@@ -51,10 +48,13 @@ from zenlake.xrce.names import Name
 from zenlake.xrce.outside import Outside
 from zenlake.xrce.routing import spaced
 from zenlake.xrce.tables import INVALID, OK, OTHER, Subscription
+from zenlake.xrce_io.facts import facts
+from zenlake.xrce_io.rights import DeviceRights
+from zenlake.xrce_io.translate import is_key, key_exprs
 
 if TYPE_CHECKING:
     from zenlake.api.reply import Reply
-    from zenlake.constrained.brokering import RunningBroker
+    from zenlake.xrce_io.brokering import RunningBroker
 
 log = logging.getLogger("zenlake.xrce")
 

@@ -15,10 +15,6 @@ import secrets
 from types import TracebackType
 from typing import Any, Final, Self
 
-from zenlake.constrained import aio
-from zenlake.constrained.aio import MODES, Mode
-from zenlake.constrained.brokering import SCOUTING, RunningBroker
-from zenlake.constrained.client import Subscriber
 from zenlake.engine.tasks import join_tasks
 from zenlake.errors import DecodeError, ZError
 from zenlake.links.multicast import MulticastSockets
@@ -31,6 +27,10 @@ from zenlake.xrce.outgoing import SYNCH_LEAST
 from zenlake.xrce.outside import BrokerOptions
 from zenlake.xrce.properties import value_of
 from zenlake.xrce.session import OPEN
+from zenlake.xrce_io import aio
+from zenlake.xrce_io.aio import MODES, Mode
+from zenlake.xrce_io.brokering import SCOUTING, RunningBroker
+from zenlake.xrce_io.client import Subscriber
 
 log = logging.getLogger("zenlake.xrce")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import zenlake
 from tests.cli.programs import Program
-from tests.constrained.conftest import Bridged, bridged, router_config
-from tests.constrained.old_peers import ROOT
 from tests.journal.recording import until_rows
 from tests.waiting import SECONDS, until
+from tests.xrce_io.conftest import Bridged, bridged, router_config
+from tests.xrce_io.old_peers import ROOT
 from zenlake import xrce
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from zenlake.constrained.translate import is_key, key_exprs, paths
 from zenlake.errors import ZError
 from zenlake.keys import KeyExpr
 from zenlake.xrce.names import canonical, matches
+from zenlake.xrce_io.translate import is_key, key_exprs, paths
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from zenlake.constrained.posted import Posted
-from zenlake.constrained.wires import Wire
 from zenlake.errors import ClosedError, DecodeError, LinkError, Timeout
 from zenlake.links.link import UnicastLink
 from zenlake.links.registry import connect
@@ -27,6 +25,8 @@ from zenlake.xrce.markers import XrceMessage
 from zenlake.xrce.options import SessionOptions
 from zenlake.xrce.session import CLOSED, OPEN, OPENING
 from zenlake.xrce.tables import PERIODIC_PULL, PERIODIC_PUSH, PULL, PUSH, Declaration
+from zenlake.xrce_io.posted import Posted
+from zenlake.xrce_io.wires import Wire
 
 Mode = Literal["push", "pull", "periodic-push", "periodic-pull"]
 MODES: Final[dict[str, int]] = {
