@@ -18,7 +18,7 @@ from zenlake.lake import Pipeline, read_config
 from zenlake.lake.query.executor import one_line
 from zenlake.lake.service.loop import Loop
 from zenlake.lake_client import ERROR, HEAD, PAGE
-from zenlake.supervise.presence import Presence
+from zenlake.supervise.pid_file import PidFile
 
 
 @pytest.fixture
@@ -179,12 +179,12 @@ class StartingLake:
     def __init__(self, data: Path) -> None:
         data.mkdir()
         self.data = data
-        self._presence = Presence(data)
+        self._pid_file = PidFile(data)
         self.state("starting")
 
     def state(self, state: str) -> None:
         parts = [{"name": "router", "state": "up"}, {"name": "lake", "state": state}]
-        self._presence.tell(json.dumps({"parts": parts}))
+        self._pid_file.write_status(json.dumps({"parts": parts}))
 
     def answer_once(self, words: str) -> None:
         """Be up: hear one question, and refuse it with these words."""
@@ -204,7 +204,7 @@ class StartingLake:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._presence.release()
+        self._pid_file.release()
 
 
 def test_sql_waits_for_a_lake_that_is_starting(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ import pytest
 import zenlake
 from tests.cli.programs import COMMAND, HEARING, ROOT, Program, command, endpoint, run_alone
 from tests.waiting import until
-from zenlake.supervise.listening import fetch
+from zenlake.supervise.status_server import fetch
 
 PUT = (
     HEARING

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.supervise.test_telling import status
+from tests.supervise.test_status_messages import status
 from tests.waiting import SECONDS
-from zenlake.supervise import listening, openmetrics
-from zenlake.supervise.listening import CONNECTIONS, Server, fetch
+from zenlake.supervise import openmetrics, status_server
 from zenlake.supervise.requests import MOST, HttpPage, HttpRequest, Refusal, answer, parse, reply
+from zenlake.supervise.status_server import CONNECTIONS, StatusServer, fetch
 
 PAGES = {"/health": lambda: HttpPage(200, "text/plain", "well\n")}
 HOSTS = {"localhost", "127.0.0.1", "[::1]"}
@@ -80,21 +80,21 @@ def test_an_answer_is_whole_and_a_head_has_no_body() -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    found = Server("127.0.0.1", 0, PAGES)
+def server() -> Iterator[StatusServer]:
+    found = StatusServer("127.0.0.1", 0, PAGES)
     yield found
     found.close()
 
 
-def test_a_page_is_fetched(server: Server) -> None:
+def test_a_page_is_fetched(server: StatusServer) -> None:
     assert fetch("127.0.0.1", server.port, "/health") == (200, "well\n")
     assert fetch("127.0.0.1", server.port, "/nothing")[0] == 404
 
 
 def test_connections_that_say_nothing_are_few_and_end(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: StatusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "SECONDS", 0.5)
+    monkeypatch.setattr(status_server, "SECONDS", 0.5)
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CONNECTIONS + 5)]
     try:
         for link in silent:
@@ -113,9 +113,9 @@ def test_connections_that_say_nothing_are_few_and_end(
             assert time.monotonic() < deadline
 
 
-def test_a_taken_port_is_an_error(server: Server) -> None:
+def test_a_taken_port_is_an_error(server: StatusServer) -> None:
     with pytest.raises(OSError, match="in use"):
-        Server("127.0.0.1", server.port, PAGES)
+        StatusServer("127.0.0.1", server.port, PAGES)
 
 
 def test_metrics_are_openmetrics_text_with_one_end() -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from tests.cli.programs import command, endpoint
 from tests.supervise.month import Cable, Publisher, files_in, full, small_disk
-from zenlake.supervise.listening import fetch
+from zenlake.supervise.status_server import fetch
 
 MINUTES = float(os.environ.get("ZENLAKE_MINUTES", "0"))
 MB = 1_000_000

@@ -198,8 +198,8 @@ def _ask(where: str, request: dict[str, Any]) -> LocalRequest | None:
 def _is_starting(where: str) -> bool:
     """Return True if the lake in this folder is that of a `zenlake up` which is starting it."""
     from zenlake.supervise.parts import State
+    from zenlake.supervise.pid_file import page_of, running
     from zenlake.supervise.plan import LAKE as PART
-    from zenlake.supervise.presence import page_of, running
 
     data = Path(where).expanduser().parent
     if not running(data):

@@ -113,9 +113,9 @@ def _reached(current: Status, durable: int) -> bool:
 def _asked(data: Path, where: str | None) -> Status | None:
     """The status of the running service, over HTTP or as it wrote it last; None: none runs."""
     from zenlake.errors import DecodeError
-    from zenlake.supervise.listening import fetch
-    from zenlake.supervise.presence import page_of, running
+    from zenlake.supervise.pid_file import page_of, running
     from zenlake.supervise.status import Status
+    from zenlake.supervise.status_server import fetch
 
     page = None
     place = where or ""

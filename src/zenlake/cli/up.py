@@ -24,8 +24,8 @@ from zenlake.cli.up_http import http_place, serve_status
 from zenlake.cli.up_ready import DATA, tell_router
 
 if TYPE_CHECKING:
+    from zenlake.supervise.output import Output
     from zenlake.supervise.plan import Plan
-    from zenlake.supervise.voice import Voice
 
 JOURNAL = "here"
 HTTP = "127.0.0.1:7780"
@@ -174,7 +174,7 @@ def up(
     a SIGTERM too (0); when it is run again it goes on where it stopped.
     """
     from zenlake.supervise.compiling import Compilation
-    from zenlake.supervise.voice import Manner, Voice
+    from zenlake.supervise.output import Output, OutputFormat
 
     compilation = Compilation.of_environment(time.time())
     with ended_well():
@@ -182,19 +182,21 @@ def up(
         budget = quantities.size(retain_size, "--retain-size")
         rules = quantities.rules(retain, "--retain")
         place = http_place(http)
-        with _folder(data) as presence:
+        with _folder(data) as pid_file:
             journal = _journal(data, keys or ["**"], budget, age, fsync, rules)
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
             plan = _with_page(plan, rest, [*(changes or ()), _read(file)])
             if lake:
                 plan = _with_lake(plan, master, conf or [], spark_connect, iceberg)
             live = sys.stdout.isatty() and not (plain or as_json)
-            manner = Manner.JSON if as_json else Manner.LIVE if live else Manner.PLAIN
-            voice = Voice(manner, interval, compilation)
+            output_format = (
+                OutputFormat.JSON if as_json else OutputFormat.LIVE if live else OutputFormat.PLAIN
+            )
+            output = Output(output_format, interval, compilation)
             try:
-                number = _run(plan, presence, voice, place)
+                number = _run(plan, pid_file, output, place)
             finally:
-                voice.close()
+                output.close()
         if not as_json:
             note(f"stopped; everything is kept in {data}")
             if compilation is not None and (process := compilation.process()):
@@ -216,7 +218,7 @@ def _journal(
 ) -> dict[str, Any]:
     """What the router is told about the journal."""
     from zenlake.supervise.disk import Disk, default_budget
-    from zenlake.supervise.observing import folder_size
+    from zenlake.supervise.resource_monitor import folder_size
 
     folder = data.resolve() / "journal"
     if budget is None:
@@ -296,7 +298,7 @@ def _with_page(plan: Plan, place: str | None, configured: list[str]) -> Plan:
     from dataclasses import replace
     from importlib.util import find_spec
 
-    from zenlake.supervise.presence import PAGE
+    from zenlake.supervise.pid_file import PAGE
 
     if place == "none":
         return plan
@@ -350,17 +352,17 @@ def _with_lake(
 @contextmanager
 def _folder(data: Path) -> Iterator[Any]:
     """The data folder, made and taken; what stands against it is told in words."""
-    from zenlake.supervise.presence import Presence
+    from zenlake.supervise.pid_file import PidFile
 
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        presence = Presence(data)
+        pid_file = PidFile(data)
     except OSError as error:
         raise _unwritable(data, error) from error
     try:
-        yield presence
+        yield pid_file
     finally:
-        presence.release()
+        pid_file.release()
 
 
 def _unwritable(data: Path, error: OSError) -> Exception:
@@ -377,28 +379,28 @@ def _unwritable(data: Path, error: OSError) -> Exception:
 # --------------------------------------------------------------------------------------- running
 
 
-def _run(plan: Plan, presence: Any, voice: Voice, place: tuple[str, int] | None) -> int:
+def _run(plan: Plan, pid_file: Any, output: Output, place: tuple[str, int] | None) -> int:
     """Run until a signal; gives its number."""
-    from zenlake.supervise.household import Household, NotStarted
+    from zenlake.supervise.supervisor import NotStarted, Supervisor
 
     began = time.monotonic()
 
     def ready(part: str) -> None:
         if part == "router" and not announced:
             announced.append(part)
-            tell_router(plan, household, voice, time.monotonic() - began)
+            tell_router(plan, supervisor, output, time.monotonic() - began)
         elif not part:
             seconds = time.monotonic() - began
-            voice.say(
+            output.write(
                 f"Up after {seconds:.1f} s: everything runs. Ctrl-C stops it.",
                 {"ready": "all", "seconds": round(seconds, 1)},
             )
 
     announced: list[str] = []
-    household = Household(plan, presence, voice.tell, voice.show, ready)
-    server = None if place is None else serve_status(household, voice, *place)
+    supervisor = Supervisor(plan, pid_file, output.write_line, output.show_status, ready)
+    server = None if place is None else serve_status(supervisor, output, *place)
     try:
-        return household.run()
+        return supervisor.run()
     except NotStarted as error:
         note(str(error))
         raise typer.Exit(REFUSED if error.refused else FAILED) from None

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from zenlake.supervise.household import Household
-    from zenlake.supervise.listening import Server
-    from zenlake.supervise.voice import Voice
+    from zenlake.supervise.output import Output
+    from zenlake.supervise.status_server import StatusServer
+    from zenlake.supervise.supervisor import Supervisor
 
 __all__ = ["http_place", "serve_status"]
 
@@ -29,30 +29,34 @@ def http_place(text: str) -> tuple[str, int] | None:
     return host, int(port)
 
 
-def serve_status(household: Household, voice: Voice, host: str, port: int) -> Server | None:
+def serve_status(
+    supervisor: Supervisor, output: Output, host: str, port: int
+) -> StatusServer | None:
     """The HTTP server; on another port if this one is taken, or none, which is told."""
-    from zenlake.supervise.listening import Server
-    from zenlake.supervise.telling import Line
+    from zenlake.supervise.status_server import StatusServer
+    from zenlake.supervise.throttle import Line
 
-    pages = _pages(household)
+    pages = _pages(supervisor)
     for attempt in (port, 0):
         try:
-            server = Server(host, attempt, pages)
+            server = StatusServer(host, attempt, pages)
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno != errno.EADDRINUSE or attempt == 0:
-                voice.tell(Line(time.time(), f"no metrics over HTTP: {host}:{attempt}: {reason}"))
+                output.write_line(
+                    Line(time.time(), f"no metrics over HTTP: {host}:{attempt}: {reason}")
+                )
                 return None
         else:
-            household.reports.http = server.url
+            supervisor.reports.http = server.url
             if attempt != port:
                 words = f"port {port} is taken; metrics and status are at {server.url}"
-                voice.tell(Line(time.time(), words, bad=False))
+                output.write_line(Line(time.time(), words, bad=False))
             return server
     return None
 
 
-def _pages(household: Household) -> dict[str, Any]:
+def _pages(supervisor: Supervisor) -> dict[str, Any]:
     from zenlake.supervise.openmetrics import joined, openmetrics
     from zenlake.supervise.requests import TEXT, HttpPage
     from zenlake.supervise.status import Health
@@ -60,21 +64,21 @@ def _pages(household: Household) -> dict[str, Any]:
     kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
     def health() -> HttpPage:
-        status = household.status
+        status = supervisor.status
         words = "; ".join(status.reasons) or "well"
         return HttpPage(200 if status.alive else 503, TEXT, f"{words}\n")
 
     def ready() -> HttpPage:
-        status = household.status
+        status = supervisor.status
         well = status.health is Health.WELL
         words = "; ".join(status.reasons) or str(status.health)
         return HttpPage(200 if well else 503, TEXT, f"{words}\n")
 
     return {
         "/metrics": lambda: HttpPage(
-            200, kind, joined(openmetrics(household.status), household.metrics())
+            200, kind, joined(openmetrics(supervisor.status), supervisor.metrics())
         ),
         "/health": health,
         "/ready": ready,
-        "/status": lambda: HttpPage(200, "application/json", household.status.to_json() + "\n"),
+        "/status": lambda: HttpPage(200, "application/json", supervisor.status.to_json() + "\n"),
     }

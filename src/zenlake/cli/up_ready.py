@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zenlake.supervise.household import Household
+    from zenlake.supervise.output import Output
     from zenlake.supervise.plan import Plan
-    from zenlake.supervise.voice import Voice
+    from zenlake.supervise.supervisor import Supervisor
 
 __all__ = ["DATA", "tell_router"]
 
 DATA = Path("zenlake-data")
 
 
-def tell_router(plan: Plan, household: Household, voice: Voice, seconds: float) -> None:
+def tell_router(plan: Plan, supervisor: Supervisor, output: Output, seconds: float) -> None:
     """Say that the router can be used, and which commands to try, to be copied."""
-    places = household.reports.locators
+    places = supervisor.reports.locators
     command = os.environ.get("ZENLAKE_COMMAND", "zenlake")
     lines = [f"{command} {line}" for line in _tries(plan, places)]
     fact = {
         "ready": "router",
         "locators": places,
         "data": plan.shown,
-        "http": household.reports.http,
-        "page": household.reports.page,
+        "http": supervisor.reports.http,
+        "page": supervisor.reports.page,
         "try": lines,
     }
     lead = (
@@ -38,15 +38,15 @@ def tell_router(plan: Plan, household: Household, voice: Voice, seconds: float) 
     )
     text = [f"The router is up after {seconds:.1f} s and records. {lead}"]
     text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
-    if household.reports.page:
-        text.append(f"The page, and every key over HTTP: {household.reports.page}")
+    if supervisor.reports.page:
+        text.append(f"The page, and every key over HTTP: {supervisor.reports.page}")
     if places and all(map(_stays_here, places)):
         text.append("Nobody else can connect; --open lets users and certificates in.")
     text.append(f"All it hears is kept in {plan.shown}. In another terminal, try:")
     text += [f"  {line}" for line in lines]
     if plan.lake is not None:
         text.append("The lake starts; samples that come meanwhile wait for it in the journal.")
-    voice.say("\n".join(text), fact)
+    output.write("\n".join(text), fact)
 
 
 def _tries(plan: Plan, places: list[str]) -> list[str]:

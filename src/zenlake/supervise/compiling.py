@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from zenlake.supervise.screen import span
-from zenlake.supervise.telling import Line
+from zenlake.supervise.throttle import Line
 
 __all__ = ["Compilation"]
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 from zenlake import __version__
 from zenlake.lake.model.status import LakeStatus
 from zenlake.supervise.child import Child
-from zenlake.supervise.observing import Observer
 from zenlake.supervise.parts import State, SupervisedPart
 from zenlake.supervise.plan import LAKE, RECORDER, ROUTER, Plan
+from zenlake.supervise.resource_monitor import ResourceMonitor
 from zenlake.supervise.status import JournalReport, LakeReport, PartStatus, Room, Status
-from zenlake.supervise.telling import Line
+from zenlake.supervise.throttle import Line
 
 #: Seconds between two values of a counter, at least, of which a rate is made.
 RATE_EVERY: Final = 0.5
@@ -62,7 +62,7 @@ class Reports:
         self.page = ""
         self._rows, self._bytes = _Rate(), _Rate()
 
-    def status(self, now: float, observer: Observer | None, lines: Iterable[Line]) -> Status:
+    def status(self, now: float, monitor: ResourceMonitor | None, lines: Iterable[Line]) -> Status:
         """How everything is at this moment; `lines`: what was told to people."""
         journal = self._journal(now)
         status = Status(
@@ -71,7 +71,7 @@ class Reports:
             data=self._plan.shown,
             at=time.time(),
             uptime=now - self._began,
-            parts=self._part_statuses(now, observer),
+            parts=self._part_statuses(now, monitor),
             locators=self.locators,
             http=self.http,
             page=self.page,
@@ -81,19 +81,19 @@ class Reports:
             told=[str(line) for line in lines],
             last_error=self.last_error,
         )
-        if observer is not None:
-            disk = observer.disk
-            status.disk = Room(disk.total, disk.free, observer.full_in)
+        if monitor is not None:
+            disk = monitor.disk
+            status.disk = Room(disk.total, disk.free, monitor.full_in)
             journal.size = disk.journal
         if LAKE in self._parts:
-            status.lake = self._lake(None if observer is None else observer.lake, journal.durable)
+            status.lake = self._lake(None if monitor is None else monitor.lake, journal.durable)
         return status
 
-    def _part_statuses(self, now: float, observer: Observer | None) -> list[PartStatus]:
+    def _part_statuses(self, now: float, monitor: ResourceMonitor | None) -> list[PartStatus]:
         statuses = []
         for name, part in self._parts.items():
             child = self._children.get(name)
-            used = None if observer is None else observer.usage.get(name)
+            used = None if monitor is None else monitor.usage.get(name)
             statuses.append(
                 PartStatus(
                     name,

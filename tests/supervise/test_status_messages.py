@@ -7,10 +7,10 @@ import json
 import pytest
 
 from zenlake.errors import DecodeError
-from zenlake.supervise.noticing import Notices
 from zenlake.supervise.screen import amount, line, screen, span
 from zenlake.supervise.status import Health, JournalReport, LakeReport, PartStatus, Room, Status
-from zenlake.supervise.telling import SUBJECTS, Telling
+from zenlake.supervise.status_alerts import StatusAlerts
+from zenlake.supervise.throttle import SUBJECTS, MessageThrottle
 
 NOW = 1_800_000_000.0
 
@@ -33,57 +33,57 @@ def status(**more: object) -> Status:
 
 
 def test_a_problem_that_goes_on_is_told_seldom_and_counted_meanwhile() -> None:
-    telling = Telling(again=300)
-    first = telling.tell(NOW, "full", "the disk is full")
+    throttle = MessageThrottle(again=300)
+    first = throttle.admit(NOW, "full", "the disk is full")
     assert str(first) == "2027-01-15 08:00:00Z the disk is full"
-    assert [telling.tell(NOW + n, "full", "the disk is full") for n in range(1, 300)] == [
+    assert [throttle.admit(NOW + n, "full", "the disk is full") for n in range(1, 300)] == [
         None
     ] * 299
-    again = telling.tell(NOW + 300, "full", "the disk is full")
+    again = throttle.admit(NOW + 300, "full", "the disk is full")
     assert again is not None
     assert again.words == "the disk is full (299 more since it was last told)"
 
 
 def test_a_problem_that_ended_is_told_at_once_when_it_comes_back() -> None:
-    telling = Telling()
-    assert telling.tell(NOW, "full", "full")
-    assert telling.over("full")
-    assert not telling.over("full")
-    assert telling.tell(NOW + 1, "full", "full")
+    throttle = MessageThrottle()
+    assert throttle.admit(NOW, "full", "full")
+    assert throttle.reset("full")
+    assert not throttle.reset("full")
+    assert throttle.admit(NOW + 1, "full", "full")
 
 
 def test_problems_that_strangers_invent_do_not_fill_the_memory() -> None:
-    telling = Telling()
+    throttle = MessageThrottle()
     for number in range(10 * SUBJECTS):
-        telling.tell(NOW, f"peer {number}", "sent nonsense")
-    assert len(telling._last) == SUBJECTS
+        throttle.admit(NOW, f"peer {number}", "sent nonsense")
+    assert len(throttle._last) == SUBJECTS
 
 
 def test_a_clock_set_back_is_not_silence() -> None:
-    telling = Telling()
-    telling.tell(NOW, "full", "full")
-    assert telling.tell(NOW - 3600, "full", "full") is not None
+    throttle = MessageThrottle()
+    throttle.admit(NOW, "full", "full")
+    assert throttle.admit(NOW - 3600, "full", "full") is not None
 
 
-def words(notices: Notices, now: Status, clock: float = 0.0, **report: int) -> str:
-    return "\n".join([one.words for one in notices.look(now, report, clock)])
+def words(alerts: StatusAlerts, now: Status, clock: float = 0.0, **report: int) -> str:
+    return "\n".join([one.words for one in alerts.check(now, report, clock)])
 
 
 def test_an_operator_is_told_what_changed() -> None:
-    notices = Notices(Telling())
-    assert words(notices, status()) == ""
-    assert "set ahead by 3600 s" in words(notices, status(), 3600.0)
-    assert "ahead of this machine's clock" in words(notices, status(), 3600.0, future_replaced=3)
-    found = words(notices, status(lake=LakeReport(state="running", quarantine=8)), 3600.0)
+    alerts = StatusAlerts(MessageThrottle())
+    assert words(alerts, status()) == ""
+    assert "set ahead by 3600 s" in words(alerts, status(), 3600.0)
+    assert "ahead of this machine's clock" in words(alerts, status(), 3600.0, future_replaced=3)
+    found = words(alerts, status(lake=LakeReport(state="running", quarantine=8)), 3600.0)
     assert "8 are in quarantine" in found
-    assert words(notices, status(lake=LakeReport(state="running", quarantine=8)), 3600.0) == ""
-    full = words(notices, status(journal=JournalReport(disk_full=True)), 3600.0)
+    assert words(alerts, status(lake=LakeReport(state="running", quarantine=8)), 3600.0) == ""
+    full = words(alerts, status(journal=JournalReport(disk_full=True)), 3600.0)
     assert "is full" in full
     assert "--retain-size" in full
-    assert "has room again" in words(notices, status(), 3600.0)
-    assert "full in 1 h 40 min" in words(notices, status(disk=Room(10, 5, 6000.0)), 3600.0)
+    assert "has room again" in words(alerts, status(), 3600.0)
+    assert "full in 1 h 40 min" in words(alerts, status(disk=Room(10, 5, 6000.0)), 3600.0)
     retrying = LakeReport(state="retrying", error="Read-only file system")
-    assert "Read-only file system" in words(notices, status(lake=retrying), 3600.0)
+    assert "Read-only file system" in words(alerts, status(lake=retrying), 3600.0)
 
 
 def test_health_tells_a_start_from_a_failure() -> None:

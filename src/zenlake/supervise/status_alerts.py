@@ -8,9 +8,9 @@ from typing import Any, Final
 from zenlake.supervise.parts import State
 from zenlake.supervise.screen import forecast
 from zenlake.supervise.status import SOON, LakeReport, Status
-from zenlake.supervise.telling import Line, Telling
+from zenlake.supervise.throttle import Line, MessageThrottle
 
-__all__ = ["Notices"]
+__all__ = ["StatusAlerts"]
 
 JUMP: Final = 5.0
 """A clock that moves by so many seconds more or less than time passed was set."""
@@ -18,31 +18,31 @@ JUMP: Final = 5.0
 CLOCKS: Final = "compare the clocks of this machine and its publishers (NTP)"
 
 
-class Notices:
+class StatusAlerts:
     """Compares each status with the one before it."""
 
-    def __init__(self, telling: Telling) -> None:
-        """`telling` remembers what was told."""
-        self._telling = telling
+    def __init__(self, throttle: MessageThrottle) -> None:
+        """`throttle` remembers what was told."""
+        self._throttle = throttle
         self._seen: dict[str, int] = {}
         self._clock: float | None = None
         self._lines: list[Line] = []
         self._at = 0.0
 
-    def look(self, status: Status, report: Mapping[str, Any], clock: float) -> list[Line]:
+    def check(self, status: Status, report: Mapping[str, Any], clock: float) -> list[Line]:
         """The lines to print now.
 
         `report` is the router's; `clock` how far the wall clock is ahead of a steady one.
         """
         self._lines = []
         self._at = status.at
-        self._look_at_clocks(report, clock)
-        self._look_at_journal(status)
+        self._check_clocks(report, clock)
+        self._check_journal(status)
         if status.lake is not None:
-            self._look_at_lake(status.lake)
+            self._check_lake(status.lake)
         return self._lines
 
-    def _look_at_clocks(self, report: Mapping[str, Any], clock: float) -> None:
+    def _check_clocks(self, report: Mapping[str, Any], clock: float) -> None:
         before, self._clock = self._clock, clock
         if before is not None and abs(clock - before) > JUMP:
             direction = "ahead" if clock > before else "back"
@@ -63,7 +63,7 @@ class Notices:
                 f"samples were dropped: their time is ahead of this machine's clock; {CLOCKS}",
             )
 
-    def _look_at_journal(self, status: Status) -> None:
+    def _check_journal(self, status: Status) -> None:
         journal = status.journal
         if self._grown("dropped", journal.dropped):
             self._tell("dropped", f"{journal.dropped:,} samples could not be kept so far")
@@ -91,7 +91,7 @@ class Notices:
                 "--retain-age, `retain` in lake.json5), or make room",
             )
 
-    def _look_at_lake(self, lake: LakeReport) -> None:
+    def _check_lake(self, lake: LakeReport) -> None:
         if self._grown("quarantine", lake.quarantine):
             self._tell(
                 "quarantine",
@@ -110,7 +110,7 @@ class Notices:
             self._tell(f"problem {problem}", f"the lake: {problem}")
 
     def _tell(self, subject: str, words: str, *, bad: bool = True) -> None:
-        line = self._telling.tell(self._at, subject, words, bad=bad)
+        line = self._throttle.admit(self._at, subject, words, bad=bad)
         if line is not None:
             self._lines.append(line)
 
@@ -122,6 +122,6 @@ class Notices:
     def _lasting(self, subject: str, so: bool, words: str, over: str) -> None:
         if so:
             self._tell(subject, words)
-        elif self._telling.over(subject):
-            self._telling.over(f"{subject} over")
+        elif self._throttle.reset(subject):
+            self._throttle.reset(f"{subject} over")
             self._tell(f"{subject} over", over, bad=False)

@@ -15,7 +15,7 @@ from zenlake.lake.model.status import LakeStatus, read_status
 from zenlake.supervise.child import usage
 from zenlake.supervise.disk import Disk, Trend, forecast
 
-__all__ = ["Observer", "folder_size"]
+__all__ = ["ResourceMonitor", "folder_size"]
 
 LOOK: Final = 1.0
 SIZES: Final = 10.0
@@ -37,7 +37,7 @@ def folder_size(folder: Path) -> int:
     return total
 
 
-class Observer:
+class ResourceMonitor:
     """What was seen last; each attribute is replaced as a whole."""
 
     def __init__(
@@ -53,7 +53,9 @@ class Observer:
         self.usage: dict[str, tuple[int, float]] = {}
         self._journal, self._free, self._lake = Trend(), Trend(), Trend()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="zenlake observing", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="zenlake resource monitor", daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Which problems are told to people, and how often: one dated line each, repeated seldom."""
+"""Throttle for messages to people: a dated line for each problem, repeated seldom."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["Line", "Telling"]
+__all__ = ["Line", "MessageThrottle"]
 
 AGAIN: Final = 300.0
 """Seconds before the same problem is told again."""
@@ -31,7 +31,7 @@ class Line:
         return f"{datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M:%SZ} {self.words}"
 
 
-class Telling:
+class MessageThrottle:
     """Remembers what was told, so that a problem that goes on does not fill a log."""
 
     def __init__(self, again: float = AGAIN) -> None:
@@ -41,7 +41,7 @@ class Telling:
         #: The last lines, oldest first.
         self.lines: deque[Line] = deque(maxlen=LINES)
 
-    def tell(self, at: float, subject: str, words: str, *, bad: bool = True) -> Line | None:
+    def admit(self, at: float, subject: str, words: str, *, bad: bool = True) -> Line | None:
         """The line to print now, or None if the subject was told a short while ago.
 
         `subject` names the problem without its numbers; `words` are for people.
@@ -59,6 +59,6 @@ class Telling:
         self.lines.append(line)
         return line
 
-    def over(self, subject: str) -> bool:
+    def reset(self, subject: str) -> bool:
         """A problem has ended: when it comes back it is told at once. Whether it had been told."""
         return self._last.pop(subject, None) is not None

@@ -16,7 +16,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["InUse", "Presence", "page_of", "running"]
+__all__ = ["InUse", "PidFile", "page_of", "running"]
 
 LOCK: Final = "up.lock"
 PAGE: Final = "up.json"
@@ -26,7 +26,7 @@ class InUse(ZError):
     """Another `zenlake up` has the folder."""
 
 
-class Presence:
+class PidFile:
     """Held while `zenlake up` runs in a folder."""
 
     def __init__(self, data: Path) -> None:
@@ -43,7 +43,7 @@ class Presence:
         os.ftruncate(self._fd, 0)
         os.write(self._fd, f"{os.getpid()}\n".encode())
 
-    def tell(self, page: str) -> None:
+    def write_status(self, page: str) -> None:
         """Write down where and how it is; raises `OSError` where that cannot be."""
         fresh = self._data / f".{PAGE}.new"
         fresh.write_text(page, "utf-8")

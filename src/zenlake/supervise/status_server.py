@@ -12,7 +12,7 @@ from typing import Final
 
 from zenlake.supervise.requests import MOST, TEXT, HttpPage, Refusal, answer, parse, reply
 
-__all__ = ["Server", "fetch"]
+__all__ = ["StatusServer", "fetch"]
 
 CONNECTIONS: Final = 16
 """Requests that are answered at a time; others are closed at once."""
@@ -24,7 +24,7 @@ LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 MOST_ANSWER: Final = 64 << 20
 
 
-class Server:
+class StatusServer:
     """Answers a few pages over HTTP on a thread of its own, until it is closed."""
 
     def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], HttpPage]]) -> None:

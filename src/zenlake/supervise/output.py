@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 from zenlake.supervise.compiling import Compilation
 from zenlake.supervise.screen import compiling, line, screen
 from zenlake.supervise.status import Health, Status
-from zenlake.supervise.telling import Line
+from zenlake.supervise.throttle import Line
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-__all__ = ["Manner", "Voice"]
+__all__ = ["Output", "OutputFormat"]
 
 WAITING: Final = 1000
 """Lines that wait to be printed; more are lost."""
@@ -32,7 +32,7 @@ WAITING: Final = 1000
 REFRESH: Final = 0.5
 
 
-class Manner(Enum):
+class OutputFormat(Enum):
     """How it is told."""
 
     LIVE = "live"
@@ -40,36 +40,36 @@ class Manner(Enum):
     JSON = "json"
 
 
-class Voice:
+class Output:
     """Prints what it is given, in its own time."""
 
     def __init__(
-        self, manner: Manner, every: float, compilation: Compilation | None = None
+        self, output_format: OutputFormat, every: float, compilation: Compilation | None = None
     ) -> None:
         """`every`: seconds between two lines with the status, if it is told in lines.
 
         `compilation`: a compiler in the background, whose progress is shown.
         """
-        self._manner = manner
+        self._format = output_format
         self._every = every
         self._compilation = compilation
         self._waiting: queue.Queue[tuple[str, dict[str, Any] | None] | None]
         self._waiting = queue.Queue(WAITING)
         self._status: Status | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="zenlake voice", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="zenlake output", daemon=True)
         self._thread.start()
 
-    def say(self, text: str, fact: dict[str, Any] | None = None) -> None:
+    def write(self, text: str, fact: dict[str, Any] | None = None) -> None:
         """Print a text to people, or a fact where JSON is wanted."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait((text, fact))
 
-    def tell(self, noted: Line) -> None:
+    def write_line(self, noted: Line) -> None:
         """Print a dated line."""
-        self.say(str(noted), {"at": noted.at, "told": noted.words, "bad": noted.bad})
+        self.write(str(noted), {"at": noted.at, "told": noted.words, "bad": noted.bad})
 
-    def show(self, status: Status) -> None:
+    def show_status(self, status: Status) -> None:
         """This is how it is now."""
         self._status = status
 
@@ -82,7 +82,7 @@ class Voice:
 
     def _run(self) -> None:
         with contextlib.suppress(OSError):
-            if self._manner is Manner.LIVE:
+            if self._format is OutputFormat.LIVE:
                 self._live()
             else:
                 self._lines()
@@ -110,7 +110,7 @@ class Voice:
                 self._print(str(Line(status.at, words)), {"status": _plain(status)})
 
     def _print(self, text: str, fact: dict[str, Any] | None) -> None:
-        if self._manner is Manner.JSON:
+        if self._format is OutputFormat.JSON:
             if fact is None:
                 return
             text = json.dumps(fact)
@@ -134,7 +134,7 @@ class Voice:
     def _look_at_compiler(self) -> None:
         ended = None if self._compilation is None else self._compilation.look(time.time())
         if ended is not None:
-            self.tell(ended)
+            self.write_line(ended)
 
     def _compiler(self, lead: str = "") -> list[str]:
         """Return the progress of the compiler as one line; an empty list if no compiler runs."""

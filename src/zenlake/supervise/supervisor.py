@@ -3,7 +3,7 @@
 main thread      the loop: processes are started and stopped here, and nowhere else, because
                  the system ends a child when the thread that started it ends
 reader threads   one for each pipe of a child; they put what they read into one queue
-observer         disks and processes
+monitor          disks and processes
 HTTP threads     read the last status, and ask the router for its metrics
 """
 
@@ -21,19 +21,19 @@ from typing import Any, Final
 from zenlake.errors import ZError
 from zenlake.lake.service.read_position import forget_reader
 from zenlake.supervise.child import Child
-from zenlake.supervise.noticing import Notices
-from zenlake.supervise.observing import Observer
 from zenlake.supervise.openmetrics import END
 from zenlake.supervise.parts import Order, RestartPolicy, State, SupervisedPart
+from zenlake.supervise.pid_file import PidFile
 from zenlake.supervise.plan import LAKE, ROUTER, Plan
-from zenlake.supervise.presence import Presence
 from zenlake.supervise.readers import write_readers
 from zenlake.supervise.reports import Reports
+from zenlake.supervise.resource_monitor import ResourceMonitor
 from zenlake.supervise.router_metrics import RouterMetrics
 from zenlake.supervise.status import Status
-from zenlake.supervise.telling import Line, Telling
+from zenlake.supervise.status_alerts import StatusAlerts
+from zenlake.supervise.throttle import Line, MessageThrottle
 
-__all__ = ["Household", "NotStarted"]
+__all__ = ["NotStarted", "Supervisor"]
 
 POLICIES: Final = {
     # The bus: back as fast as possible, and never long away.
@@ -70,13 +70,13 @@ class NotStarted(ZError):
         self.refused = refused
 
 
-class Household:
-    """The parts, and what is known of them."""
+class Supervisor:
+    """Starts the parts of `zenlake up`, restarts them, and knows how they are."""
 
     def __init__(
         self,
         plan: Plan,
-        presence: Presence,
+        pid_file: PidFile,
         tell: Callable[[Line], None],
         show: Callable[[Status], None],
         ready: Callable[[str], None],
@@ -86,7 +86,7 @@ class Household:
         None of them may block.
         """
         self.plan = plan
-        self._presence = presence
+        self._pid_file = pid_file
         self._tell = tell
         self._show = show
         self._ready = ready
@@ -95,17 +95,17 @@ class Household:
         self._parts = {name: SupervisedPart(name, POLICIES[name], self._began) for name in names}
         self._children: dict[str, Child] = {}
         self._events: queue.SimpleQueue[tuple[str, Child | None, Any]] = queue.SimpleQueue()
-        self._telling = Telling()
+        self._throttle = MessageThrottle()
         self._signal = 0
         self._hurry = False
         self._up = False
         self.reports = Reports(plan, self._parts, self._children, self._began)
-        self._notices = Notices(self._telling)
+        self._alerts = StatusAlerts(self._throttle)
         #: The subject under which the last failure of each part was told.
         self._subjects: dict[str, str] = {}
         self._lake_written = 0.0
         self._metrics = RouterMetrics()
-        self._observer: Observer | None = None
+        self._monitor: ResourceMonitor | None = None
         self.status = self._status()
 
     # ------------------------------------------------------------------------------- the loop
@@ -113,7 +113,7 @@ class Household:
     def run(self) -> int:
         """Run until a signal asks for the end; gives its number. Raises `NotStarted`."""
         self._write_page()  # before a router lets go of what a lake has not read
-        self._observer = Observer(self.plan.data, self.plan.budget, self._sessions)
+        self._monitor = ResourceMonitor(self.plan.data, self.plan.budget, self._sessions)
         try:
             with self._signals():
                 looked = paged = 0.0
@@ -132,7 +132,7 @@ class Household:
             for child in self._children.values():
                 child.kill()
                 child.close()
-            self._observer.close()
+            self._monitor.close()
         return self._signal
 
     @contextmanager
@@ -238,8 +238,8 @@ class Household:
     def _back(self, part: SupervisedPart) -> None:
         """A part is up again; unless it fails all the time, its next failure is told at once."""
         if part.failures <= 1:
-            self._telling.over(self._subjects.get(part.name, ""))
-            self._telling.over(f"{part.name} back")
+            self._throttle.reset(self._subjects.get(part.name, ""))
+            self._throttle.reset(f"{part.name} back")
         self._line(f"{part.name} back", f"the {part.name} is up again", bad=False)
 
     def _start(self, part: SupervisedPart) -> None:
@@ -285,32 +285,32 @@ class Household:
     # --------------------------------------------------------------------------------- facts
 
     def _line(self, subject: str, words: str, *, bad: bool = True) -> None:
-        line = self._telling.tell(time.time(), subject, words, bad=bad)
+        line = self._throttle.admit(time.time(), subject, words, bad=bad)
         if line is not None:
             self._tell(line)
 
     def _look(self, now: float) -> None:
-        observer = self._observer
-        if observer is None:
+        monitor = self._monitor
+        if monitor is None:
             return
-        lake = observer.lake
+        lake = monitor.lake
         if lake is not None and lake.written > self._lake_written and LAKE in self._parts:
             self._lake_written = lake.written
             self._parts[LAKE].heard(now)
         self.status = self._status()
-        for line in self._notices.look(self.status, self.reports.report, time.time() - now):
+        for line in self._alerts.check(self.status, self.reports.report, time.time() - now):
             self._tell(line)
         self._show(self.status)
 
     def _status(self) -> Status:
-        return self.reports.status(time.monotonic(), self._observer, self._telling.lines)
+        return self.reports.status(time.monotonic(), self._monitor, self._throttle.lines)
 
     def _sessions(self) -> dict[str, int]:
         return {name: child.pid for name, child in list(self._children.items())}
 
     def _write_page(self) -> None:
         with contextlib.suppress(OSError):
-            self._presence.tell(self.status.to_json())
+            self._pid_file.write_status(self.status.to_json())
         journal = self.plan.data / "journal"
         with contextlib.suppress(OSError):
             write_readers(journal, self._committed())
@@ -321,7 +321,7 @@ class Household:
         """How far the lake is; nothing yet, if it never said, and None if there is no lake."""
         if LAKE not in self._parts:
             return None
-        lake = None if self._observer is None else self._observer.lake
+        lake = None if self._monitor is None else self._monitor.lake
         return {} if lake is None else lake.committed
 
     def metrics(self) -> str:
