@@ -301,6 +301,37 @@ def test_journals_of_a_file_are_recorded_beside_the_one_of_the_folder(tmp_path: 
     assert told_to_the_router("-c", str(file), folder=tmp_path)[1] == ["-c", str(file)]
 
 
+def test_options_keep_what_the_file_says_of_http(tmp_path: Path) -> None:
+    import zenlake.cli.up as up
+    from zenlake.supervise.plan import Plan
+
+    plan = Plan(data=tmp_path, shown=str(tmp_path), router=[])
+    file = tmp_path / "router.json5"
+
+    def page(place: str | None, text: str, *changes: str) -> tuple[dict[str, Any], list[str]]:
+        file.write_text(text)
+        found = up._with_page(plan, place, file, list(changes)).page
+        assert found[:1] == ["--cfg"]
+        assert found[1].startswith("plugins/rest:")
+        return json.loads(found[1].removeprefix("plugins/rest:")), found[2:]
+
+    beside = {"status_file": str(tmp_path / "up.json"), "lake": str(tmp_path / "lake")}
+    guarded = '{plugins: {rest: {http_port: "127.0.0.1:9", tokens_file: "/t"}}}'
+    told = {**beside, "http_port": "127.0.0.1:9", "tokens_file": "/t"}
+    settings, options = page(None, guarded)
+    assert settings | told == settings
+    assert options == []
+    settings, options = page("8123", guarded)
+    assert settings | told == settings
+    assert options == ["--rest-http-port", "8123"]
+    settings, options = page(None, "{}", 'plugins/rest/http_port:"7"')
+    assert settings | {**beside, "http_port": "7"} == settings
+    assert options == []
+    settings, _ = page(None, "{ /* the rest is as it was */ }")
+    assert settings["http_port"].startswith("127.0.0.1:")
+    assert up._with_page(plan, "none", file, None).page == ["--rest-http-port", "none"]
+
+
 def test_rules_for_keys_reach_the_router_and_segments_are_sealed_as_often_as_they_need(
     tmp_path: Path,
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 import shutil
 import signal
 import sys
@@ -185,7 +184,7 @@ def up(
         with _folder(data) as pid_file:
             journal = _journal(data, keys or ["**"], budget, age, fsync, rules)
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
-            plan = _with_page(plan, rest, [*(changes or ()), _read(file)])
+            plan = _with_page(plan, rest, file, changes)
             if lake:
                 plan = _with_lake(plan, master, conf or [], spark_connect, iceberg)
             live = sys.stdout.isatty() and not (plain or as_json)
@@ -289,30 +288,39 @@ def _plan(
     )
 
 
-def _read(file: Path | None) -> str:
-    return "" if file is None else file.read_text("utf-8", "replace")
+def _configured_rest(file: Path | None, changes: list[str] | None) -> dict[str, Any] | None:
+    """Return what the router's own configuration says of `plugins/rest`; None if nothing."""
+    from zenlake.cli.connection import Connection
+
+    said = Connection(file=None if file is None else str(file), changes=changes)
+    plugins = json.loads(said.config().get_json("plugins"))
+    rest: dict[str, Any] | None = plugins.get("rest")
+    return rest
 
 
-def _with_page(plan: Plan, place: str | None, configured: list[str]) -> Plan:
-    """With HTTP and the page in the router, unless its own configuration speaks of them."""
+def _with_page(plan: Plan, place: str | None, file: Path | None, changes: list[str] | None) -> Plan:
+    """Serve HTTP and the page in the router; what its configuration says of them stays."""
     from dataclasses import replace
     from importlib.util import find_spec
 
     from zenlake.supervise.pid_file import PAGE
 
     if place == "none":
-        return plan
-    beside = {"status_file": str(plan.data / PAGE), "lake": str(plan.data / "lake")}
+        return replace(plan, page=["--rest-http-port", "none"])
+    configured = _configured_rest(file, changes)
+    settings: dict[str, Any] = {
+        "status_file": str(plan.data / PAGE),
+        "lake": str(plan.data / "lake"),
+    }
+    options = []
     if place is not None:
-        settings = json.dumps({"http_port": place, **beside})
-        return replace(plan, page=["--cfg", f"plugins/rest:{settings}", "--rest-http-port", place])
-    if any(re.search(r"\brest\b", text) for text in configured):
-        return plan
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        return plan  # installed without the extra `web`
-    free = PAGE_PORT if _is_free(PAGE_PORT) else 0
-    settings = json.dumps({"http_port": f"127.0.0.1:{free}", **beside})
-    return replace(plan, page=["--cfg", f"plugins/rest:{settings}"])
+        options = ["--rest-http-port", place]  # is merged into the section by the router
+    elif configured is None:
+        if find_spec("starlette") is None or find_spec("uvicorn") is None:
+            return plan  # installed without the extra `web`
+        settings["http_port"] = f"127.0.0.1:{PAGE_PORT if _is_free(PAGE_PORT) else 0}"
+    settings |= {name: value for name, value in (configured or {}).items() if value is not None}
+    return replace(plan, page=["--cfg", f"plugins/rest:{json.dumps(settings)}", *options])
 
 
 def _is_free(port: int) -> bool:
