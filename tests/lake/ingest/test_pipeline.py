@@ -386,6 +386,7 @@ def test_rows_that_the_journal_dropped_before_they_were_read_are_counted(
     step = pipeline.step()
     assert (step.lost, step.rows) == (earliest - 10, 30 - earliest)
     assert len(rows_of(lake, "samples")) == 40 - earliest
+    assert run(lake, journal).lost() == earliest - 10, "a pipeline that starts later knows it, too"
 
 
 def test_a_first_number_that_is_whole_decides_nothing(folders: tuple[Path, Path]) -> None:

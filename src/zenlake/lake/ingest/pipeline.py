@@ -179,6 +179,11 @@ class Pipeline:
         """The name under which the log of each table knows a partition of the journal."""
         return f"{self.journal.id}/{partition}"
 
+    @property
+    def _lost_app(self) -> str:
+        """The transaction of `samples` that counts rows which the journal dropped unread."""
+        return f"{self.journal.id}/lost"
+
     def _apps(self, table: Table) -> dict[str, int]:
         """Who writes to a table, as far as we know, and where it is."""
         offsets = {}
@@ -277,6 +282,10 @@ class Pipeline:
     def ends(self) -> tuple[int, ...]:
         """Up to where the journal is durable, for each partition."""
         return tuple(self.journal.watermark().offsets)
+
+    def lost(self) -> int:
+        """Return how many rows the journal has ever dropped before `samples` had them."""
+        return self.samples.committed(self._lost_app) or 0
 
     def behind(self) -> int:
         """Durable rows that `samples` or a typed table that goes on has not yet."""
@@ -413,6 +422,9 @@ class Pipeline:
     ) -> None:
         moved = self._moved(self.samples, plan)
         if moved:
+            if done.lost:
+                before = self.samples.committed(self._lost_app)
+                moved[self._lost_app] = (before, (before or 0) + done.lost)
             files = [file for one in written for file in one.samples]
             self.samples.append(files, moved, {"kind": "append"})
             done.commits["samples"] = self.samples.version

@@ -77,7 +77,7 @@ class LakeStatus:
     gaps: int = 0
     """Samples that sources sent and that never came, by the table `gaps`."""
     lost: int = 0
-    """Rows that the journal dropped before they were read, since the start."""
+    """Rows that the journal has ever dropped before they were read."""
     files: int = 0
     """Data files that the newest versions need."""
     bytes_live: int = 0

@@ -314,7 +314,7 @@ class Loop:
             quarantine=by_name[QUARANTINED].rows if QUARANTINED in by_name else 0,
             quarantined=done.quarantined,
             gaps=pipeline.gaps.missing(),
-            lost=done.lost,
+            lost=sum(one.lost() for one in pipelines),
             files=sum(table.files for table in tables),
             bytes_live=sum(table.bytes for table in tables),
             bytes_total=self.maintenance.bytes_total,
